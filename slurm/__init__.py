@@ -1,0 +1,1 @@
+"""A submitter that has never heard of torch."""

@@ -1,0 +1,131 @@
+"""JobPlan: an experiment, where it will run, and the very script that does it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+
+from slurm.quoting import directive, export
+from slurm.resources import Component, components, world_size
+from toolkit.config import identity, to_plain, to_yaml
+from toolkit.config.schema import Experiment, Resources
+from toolkit.errors import UserError
+from toolkit.rundir import RunDir
+
+#: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
+WARNING_SIGNAL = "USR2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """What `stk submit` would do; str(plan) is the batch script, byte for byte.
+
+    number is how often the run was submitted before: it makes the job's name unique, so that a job
+    whose id was never recorded is found again by name.
+    """
+
+    experiment: Experiment
+    resources: Resources
+    run: RunDir
+    number: int = 0
+    python: str = sys.executable
+
+    @property
+    def identity(self) -> str:
+        return identity(self.experiment)
+
+    @property
+    def world_size(self) -> int:
+        return world_size(self.resources)
+
+    @property
+    def job_name(self) -> str:
+        return f"{self.run.run_id}.{self.number}"
+
+    def __str__(self) -> str:
+        parts = components(self.resources)
+        return "\n".join(
+            [
+                "#!/bin/bash",
+                *self._job_directives(parts[0]),
+                *(line for part in parts[1:] for line in _component_directives(part)),
+                "",
+                *self._environment(),
+                "",
+                *self._launch(parts),
+                "",
+            ]
+        )
+
+    def _job_directives(self, first: Component) -> list[str]:
+        # Slurm must put the job back after a preemption or the loss of a host, and what the first
+        # start wrote must still be there then.
+        fixed = {
+            "job-name": self.job_name,
+            "chdir": self.run.path,
+            "output": "logs/%j.batch.log",
+            "open-mode": "append",
+            "requeue": True,
+            "signal": f"{WARNING_SIGNAL}@{self.resources.signal_s}",
+        }
+        options = {**fixed, **first.options}
+        return [directive(name, value) for name, value in options.items()]
+
+    def _environment(self) -> list[str]:
+        python_path = [str(self.run.code), "${PYTHONPATH:+:$PYTHONPATH}"]
+        if ":" in python_path[0]:
+            raise UserError(
+                f"the run folder {self.run.path} holds a colon, which separates folders in PYTHONPATH: "
+                "choose another STK_EXPERIMENT_DIR"
+            )
+        return [
+            *self.resources.setup,
+            *(export(name, value) for name, value in self.resources.environment.items()),
+            f"export PYTHONPATH={shlex.quote(python_path[0])}{python_path[1]}",
+            "export PYTHONUNBUFFERED=1",
+        ]
+
+    def _launch(self, parts: tuple[Component, ...]) -> list[str]:
+        pickle = '"submitit/${SLURM_JOB_ID}_submitted.pkl"'
+        return [
+            # Whoever submitted may have died before naming the pickle after the job.
+            f"[ -e {pickle} ] || ln submitit/job.pkl {pickle} || exit 1",
+            "mkdir -p logs",
+            " ".join(["exec", "srun", *self._srun_options(parts), *self._command()]),
+        ]
+
+    def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
+        options = [
+            "--kill-on-bad-exit=1",
+            "--unbuffered",
+            "--open-mode=append",
+            '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"',
+        ]
+        # From 22.05 on srun does not take this over from the job.
+        if (cpus := parts[0].options.get("cpus-per-task")) is not None:
+            options.append(f"--cpus-per-task={cpus}")
+        if len(parts) > 1:
+            options.append("--het-group=" + ",".join(map(str, range(len(parts)))))
+        return options
+
+    def _command(self) -> list[str]:
+        return [shlex.quote(self.python), "-u", "-m", "submitit.core._submit", "submitit"]
+
+    def to_json(self) -> dict[str, object]:
+        """What `stk plan --json` prints."""
+        return {
+            "run_id": self.run.run_id,
+            "identity": self.identity,
+            "config": to_plain(self.experiment),
+            "script": str(self),
+            "world_size": self.world_size,
+        }
+
+    def describe(self) -> str:
+        """What `stk plan` prints for people."""
+        return f"# {self.run.path}\n\n{to_yaml(self.experiment)}\n# batch script\n\n{self}"
+
+
+def _component_directives(part: Component) -> list[str]:
+    return ["#SBATCH hetjob", *(directive(name, value) for name, value in part.options.items())]

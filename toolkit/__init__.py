@@ -1,0 +1,1 @@
+"""A training library that has never heard of Slurm."""

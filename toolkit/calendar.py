@@ -1,0 +1,51 @@
+"""When things are due: pure functions of the step, so that a resumed run keeps the same dates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.config.schema import Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """The dates of a run. Steps are counted as done: 1 after the first update."""
+
+    steps_per_epoch: int
+    total_steps: int
+    log_per_epoch: int
+    eval_per_epoch: int
+    save_every: int | None
+
+    @classmethod
+    def of(cls, experiment: Experiment, samples: int) -> Calendar:
+        """The calendar of an experiment with so many training samples."""
+        train = experiment.train
+        steps_per_epoch = -(-samples // train.batch_size)
+        return cls(
+            steps_per_epoch=steps_per_epoch,
+            total_steps=steps_per_epoch * train.epochs,
+            log_per_epoch=train.log_per_epoch,
+            eval_per_epoch=train.eval_per_epoch,
+            save_every=experiment.checkpoint.every_steps,
+        )
+
+    def epoch(self, step: int) -> float:
+        """Epochs done after so many steps."""
+        return round(step / self.steps_per_epoch, 4)
+
+    def logs_at(self, step: int) -> bool:
+        return self._is_due(step, self.log_per_epoch)
+
+    def evaluates_at(self, step: int) -> bool:
+        return self._is_due(step, self.eval_per_epoch)
+
+    def saves_at(self, step: int) -> bool:
+        """Saves between evaluations; with an evaluation there is always one."""
+        return self.save_every is not None and step % self.save_every == 0
+
+    def _is_due(self, step: int, per_epoch: int) -> bool:
+        """Spread evenly over an epoch, the last one at its end."""
+        position = (step - 1) % self.steps_per_epoch + 1
+        before, now = (place * per_epoch // self.steps_per_epoch for place in (position - 1, position))
+        return now > before

@@ -1,0 +1,59 @@
+"""How a field of a config dataclass says what is allowed, and whether it changes the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, field
+from typing import Any
+
+_KEY = "stk"
+
+
+def option(
+    default: Any = MISSING,
+    *,
+    factory: Any = MISSING,
+    choices: Sequence[Any] = (),
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
+    pattern: str | None = None,
+    identity: bool = True,
+    path: bool = False,
+) -> Any:
+    """A dataclass field with limits; without default or factory it must be given.
+
+    choices            the allowed values
+    minimum, maximum   the allowed range, both included
+    above              an excluded lower limit
+    pattern            a regular expression that the whole text must match
+    path               a file name: made absolute against the working directory
+    identity           False for what cannot change the result: it is no part of the run's identity
+    """
+    limits = {
+        "choices": tuple(choices),
+        "minimum": minimum,
+        "above": above,
+        "maximum": maximum,
+        "pattern": pattern,
+        "identity": identity,
+        "path": path,
+    }
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata={_KEY: limits})
+    return field(default=default, metadata={_KEY: limits})
+
+
+def limits(of: Field[Any]) -> dict[str, Any]:
+    """The limits that `option` stored; empty for a plain field."""
+    return dict(of.metadata.get(_KEY, {}))
+
+
+def is_path(of: Field[Any]) -> bool:
+    """Whether a field names a file."""
+    return bool(limits(of).get("path", False))
+
+
+def is_identity(of: Field[Any]) -> bool:
+    """Whether a field takes part in the run's identity."""
+    return bool(limits(of).get("identity", True))

@@ -1,0 +1,190 @@
+"""The typed experiment: what can stand in an experiment file, with defaults and limits.
+
+Which parameters `task`, `data` and `model` take depends on `task.kind` and `model.kind`: the table in
+`kinds.py`. Units stand in the names; a field marked `identity=False` cannot change the result and is
+no part of the run's identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.config.options import option
+
+#: What a run's name may hold, because it becomes a folder and a job name.
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Train:
+    """How long and how to train."""
+
+    epochs: int = option(10, minimum=1)
+    """Passes over the training set."""
+    batch_size: int = option(64, minimum=1)
+    """Samples in one step, over all ranks together: resources never change it."""
+    logical_ranks: int = option(8, minimum=1, maximum=65536)
+    """Parts that a step's batch is cut into, whatever the number of processes, which is at most this."""
+    accumulation: int = option(1, minimum=1)
+    """Micro-batches that each logical rank adds up in one step: more means less memory."""
+    bucket_batches: int = option(50, minimum=1)
+    """Batches whose samples are sorted by length together, which saves padding; 1 for pure shuffling."""
+    reduction: str = option("auto", choices=("auto", "exact", "fast"))
+    """exact: one fixed tree, the same bytes on any power of two of processes; fast: DDP's all-reduce;
+    auto: exact on the CPU, fast on CUDA."""
+    precision: str = option("fp32", choices=("fp32", "bf16", "fp16"))
+    """Native mixed precision; fp16 scales the loss."""
+    device: str = option("auto", choices=("auto", "cpu", "cuda"))
+    """auto: CUDA where it is visible."""
+    threads: int = option(1, minimum=1)
+    """Threads of one process for arithmetic on the CPU; sums depend on it, so it is not left to the host."""
+    clip_norm: float | None = option(None, above=0)
+    """Largest norm of the gradient; null for no clipping."""
+    find_unused_parameters: bool = option(False)
+    """For a model that leaves parameters out of some steps, with `reduction: fast`."""
+    deterministic: bool = option(True)
+    """Deterministic kernels on CUDA; slower, the same bytes each time."""
+    log_per_epoch: int = option(20, minimum=1)
+    """Lines of training metrics in an epoch."""
+    eval_per_epoch: int = option(1, minimum=1)
+    """Evaluations on the validation set in an epoch, the last one at its end."""
+    rendezvous_timeout_s: float = option(60.0, above=0, identity=False)
+    """Seconds until a rank that cannot reach the others gives up."""
+    collective_timeout_s: float = option(600.0, above=0, identity=False)
+    """Seconds until a rank gives up waiting for the others in a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """How gradients become steps."""
+
+    kind: str = option("adamw", choices=("adam", "adamw", "sgd"))
+    lr: float = option(1e-3, above=0)
+    """Peak learning rate."""
+    weight_decay: float = option(0.01, minimum=0)
+    no_decay: tuple[str, ...] = option(("bias", "norm"))
+    """Parameters whose name contains one of these take no weight decay."""
+    betas: tuple[float, float] = option((0.9, 0.999))
+    eps: float = option(1e-8, above=0)
+    momentum: float = option(0.0, minimum=0, maximum=1)
+    """For sgd."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LrScheduler:
+    """The learning rate as a pure function of the step."""
+
+    kind: str = option("linear", choices=("constant", "linear", "cosine", "step"))
+    """After warm-up: stays, falls linearly or by a half cosine to final_factor, or in steps."""
+    warmup: float = option(0.0, minimum=0)
+    """Up to 1: share of all steps; above: number of steps. The first step is already above zero."""
+    final_factor: float = option(0.0, minimum=0, maximum=1)
+    """Factor at the last step, for linear and cosine."""
+    step_epochs: float = option(1.0, above=0)
+    """Epochs between two reductions, for step."""
+    gamma: float = option(0.5, above=0, maximum=1)
+    """Factor of each reduction, for step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """When to save and what to keep."""
+
+    every_steps: int | None = option(None, minimum=1, identity=False)
+    """Steps between two saves; null: with each evaluation. There is always one at the end."""
+    keep: int = option(2, minimum=2, identity=False)
+    """Newest checkpoints kept besides the best one. Not 1: if the newest is damaged, one must be left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What counts as best."""
+
+    metric: str = option("loss:min", pattern=r"[a-z0-9_]+:(min|max)")
+    """Metric of the validation set that picks the best checkpoint, and its direction. Strictly better wins."""
+    batch_size: int = option(256, minimum=1)
+    """Samples scored at once; sums are rounded by it, so it is part of the identity."""
+    patience: int | None = option(None, minimum=1)
+    """Evaluations without improvement until training stops early; null for never."""
+    test: bool = option(True)
+    """Whether the best checkpoint is scored on the test set at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Equal hosts within an uneven job."""
+
+    nodes: int = option(minimum=1)
+    gpus: int = option(minimum=0)
+    """GPUs on each of these hosts, and tasks: one per GPU."""
+    partition: str | None = option(None)
+    constraint: str | None = option(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Where to run. Never what: changing anything here leaves the result as it is."""
+
+    nodes: int = option(1, minimum=1)
+    """Hosts."""
+    tasks_per_node: int = option(1, minimum=1)
+    """Processes on each host, one rank each."""
+    groups: tuple[Group, ...] = option(())
+    """Uneven hosts, as one heterogeneous job; instead of nodes and tasks_per_node."""
+    gres: str | None = option(None)
+    """Generic resources of each host, such as gpu:2 or gpu:a100:4."""
+    gpus_per_node: str | None = option(None)
+    gpus_per_task: str | None = option(None)
+    cpus_per_task: int | None = option(None, minimum=1)
+    mem: str | None = option(None)
+    """Memory of each host, such as 16G."""
+    mem_per_cpu: str | None = option(None)
+    mem_per_gpu: str | None = option(None)
+    time: str | None = option(None)
+    """Time limit: minutes, or Slurm's forms M:S, H:M:S, D-H, D-H:M, D-H:M:S."""
+    partition: str | None = option(None)
+    account: str | None = option(None)
+    qos: str | None = option(None)
+    constraint: str | None = option(None)
+    nodelist: str | None = option(None)
+    exclude: str | None = option(None)
+    reservation: str | None = option(None)
+    dependency: str | None = option(None)
+    mail_user: str | None = option(None)
+    mail_type: str | None = option(None)
+    comment: str | None = option(None)
+    licenses: str | None = option(None)
+    exclusive: bool = option(False)
+    max_parallel: int | None = option(None, minimum=1)
+    """Array tasks that run at the same time (sweeps)."""
+    signal_s: int = option(120, minimum=1, maximum=65535)
+    """Seconds before the time limit at which the ranks are warned."""
+    setup: tuple[str, ...] = option(())
+    """Shell lines that prepare the environment, such as `module load cuda`."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Variables for the ranks; any value."""
+    sbatch: dict[str, Any] = field(default_factory=dict)
+    """Any other option of sbatch by its long name; true for a flag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One experiment: everything that is computed, and where."""
+
+    name: str = option(pattern=NAME_PATTERN)
+    """First part of the run's id; letters, digits, dot, dash, underscore."""
+    task: Any = option()
+    """What is learnt; `kind` picks it."""
+    model: Any = option()
+    """What learns; `kind` picks it."""
+    data: Any = option()
+    """What it learns from; the task says which fields there are."""
+    seed: int = option(0, minimum=0, maximum=2**63 - 1)
+    """Fixes every random choice."""
+    train: Train = field(default_factory=Train)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    lr_scheduler: LrScheduler = field(default_factory=LrScheduler)
+    checkpoint: Checkpoint = field(default_factory=Checkpoint, metadata={})
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    resources: Resources = option(factory=Resources, identity=False)

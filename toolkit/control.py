@@ -1,0 +1,88 @@
+"""The control vector: the one small sum that a step needs, carrying all that the ranks agree on.
+
+One row for each micro-batch of the step, filled by the process that carries it and zero elsewhere;
+summing such rows over the ranks rounds nothing, and adding them up in the order of the rows gives
+the same bytes on any number of processes. Nobody acts on a local flag: only on what comes back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from toolkit.distributed import Group
+from toolkit.tasks.base import Loss
+
+_FIXED = ("loss", "count", "tokens", "stop", "step_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """What all ranks know after a step, the same on each.
+
+    loss     summed over everything counted
+    count    how much was counted
+    tokens   real tokens read
+    stop     whether any rank was asked to stop
+    step_s   seconds that the slowest rank took for the step before
+    sums     the task's own additive scores
+    """
+
+    loss: float
+    count: float
+    tokens: float
+    stop: bool
+    step_s: float
+    sums: Mapping[str, float]
+
+    @property
+    def is_finite(self) -> bool:
+        return math.isfinite(self.loss)
+
+
+class Control:
+    """Collects what this process did in a step, and exchanges it."""
+
+    def __init__(self, group: Group, rows: int, train_sums: tuple[str, ...]) -> None:
+        self._group = group
+        self._shape = (rows, len(_FIXED) + len(train_sums))
+        self._train_sums = train_sums
+        self._done: list[tuple[int, Loss]] = []
+
+    def add(self, row: int, loss: Loss) -> None:
+        """Note the loss of one micro-batch. Waits for no device."""
+        self._done.append((row, loss))
+
+    def exchange(self, first_row: int, stop: bool, step_s: float) -> Agreement:
+        """Sum over the ranks and forget. Collective.
+
+        first_row is a row of this process's own, which carries its flags.
+        """
+        rows = np.zeros(self._shape)
+        if self._done:
+            self._fill(rows)
+        rows[first_row, 3:5] = stop, step_s
+        rows = self._group.gather_rows(rows)
+        total = rows.sum(axis=0)
+        return Agreement(
+            loss=float(total[0]),
+            count=float(total[1]),
+            tokens=float(total[2]),
+            stop=bool(total[3] > 0),
+            step_s=float(rows[:, 4].max()),
+            sums=dict(zip(self._train_sums, total[len(_FIXED) :].tolist(), strict=True)),
+        )
+
+    def _fill(self, rows: np.ndarray) -> None:
+        # One transfer from the device for the whole step.
+        values = torch.stack(
+            [torch.cat([loss.total.detach().double()[None], loss.sums.double()]) for _, loss in self._done]
+        ).cpu()
+        for (row, loss), value in zip(self._done, values.numpy(), strict=True):
+            rows[row, :3] = value[0], loss.count, loss.tokens
+            rows[row, len(_FIXED) :] = value[1:]
+        self._done.clear()

@@ -1,0 +1,130 @@
+"""What a person sees while a run trains: a live bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as RemainingColumn
+
+_LINE_EVERY_S = 30.0
+
+
+class Display(Protocol):
+    """Shows how training goes."""
+
+    def preparing(self, what: str, done: int, total: int | None) -> None: ...
+
+    def start(self, total_steps: int, step: int) -> None: ...
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None: ...
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None: ...
+
+    def message(self, text: str) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Silent:
+    """Shows nothing: for every rank but the first."""
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        pass
+
+    def start(self, total_steps: int, step: int) -> None:
+        pass
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class Lines(Silent):
+    """Plain lines for a log: no control characters, one every half minute."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._shown = time.monotonic()
+
+    def start(self, total_steps: int, step: int) -> None:
+        self._total = total_steps
+        self.message(f"training: step {step} of {total_steps}")
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
+        if time.monotonic() - self._shown >= _LINE_EVERY_S:
+            self._shown = time.monotonic()
+            speed = metrics.get("samples_per_s", 0.0)
+            self.message(
+                f"step {step}/{self._total}  epoch {epoch:.2f}  loss {metrics['loss']:.4f}  {speed:.0f} samples/s"
+            )
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
+        self.message(_scores(split, epoch, metrics))
+
+    def message(self, text: str) -> None:
+        print(text, flush=True)
+
+
+class Live(Silent):
+    """A bar that moves, at most four times a second."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeElapsedColumn(),
+            RemainingColumn(),
+            console=console,
+            refresh_per_second=4,
+            expand=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task("starting", total=None, facts="")
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        self._progress.update(self._task, description=what, completed=done, total=total)
+
+    def start(self, total_steps: int, step: int) -> None:
+        self._progress.reset(self._task, description="training", total=total_steps, completed=step)
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
+        facts = f"epoch {epoch:.1f}  loss {metrics['loss']:.3f}"
+        if "validation_accuracy" in metrics:
+            facts += f"  validation {metrics['validation_accuracy']:.3f}"
+        self._progress.update(self._task, completed=step, facts=facts)
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
+        self.message(_scores(split, epoch, metrics))
+
+    def message(self, text: str) -> None:
+        self._progress.console.print(text, highlight=False, markup=False)
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
+
+
+def choose_display(is_main: bool) -> Display:
+    """The display that fits this process: nothing, a live bar, or lines."""
+    if not is_main:
+        return Silent()
+    console = Console()
+    return Live(console) if console.is_terminal else Lines()

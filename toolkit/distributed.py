@@ -1,0 +1,132 @@
+"""The processes of a run as one group: joining, sums, and the value that all of them agree on."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from toolkit.config.schema import Train
+from toolkit.errors import RendezvousError
+from toolkit.rendezvous import meet
+from toolkit.rundir import RunDir
+from toolkit.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """This process among those of the run, and the device that it computes on."""
+
+    world: World
+    device: torch.device
+
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Sum a tensor over the ranks, in place. Collective.
+
+        Where every element is non-zero on one rank at most, the result is exact: adding zeros
+        rounds nothing. Everything that must not depend on the world size is summed that way.
+        """
+        if self.world.size > 1:
+            dist.all_reduce(tensor)
+        return tensor
+
+    def gather_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Fill in the rows that other ranks computed (zero here). Collective; same shape everywhere."""
+        if self.world.size == 1:
+            return rows
+        tensor = torch.from_numpy(rows).to(self.device)
+        return np.asarray(self.sum(tensor).cpu().numpy())
+
+    def agree(self, value: Any) -> Any:
+        """Give every rank the value of rank 0. Collective."""
+        if self.world.size == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0, device=self.device)
+        return box[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, by rank. Collective."""
+        if self.world.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.world.size
+        dist.all_gather_object(values, value)
+        return values
+
+    def barrier(self) -> None:
+        """Wait for all ranks. Collective."""
+        if self.world.size > 1:
+            self.sum(torch.zeros(1, device=self.device))
+
+
+def choose_device(world: World, wanted: str) -> torch.device:
+    """The device of this rank: its share of the visible GPUs, or the CPU.
+
+    The scheduler's CUDA_VISIBLE_DEVICES is respected as it is: a task that sees one device takes
+    that one, tasks that see all of the host's take theirs by local rank.
+    """
+    if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise RendezvousError(
+            f"train.device is cuda but no CUDA device is visible on {socket.gethostname()}: "
+            "ask for GPUs in resources, or set train.device=auto"
+        )
+    device = torch.device("cuda", world.local_rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+@contextmanager
+def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
+    """Join the other ranks of the run; leave them at the end. Collective.
+
+    Exports RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
+    libraries expect them. Raises RendezvousError.
+    """
+    device = choose_device(world, train.device)
+    if world.size == 1:
+        _export(world)
+        yield Group(world, device)
+        return
+    world = _initialise(run, world, device, train)
+    _export(world)
+    try:
+        yield Group(world, device)
+    finally:
+        dist.destroy_process_group()
+
+
+def _initialise(run: RunDir, world: World, device: torch.device, train: Train) -> World:
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    timeout = timedelta(seconds=train.collective_timeout_s)
+    if world.master_addr is not None:
+        dist.init_process_group(
+            backend, init_method="env://", rank=world.rank, world_size=world.size, timeout=timeout
+        )
+        return world
+    meeting = meet(world, run.rendezvous(world.nonce), train.rendezvous_timeout_s)
+    dist.init_process_group(
+        backend, store=meeting.store, rank=world.rank, world_size=world.size, timeout=timeout
+    )
+    return meeting.world
+
+
+def _export(world: World) -> None:
+    os.environ.update(
+        RANK=str(world.rank),
+        LOCAL_RANK=str(world.local_rank),
+        WORLD_SIZE=str(world.size),
+        LOCAL_WORLD_SIZE=str(world.local_size),
+        GROUP_RANK=str(world.node),
+        MASTER_ADDR=world.master_addr or "127.0.0.1",
+        MASTER_PORT=str(world.master_port or 0),
+    )

@@ -1,0 +1,108 @@
+"""The exceptions that people meet, and the exit code that each one means.
+
+    StkError
+    ├── UserError               2   the user's input is wrong
+    │   ├── ConfigError             faults in the experiment file or the overrides
+    │   ├── DataError               the data cannot be read as described
+    │   ├── RunNotFound             no run, or more than one, answers to that name
+    │   └── RunBusy                 the run is live, so it cannot be started again
+    ├── SchedulerError          3   Slurm refused or cannot be reached
+    │   ├── SlurmUnavailable        no command, no controller, or no answer in time
+    │   └── SlurmRefused            Slurm's own words, or a limit found before asking
+    └── RunFailed               4   the run itself failed
+        ├── RendezvousError         the ranks did not find each other
+        ├── CheckpointError         no checkpoint could be loaded or written
+        └── TrainingDiverged        the loss is not a finite number
+
+The command line turns each into its message and exit code; anything else is a bug and keeps its
+stack trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class StkError(Exception):
+    """Base of all errors that carry a message for the user."""
+
+    exit_code = 4
+
+
+class UserError(StkError):
+    """The input is wrong; the message says where, what was found and what is expected."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing wrong in a config.
+
+    key      dotted path, empty where the file as a whole is meant
+    problem  what was found and what is allowed
+    origin   file (and line) or "command line"
+    hint     what to do, for example the nearest valid name; may be empty
+    """
+
+    key: str
+    problem: str
+    origin: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.origin}: {self.key}" if self.key else self.origin
+        return f"{place}: {self.problem}" + (f" ({self.hint})" if self.hint else "")
+
+
+class ConfigError(UserError):
+    """All faults of a config in one message."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        count = len(self.faults)
+        head = "The experiment has a fault" if count == 1 else f"The experiment has {count} faults"
+        super().__init__("\n".join([f"{head}:", *(f"  - {fault}" for fault in self.faults)]))
+
+
+class DataError(UserError):
+    """A data file is missing, empty, unreadable or not as the config describes it."""
+
+
+class RunNotFound(UserError):
+    """No run, or more than one, answers to a name."""
+
+
+class RunBusy(UserError):
+    """The run is live somewhere; two writers in one run folder would destroy it."""
+
+
+class SchedulerError(StkError):
+    """Slurm is the reason; the message shows its own words."""
+
+    exit_code = 3
+
+
+class SlurmUnavailable(SchedulerError):
+    """A Slurm command is missing, hangs, or finds no controller."""
+
+
+class SlurmRefused(SchedulerError):
+    """Slurm refused the request, or a limit known beforehand would."""
+
+
+class RunFailed(StkError):
+    """The run failed; failure.json in its folder says where."""
+
+
+class RendezvousError(RunFailed):
+    """The ranks did not find each other in time."""
+
+
+class CheckpointError(RunFailed):
+    """No checkpoint could be loaded, or none could be written."""
+
+
+class TrainingDiverged(RunFailed):
+    """The loss or the gradient is not finite."""

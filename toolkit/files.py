@@ -1,0 +1,104 @@
+"""Writing so that a reader finds the old bytes or the new ones, never half of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_CRC_BLOCK = 1 << 20
+
+
+def fsync_dir(path: Path) -> None:
+    """Make renames and new names in a folder survive a crash of the machine."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file under a temporary name, flush it to disk and rename it into place.
+
+    Raises OSError; the file of that name, if there was one, is untouched then.
+    """
+    raw = data.encode() if isinstance(data, str) else data
+    # The process id keeps two writers apart; the dot keeps listings clean.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(raw)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    fsync_dir(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON document atomically, indented for people."""
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON document; None where the file does not exist."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+def append_json_line(path: Path, record: dict[str, Any]) -> None:
+    """Append one record as one line in a single write, so that concurrent lines do not mix."""
+    line = json.dumps(record, ensure_ascii=False) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a JSON-lines file; a torn last line (a killed writer) is left out."""
+    if not path.exists():
+        return
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if not line.endswith("\n"):
+                return
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                # A writer that died between two lines of another one; the rest is still good.
+                continue
+
+
+def create_once(path: Path, data: str) -> bool:
+    """Create a file whole, if it does not exist yet; return whether this call created it.
+
+    Of several racing writers exactly one wins, also on a network file system (hard link).
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(data, encoding="utf-8")
+    try:
+        os.link(temporary, path)
+        return True
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def crc32(path: Path) -> int:
+    """CRC-32 of a file's bytes, read in blocks (about 2 GB/s)."""
+    value = 0
+    with open(path, "rb") as stream:
+        while block := stream.read(_CRC_BLOCK):
+            value = zlib.crc32(block, value)
+    return value

@@ -1,0 +1,232 @@
+"""train(): the loop. Read `train` first; the rest is what its lines mean."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import torch
+
+from toolkit.calendar import Calendar
+from toolkit.checkpoint import Checkpoints
+from toolkit.config.schema import Experiment
+from toolkit.control import Agreement, Control
+from toolkit.data.plan import EpochPlan, plan_epoch
+from toolkit.distributed import Group
+from toolkit.errors import TrainingDiverged
+from toolkit.evaluate import evaluate
+from toolkit.optim import lr_factor
+from toolkit.recorder import Recorder
+from toolkit.reduction import Reduction, block
+from toolkit.rng import seed_everything
+from toolkit.state import TrainState
+from toolkit.tasks.base import Loss, Task
+
+PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Outcome(Enum):
+    """How training ended."""
+
+    FINISHED = "finished"
+    YIELDED = "yielded"
+
+
+class Stop(Protocol):
+    """All that training knows of preemption."""
+
+    def reason(self) -> str | None:
+        """Why to save and leave, or None to go on. Called in each step; must be cheap."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Training:
+    """What the loop works with.
+
+    `phase` says what this process is doing, for whoever has to explain a failure.
+    """
+
+    experiment: Experiment
+    task: Task
+    state: TrainState
+    group: Group
+    reduction: Reduction
+    checkpoints: Checkpoints
+    recorder: Recorder
+    calendar: Calendar
+    phase: str = "start"
+
+    @property
+    def precision(self) -> torch.dtype | None:
+        return PRECISIONS[self.experiment.train.precision]
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of one step, over all ranks."""
+        return self.experiment.train.logical_ranks * self.experiment.train.accumulation
+
+    @property
+    def own_micro_batches(self) -> range:
+        """Those that this process carries."""
+        world, accumulation = self.group.world, self.experiment.train.accumulation
+        own = block(world.rank, world.size, self.experiment.train.logical_ranks)
+        return range(own.start * accumulation, own.stop * accumulation)
+
+
+def train(training: Training, stop: Stop) -> Outcome:
+    """Train to the end or until some rank is asked to stop, then leave a checkpoint. Collective.
+
+    All ranks leave after the same step: the request rides on the step's control vector.
+    Raises TrainingDiverged where the loss is not finite.
+    """
+    progress, calendar = training.state.progress, training.calendar
+    control = Control(training.group, training.micro_batches, training.task.train_sums)
+    plan, planned_epoch, step_s = None, -1, 0.0
+    while progress.step < calendar.total_steps:
+        started = time.perf_counter()
+        epoch, position = divmod(progress.step, calendar.steps_per_epoch)
+        if epoch != planned_epoch:
+            plan, planned_epoch = _plan(training, epoch), epoch
+        assert plan is not None
+        agreement = _step(training, control, plan, position, stop.reason() is not None, step_s)
+        step_s = time.perf_counter() - started
+        _count(training, agreement)
+        evaluated = calendar.evaluates_at(progress.step)
+        if evaluated:
+            _validate(training)
+        finished = progress.step == calendar.total_steps or _is_out_of_patience(training)
+        if evaluated or finished or agreement.stop or calendar.saves_at(progress.step):
+            training.phase = "save"
+            training.checkpoints.save(training.state)
+        if finished:
+            break
+        if agreement.stop:
+            return Outcome.YIELDED
+    return Outcome.FINISHED
+
+
+def _plan(training: Training, epoch: int) -> EpochPlan:
+    train = training.experiment.train
+    return plan_epoch(
+        training.task.splits["train"].lengths,
+        batch_size=train.batch_size,
+        micro_batches=training.micro_batches,
+        pool_batches=train.bucket_batches,
+        seed=training.experiment.seed,
+        epoch=epoch,
+        fingerprint=training.task.fingerprint,
+    )
+
+
+def _step(
+    training: Training, control: Control, plan: EpochPlan, position: int, stop: bool, step_s: float
+) -> Agreement:
+    """One update: own micro-batches, one control vector, one reduction, one optimizer step."""
+    training.reduction.start()
+    own = training.own_micro_batches
+    for number in own:
+        _micro_batch(training, control, plan, position, number, last=number == own[-1])
+    training.phase = "communication"
+    agreement = control.exchange(own.start, stop, step_s)
+    if not agreement.is_finite:
+        raise TrainingDiverged(
+            f"the loss of step {training.state.progress.step + 1} is {agreement.loss}: "
+            "try a smaller optimizer.lr, train.clip_norm, or warm-up"
+        )
+    training.reduction.finish()
+    training.phase = "optimizer"
+    _update(training, agreement.count)
+    return agreement
+
+
+def _micro_batch(
+    training: Training, control: Control, plan: EpochPlan, position: int, number: int, *, last: bool
+) -> None:
+    """Forward and backward of one micro-batch, with its own randomness."""
+    reduction, state = training.reduction, training.state
+    with reduction.leaf(last):
+        indices = plan.micro_batch(position, number)
+        idle = len(indices) == 0
+        if idle and not (last and reduction.needs_backward):
+            return
+        training.phase = "data"
+        batch = training.task.collate("train", plan.order[:1] if idle else indices, training.group.device)
+        training.phase = "forward"
+        seed_everything(training.experiment.seed, state.progress.step, number)
+        loss = _loss(training, batch)
+        training.phase = "backward"
+        # An idle rank takes part in the others' reduction with a sample of weight zero.
+        state.scaler.scale(loss.total * 0.0 if idle else loss.total).backward()
+    if not idle:
+        control.add(number, loss)
+
+
+def _loss(training: Training, batch: object) -> Loss:
+    precision = training.precision
+    autocast = torch.autocast(training.group.device.type, precision) if precision else nullcontext()
+    with autocast:
+        return training.task.loss(training.reduction.module, batch)
+
+
+def _update(training: Training, count: float) -> None:
+    """Divide the sum of the gradients once by the global count, clip, step."""
+    experiment, state = training.experiment, training.state
+    step, calendar = state.progress.step, training.calendar
+    factor = lr_factor(experiment.lr_scheduler, step, calendar.total_steps, calendar.steps_per_epoch)
+    for group in state.optimizer.param_groups:
+        group["lr"] = experiment.optimizer.lr * factor
+    state.scaler.unscale_(state.optimizer)
+    gradients = [p.grad for p in state.model.parameters() if p.grad is not None]
+    torch._foreach_mul_(gradients, 1.0 / count)
+    if experiment.train.clip_norm is not None:
+        torch.nn.utils.clip_grad_norm_(state.model.parameters(), experiment.train.clip_norm)
+    state.scaler.step(state.optimizer)
+    state.scaler.update()
+    state.progress.step += 1
+
+
+def _count(training: Training, agreement: Agreement) -> None:
+    """Add the step to the running metrics, and log them where due."""
+    progress = training.state.progress
+    added = {"loss": agreement.loss, "count": agreement.count, **agreement.sums}
+    progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
+    training.recorder.count(progress.step, agreement)
+    if training.calendar.logs_at(progress.step):
+        sums = progress.sums
+        metrics = {
+            "loss": sums["loss"] / sums["count"],
+            **training.task.train_metrics(sums, sums["count"]),
+            "lr": training.state.optimizer.param_groups[0]["lr"],
+        }
+        training.recorder.train(progress.step, metrics)
+        progress.sums = {}
+
+
+def _validate(training: Training) -> None:
+    """Score the validation set, and note whether this is the best so far."""
+    experiment, progress = training.experiment, training.state.progress
+    training.phase = "evaluation"
+    result = evaluate(
+        training.task,
+        training.state.model,
+        "validation",
+        training.group,
+        experiment.evaluation.batch_size,
+        training.precision,
+    )
+    metrics = training.task.metrics(result.sums)
+    name, direction = experiment.evaluation.metric.split(":")
+    value, best = metrics[name], progress.best_value
+    if best is None or (value < best if direction == "min" else value > best):
+        progress.best_value, progress.best_step, progress.since_best = value, progress.step, 0
+    else:
+        progress.since_best += 1
+    training.recorder.evaluation("validation", progress.step, metrics)
+
+
+def _is_out_of_patience(training: Training) -> bool:
+    patience = training.experiment.evaluation.patience
+    return patience is not None and training.state.progress.since_best >= patience

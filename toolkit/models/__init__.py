@@ -1,0 +1,1 @@
+"""Networks. They know nothing of ranks, files or tasks."""

@@ -1,0 +1,117 @@
+"""What a run writes down while it trains: metrics, events, where it stands. Rank 0 alone writes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from toolkit.calendar import Calendar
+from toolkit.control import Agreement
+from toolkit.display import Display
+from toolkit.files import append_json_line, read_json_lines, write_atomic, write_json
+from toolkit.rundir import RunDir
+
+_PROGRESS_EVERY_S = 2.0
+
+
+class Recorder:
+    """Writes metrics.jsonl, TensorBoard and progress.json, and tells the display."""
+
+    def __init__(self, run: RunDir, calendar: Calendar, is_main: bool, display: Display) -> None:
+        self._run = run
+        self._calendar = calendar
+        self._is_main = is_main
+        self._display = display
+        self._metrics: dict[str, float] = {}
+        self._written = 0.0
+        self._interval = _Interval()
+        self._board: Any = None
+
+    def start(self, step: int) -> None:
+        """Drop what an earlier attempt wrote after the step that this one starts from."""
+        if not self._is_main:
+            return
+        kept = [line for line in read_json_lines(self._run.metrics) if line["step"] <= step]
+        if self._run.metrics.exists():
+            write_atomic(self._run.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        from torch.utils.tensorboard import SummaryWriter  # slow to import, and only rank 0 needs it
+
+        self._board = SummaryWriter(str(self._run.tensorboard), purge_step=step + 1)
+        self._display.start(self._calendar.total_steps, step)
+
+    def count(self, step: int, agreement: Agreement) -> None:
+        """Note a step that was done."""
+        if not self._is_main:
+            return
+        self._interval.add(agreement)
+        self._metrics["loss"] = agreement.loss / agreement.count
+        self._display.step(step, self._calendar.epoch(step), self._metrics)
+        if time.monotonic() - self._written > _PROGRESS_EVERY_S:
+            self.progress(step)
+
+    def train(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write a line of training metrics, and the speed since the last one."""
+        if self._is_main:
+            speed = self._interval.speed()
+            self._interval = _Interval()
+            self._metrics.update(speed)
+            self._line("train", step, {**metrics, **speed})
+
+    def evaluation(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the metrics of an evaluation."""
+        if self._is_main:
+            self._metrics.update({f"{split}_{name}": value for name, value in metrics.items()})
+            self._line(split, step, metrics)
+            self._display.evaluation(split, self._calendar.epoch(step), metrics)
+
+    def progress(self, step: int) -> None:
+        """Rewrite progress.json. A view's file: a full disk must not end the run for it."""
+        self._written = time.monotonic()
+        with suppress(OSError):
+            write_json(
+                self._run.progress,
+                {
+                    "time": time.time(),
+                    "step": step,
+                    "total_steps": self._calendar.total_steps,
+                    "epoch": self._calendar.epoch(step),
+                    "metrics": self._metrics,
+                },
+            )
+
+    def close(self, step: int) -> None:
+        """Flush and end the display."""
+        if self._board is not None:
+            self.progress(step)
+            self._board.close()
+        self._display.stop()
+
+    def _line(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
+        head = {"time": time.time(), "step": step, "epoch": self._calendar.epoch(step), "split": split}
+        append_json_line(self._run.metrics, {**head, **metrics})
+        if self._board is not None:
+            for name, value in metrics.items():
+                self._board.add_scalar(f"{split}/{name}", value, step)
+
+
+class _Interval:
+    """Samples and tokens since some moment."""
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+        self._samples = self._tokens = 0.0
+
+    def add(self, agreement: Agreement) -> None:
+        self._samples += agreement.count
+        self._tokens += agreement.tokens
+
+    def speed(self) -> dict[str, float]:
+        seconds = max(1e-9, time.perf_counter() - self._since)
+        return {
+            "samples_per_s": round(self._samples / seconds, 1),
+            "tokens_per_s": round(self._tokens / seconds, 1),
+        }
+

@@ -1,0 +1,195 @@
+"""RunDir: every file name of a run. Nobody else builds a path inside a run folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import RunNotFound
+
+_STEP = re.compile(r"step_(\d{8})")
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """A run's folder: self-contained and readable without this project.
+
+    Properties name files; none of them creates anything.
+    """
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    # -- what was asked for ------------------------------------------------------------------
+    @property
+    def config(self) -> Path:
+        """The resolved experiment, YAML."""
+        return self.path / "config.yaml"
+
+    @property
+    def job(self) -> Path:
+        """Resources as submitted, YAML."""
+        return self.path / "job.yaml"
+
+    @property
+    def code(self) -> Path:
+        """The code that the run was submitted with."""
+        return self.path / "code"
+
+    @property
+    def submissions(self) -> Path:
+        """One line per submission."""
+        return self.path / "submissions.jsonl"
+
+    @property
+    def intent(self) -> Path:
+        """Exists from just before sbatch until its answer is recorded."""
+        return self.path / "intent.json"
+
+    @property
+    def submitit(self) -> Path:
+        """submitit's own files: the pickle, which holds a path, and the script."""
+        return self.path / "submitit"
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever submits; rank 0 of a live run holds `alive`."""
+        return self.path / ".submit.lock"
+
+    @property
+    def alive(self) -> Path:
+        """Locked by rank 0 while it trains: the kernel lets go of it however rank 0 ends."""
+        return self.path / ".alive.lock"
+
+    # -- what happened -----------------------------------------------------------------------
+    @property
+    def attempts(self) -> Path:
+        """One line per start."""
+        return self.path / "attempts.jsonl"
+
+    @property
+    def events(self) -> Path:
+        """Saves, signals, requeues, failures, with times."""
+        return self.path / "events.jsonl"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object per line: step, epoch, split, loss, …"""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def failure(self) -> Path:
+        """The first failing rank's error."""
+        return self.path / "failure.json"
+
+    @property
+    def result(self) -> Path:
+        """Written last: its existence means finished."""
+        return self.path / "result.json"
+
+    @property
+    def progress(self) -> Path:
+        """Where the live run stands, rewritten every few seconds: for views only."""
+        return self.path / "progress.json"
+
+    def ranks(self, nonce: str) -> Path:
+        """Who the ranks of one start were: host, pid, device, rendezvous; JSON lines."""
+        return self.path / "ranks" / f"{nonce}.jsonl"
+
+    def rendezvous(self, nonce: str) -> Path:
+        """Where rank 0 of one start publishes its store."""
+        return self.path / "ranks" / f"{nonce}.store.json"
+
+    # -- logs --------------------------------------------------------------------------------
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def log(self, nonce: str, rank: int) -> Path:
+        """The log of one rank in one start."""
+        return self.logs / f"{nonce}.rank_{rank:05d}.log"
+
+    # -- checkpoints -------------------------------------------------------------------------
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def checkpoint(self, step: int) -> Path:
+        """The checkpoint after so many steps: complete or absent."""
+        return self.checkpoints / f"step_{step:08d}"
+
+    @property
+    def best(self) -> Path:
+        """Link to the best checkpoint."""
+        return self.checkpoints / "best"
+
+    @property
+    def last(self) -> Path:
+        """Link to the newest checkpoint, for people; loading scans instead."""
+        return self.checkpoints / "last"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps of the checkpoints that are there, oldest first. Says nothing of their health."""
+        if not self.checkpoints.is_dir():
+            return []
+        found = (_STEP.fullmatch(entry.name) for entry in self.checkpoints.iterdir())
+        return sorted(int(match[1]) for match in found if match)
+
+    # -- results -----------------------------------------------------------------------------
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def artifacts(self) -> Path:
+        """Predictions, scores and exports."""
+        return self.path / "artifacts"
+
+    def classes(self, split: str) -> Path:
+        """Confusion matrix and scores per class of one split, JSON."""
+        return self.artifacts / f"{split}_classes.json"
+
+    def predictions(self, split: str) -> Path:
+        """One line per sample of one split, TSV."""
+        return self.artifacts / f"{split}_predictions.tsv"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report"
+
+    @property
+    def report_html(self) -> Path:
+        return self.report / "report.html"
+
+
+def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
+    """Every run folder directly under the experiment folder, by name."""
+    if not experiment_dir.is_dir():
+        return
+    for entry in sorted(experiment_dir.iterdir()):
+        if (entry / "config.yaml").is_file():
+            yield RunDir(entry)
+
+
+def find_run(name: str, experiment_dir: Path) -> RunDir:
+    """The run that a folder, an id, or a unique prefix of an id names.
+
+    Raises RunNotFound, which lists the candidates.
+    """
+    folder = Path(name)
+    if (folder / "config.yaml").is_file():
+        return RunDir(folder.resolve())
+    runs = list(find_runs(experiment_dir))
+    exact = [run for run in runs if run.run_id == name]
+    matches = exact or [run for run in runs if run.run_id.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunNotFound(f"{name!r} names {len(matches)} runs: {', '.join(run.run_id for run in matches)}")
+    known = ", ".join(run.run_id for run in runs[:10]) or "none"
+    raise RunNotFound(f"no run {name!r} under {experiment_dir}; runs there: {known}")

@@ -1,0 +1,38 @@
+"""StopFlag: signals become a flag that the loop reads. A handler does nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from types import FrameType
+
+_PR_SET_PDEATHSIG = 1
+
+
+class StopFlag:
+    """Asked to stop by SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+
+    def install(self, *signals: signal.Signals) -> StopFlag:
+        """Catch these signals from now on; only in the main thread."""
+        for number in signals:
+            signal.signal(number, self._handle)
+        return self
+
+    def reason(self) -> str | None:
+        return self._reason
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self._reason == "SIGINT":
+            os._exit(130)
+        self._reason = self._reason or signal.Signals(number).name
+
+
+def stop_with_parent() -> None:
+    """Get SIGTERM when the launcher dies, however it dies (Linux only; elsewhere nothing)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""What can be learnt: one module per task, found through the table in `toolkit.config.kinds`."""

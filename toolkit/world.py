@@ -1,0 +1,97 @@
+"""World: which process this is among how many, and how they find each other."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolkit.errors import UserError
+
+#: Set by the local launcher: names this start, so that no rank joins the store of another one.
+NONCE_VARIABLE = "STK_RENDEZVOUS"
+
+_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The place of one process in a run.
+
+    rank, size              among all processes of the run
+    local_rank, local_size  among those of the same host
+    node, nodes             host number and count
+    nonce                   names this very start (job, step, restart): rank 0 publishes its store
+                            under it in the run folder; empty where master_addr is given instead
+    master_addr             host of a store that somebody else opened (torchrun); else None
+    master_port             its port
+    """
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    node: int = 0
+    nodes: int = 1
+    nonce: str = ""
+    master_addr: str | None = None
+    master_port: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.size:
+            raise UserError(f"rank {self.rank} is outside a world of {self.size} processes")
+        if not 0 <= self.local_rank < self.local_size:
+            raise UserError(f"local rank {self.local_rank} is outside the {self.local_size} of its host")
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process is the one that writes what is written once."""
+        return self.rank == 0
+
+    @classmethod
+    def single(cls) -> World:
+        """A world of one process."""
+        return cls(rank=0, size=1, local_rank=0, local_size=1, nonce=uuid.uuid4().hex)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> World:
+        """The world that torchrun, or our local launcher, describes; a single one without them.
+
+        Raises UserError where only some of the variables are set or one is not a number.
+        """
+        missing = [name for name in _VARIABLES if name not in environ]
+        if len(missing) == len(_VARIABLES):
+            return cls.single()
+        if missing:
+            present = ", ".join(name for name in _VARIABLES if name in environ)
+            raise UserError(
+                f"{present} is set but {', '.join(missing)} is not: a launcher sets all three. "
+                "Unset them to run as a single process."
+            )
+        size = _integer(environ, "WORLD_SIZE")
+        local_size = _integer(environ, "LOCAL_WORLD_SIZE", size)
+        nonce = environ.get(NONCE_VARIABLE, "")
+        if not nonce and not environ.get("MASTER_ADDR"):
+            raise UserError(f"WORLD_SIZE is {size} but MASTER_ADDR is not set: start the ranks with torchrun")
+        return cls(
+            rank=_integer(environ, "RANK"),
+            size=size,
+            local_rank=_integer(environ, "LOCAL_RANK"),
+            local_size=local_size,
+            node=_integer(environ, "GROUP_RANK", 0),
+            nodes=_integer(environ, "GROUP_WORLD_SIZE", max(1, size // local_size)),
+            nonce=nonce,
+            master_addr=None if nonce else environ["MASTER_ADDR"],
+            master_port=None if nonce else _integer(environ, "MASTER_PORT", 29500),
+        )
+
+
+def _integer(environ: Mapping[str, str], name: str, default: int | None = None) -> int:
+    text = environ.get(name)
+    if text is None and default is not None:
+        return default
+    try:
+        return int(text or "")
+    except ValueError:
+        raise UserError(f"{name} is {text!r}, expected a whole number") from None

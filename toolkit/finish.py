@@ -17,7 +17,10 @@ def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> No
     progress = training.state.progress
     best_step = progress.step if progress.best_step is None else progress.best_step
     folder = run.checkpoint(best_step)
-    verify(folder)
+    if training.group.world.is_main:
+        verify(folder)
+    # The others wait here for rank 0, which alone has written the checkpoint.
+    training.group.barrier()
     load_weights(folder, training.state.model)
     metrics = {"train": _last_train_metrics(run)}
     for split in _final_splits(training):

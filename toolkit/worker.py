@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ from toolkit.display import Display, choose_display
 from toolkit.distributed import Group, join
 from toolkit.errors import RunBusy, StkError
 from toolkit.events import note_event
-from toolkit.failure import record_failure
+from toolkit.failure import describe, record_failure
 from toolkit.files import append_json_line, read_json_lines
 from toolkit.loop import Outcome, Stop, Training, train
 from toolkit.optim import build_optimizer
@@ -282,6 +283,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StkError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except Exception as error:
+        # Of a rank that only lost its peers the log is enough: the first failure is what matters.
+        if describe(error)[0] == "peer_lost":
+            print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)
+        else:
+            traceback.print_exc()
+        return StkError.exit_code
 
 
 def _main(path: Path, overrides: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from slurm.preempt import JobStop, hand_over
 from slurm.topology import world_from_step
 from toolkit.rundir import RunDir
+from toolkit.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,22 @@ class TrainJob:
 
     run_dir: str
 
-    def __call__(self) -> str:
-        # Deferred: the login node unpickles and submits this class without paying for torch.
-        from toolkit import worker
+    def __call__(self) -> int:
+        return run_rank(RunDir(Path(self.run_dir)), world_from_step(os.environ))
 
-        run = RunDir(Path(self.run_dir))
-        world = world_from_step(os.environ)
-        stop = JobStop().install()
-        outcome = worker.run(run, world, stop)
-        if outcome is worker.Outcome.YIELDED and world.is_main:
-            hand_over(run, os.environ, stop)
-        return outcome.value
+
+def run_rank(run: RunDir, world: World) -> int:
+    """Train a run as one rank of a job's step, or of torchrun; return the exit code.
+
+    Stopped by Slurm, it saves, and rank 0 sees to it that the job goes back into the queue.
+    """
+    # Deferred: the login node unpickles and submits this class without paying for torch.
+    from toolkit import worker
+
+    stop = JobStop().install()
+    outcome = worker.run(run, world, stop)
+    if outcome is worker.Outcome.FINISHED:
+        return 0
+    if world.is_main and "SLURM_JOB_ID" in os.environ:
+        hand_over(run, os.environ, stop)
+    return worker.EXIT_YIELDED

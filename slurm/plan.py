@@ -98,13 +98,12 @@ class JobPlan:
     def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
         options = [
             "--kill-on-bad-exit=1",
+            # From 22.05 on srun does not take this over from the job.
+            f"--cpus-per-task={parts[0].options.get('cpus-per-task', '${SLURM_CPUS_PER_TASK:-1}')}",
             "--unbuffered",
             "--open-mode=append",
             '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"',
         ]
-        # From 22.05 on srun does not take this over from the job.
-        if (cpus := parts[0].options.get("cpus-per-task")) is not None:
-            options.append(f"--cpus-per-task={cpus}")
         if len(parts) > 1:
             options.append("--het-group=" + ",".join(map(str, range(len(parts)))))
         return options

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import FrameType
 
 from toolkit.failure import write_first
@@ -25,23 +27,31 @@ _GRACE_S = 20.0
 _POLL_S = 0.05
 
 
-def launch(run: RunDir, procs: int, *, in_background: bool = False) -> int:
+def launch(run: RunDir, procs: int, environ: Mapping[str, str], *, quiet: bool = False) -> int:
     """Train a run in so many processes and wait for them; return the exit code for the user.
 
-    Rank 0 writes to this terminal, the others to their logs; in the background all write to logs.
-    When one fails, the others are ended. SIGTERM and Ctrl-C let them save and leave.
+    Rank 0 writes to this terminal unless quiet, the others to their logs. When one fails, the
+    others are ended. SIGTERM and Ctrl-C let them save and leave.
     """
     nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     run.logs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        ranks = [_start(run, nonce, rank, procs, stack, in_background) for rank in range(procs)]
+        ranks = [_start(run, nonce, rank, procs, environ, stack, quiet) for rank in range(procs)]
         _forward_signals(ranks)
         return _wait(run, nonce, ranks)
 
 
-def rank_environment(run: RunDir, nonce: str, rank: int, procs: int) -> dict[str, str]:
+def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Build the prepared data of an experiment in a process of its own; return its exit code."""
+    command = [sys.executable, "-m", "toolkit.worker", "--prepare", config, *overrides]
+    return subprocess.run(command, env=dict(environ), check=False).returncode
+
+
+def rank_environment(
+    run: RunDir, nonce: str, rank: int, procs: int, environ: Mapping[str, str]
+) -> dict[str, str]:
     """The environment of one local rank; the code is the run's own."""
-    environment = dict(os.environ)
+    environment = dict(environ)
     environment.update(
         {
             "RANK": str(rank),
@@ -49,7 +59,7 @@ def rank_environment(run: RunDir, nonce: str, rank: int, procs: int) -> dict[str
             "WORLD_SIZE": str(procs),
             "LOCAL_WORLD_SIZE": str(procs),
             NONCE_VARIABLE: nonce,
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(run.code), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(run.code), environ.get("PYTHONPATH")])),
             "PYTHONUNBUFFERED": "1",
         }
     )
@@ -57,14 +67,20 @@ def rank_environment(run: RunDir, nonce: str, rank: int, procs: int) -> dict[str
 
 
 def _start(
-    run: RunDir, nonce: str, rank: int, procs: int, stack: ExitStack, in_background: bool
+    run: RunDir,
+    nonce: str,
+    rank: int,
+    procs: int,
+    environ: Mapping[str, str],
+    stack: ExitStack,
+    quiet: bool,
 ) -> subprocess.Popen[bytes]:
     output = None
-    if rank > 0 or in_background:
+    if rank > 0 or quiet:
         output = stack.enter_context(open(run.log(nonce, rank), "ab"))
     return subprocess.Popen(
         [sys.executable, "-m", "toolkit.worker", str(run.path)],
-        env=rank_environment(run, nonce, rank, procs),
+        env=rank_environment(run, nonce, rank, procs, environ),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
@@ -130,3 +146,7 @@ def _note_killed(run: RunDir, nonce: str, ranks: list[subprocess.Popen[bytes]]) 
                 },
             )
             return
+
+
+if __name__ == "__main__":
+    sys.exit(launch(RunDir(Path(sys.argv[1])), int(sys.argv[2]), os.environ, quiet=True))

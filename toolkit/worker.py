@@ -163,7 +163,8 @@ def build_training(
 def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment) -> Reduction:
     wanted = experiment.train.reduction
     if wanted == "auto":
-        wanted = "exact" if group.device.type == "cpu" else "fast"
+        is_tree = is_power_of_two(experiment.train.logical_ranks * experiment.train.accumulation)
+        wanted = "exact" if group.device.type == "cpu" and is_tree else "fast"
     if wanted == "fast":
         return FastReduction(model, group, experiment.train.find_unused_parameters)
     if not is_power_of_two(group.world.size):
@@ -183,7 +184,8 @@ def _alive(run: RunDir, world: World) -> Iterator[None]:
         return
     lock = FileLock(run.alive)
     try:
-        lock.acquire(timeout=0)
+        # A moment's patience: `stk status` takes the lock for an instant to see whether it is held.
+        lock.acquire(timeout=2)
     except Timeout:
         raise RunBusy(f"{run.run_id} is being trained by another process right now: stk status shows it") from None
     try:
@@ -277,9 +279,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m toolkit.worker", description=__doc__)
     parser.add_argument("config", help="experiment file, or a run's folder to go on with")
     parser.add_argument("overrides", nargs="*", metavar="key=value")
+    parser.add_argument("--prepare", action="store_true", help="only build the prepared data")
     arguments = parser.parse_args(argv)
+    work = _prepare if arguments.prepare else _main
     try:
-        return _main(Path(arguments.config), arguments.overrides)
+        return work(Path(arguments.config), arguments.overrides)
     except StkError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -290,6 +294,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             traceback.print_exc()
         return StkError.exit_code
+
+
+def _prepare(path: Path, overrides: Sequence[str]) -> int:
+    experiment = load(path, overrides)
+    display = choose_display(is_main=True)
+    try:
+        task_class(experiment).prepare(experiment, display.preparing)
+    finally:
+        display.stop()
+    return 0
 
 
 def _main(path: Path, overrides: Sequence[str]) -> int:

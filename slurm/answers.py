@@ -1,0 +1,279 @@
+"""What Slurm's programs print, as values. Pure functions over text; nothing here starts a program.
+
+Only text with an explicit format is read: the layout of `--json` changes between releases.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from slurm.times import parse_minutes
+
+#: Field and record separators: control characters, because a job's name may hold anything else.
+_FIELD, _RECORD = "\x1f", "\x1e"
+
+_JOB_FIELDS = (
+    "JobArrayID", "JobID", "State", "Reason", "RestartCnt", "Requeue", "SubmitTime", "StartTime",
+    "TimeLimit", "NodeList", "UserName", "Partition", "WorkDir", "Name",
+)  # fmt: skip
+#: For `squeue --Format`; the name comes last because it is free text.
+JOB_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
+
+_ACCOUNTING_FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "NodeList")
+#: For `sacct --format`.
+ACCOUNTING_FORMAT = ",".join(_ACCOUNTING_FIELDS)
+
+_HOST_FIELDS = ("%R", "%c", "%m", "%G", "%f", "%N")
+#: For `sinfo --format`: one line for all equal hosts of a partition.
+HOST_FORMAT = _FIELD.join(_HOST_FIELDS)
+
+_NOTHING = frozenset({"", "(null)", "N/A", "None", "Unknown", "n/a"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job that the controller knows.
+
+    job_id          as people write it: 12, 12_3 (array task), 12+1 (component of an uneven job)
+    raw_id          its own number, also for an array task
+    state, reason   Slurm's words; reason is empty where there is none
+    restarts        how often it was put back into the queue
+    requeue         whether Slurm may put it back
+    submitted, started   local time; the expected start while it waits
+    time_limit_min  None for no limit
+    hosts           a host list, empty while it waits
+    """
+
+    job_id: str
+    raw_id: str
+    state: str
+    reason: str
+    restarts: int
+    requeue: bool
+    submitted: datetime | None
+    started: datetime | None
+    time_limit_min: int | None
+    hosts: str
+    user: str
+    partition: str
+    work_dir: str
+    name: str
+
+    @property
+    def base_id(self) -> str:
+        """The id of the whole array or uneven job."""
+        return base_id(self.job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounted:
+    """One start of a job in the accounting database; a requeued job has several."""
+
+    job_id: str
+    raw_id: str
+    state: str
+    exit_code: str
+    submitted: datetime | None
+    started: datetime | None
+    ended: datetime | None
+    hosts: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition and its limits; None for no limit, an empty set where nobody is named."""
+
+    name: str
+    is_default: bool
+    state: str
+    hosts: str
+    total_nodes: int
+    min_nodes: int
+    max_nodes: int | None
+    max_time_min: int | None
+    max_cpus_per_node: int | None
+    allow_accounts: frozenset[str] | None
+    deny_accounts: frozenset[str]
+    allow_qos: frozenset[str] | None
+    deny_qos: frozenset[str]
+    preempt_mode: str
+    grace_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostGroup:
+    """Equal hosts of one partition; memory in MB."""
+
+    partition: str
+    hosts: str
+    cpus: int
+    memory_mb: int
+    gres: str
+    features: frozenset[str]
+
+
+def base_id(job_id: str) -> str:
+    """12 for 12, 12_3 and 12+1."""
+    return re.split(r"[_+]", job_id, maxsplit=1)[0]
+
+
+def parse_jobs(text: str) -> list[Job]:
+    """Jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
+    return [_job(record) for record in _records(text, f"{_RECORD}\n", len(_JOB_FIELDS))]
+
+
+def parse_accounting(text: str) -> list[Accounted]:
+    """Starts from `sacct --noheader --parsable2 --delimiter SEPARATOR --format ACCOUNTING_FORMAT`."""
+    return [
+        Accounted(
+            job_id=fields["JobID"],
+            raw_id=fields["JobIDRaw"],
+            state=fields["State"],
+            exit_code=fields["ExitCode"],
+            submitted=parse_time(fields["Submit"]),
+            started=parse_time(fields["Start"]),
+            ended=parse_time(fields["End"]),
+            hosts="" if fields["NodeList"] == "None assigned" else fields["NodeList"],
+        )
+        for values in _records(text, "\n", len(_ACCOUNTING_FIELDS))
+        for fields in [dict(zip(_ACCOUNTING_FIELDS, values, strict=True))]
+    ]
+
+
+#: For `sacct --delimiter`.
+SEPARATOR = _FIELD
+
+
+def parse_hosts(text: str) -> list[HostGroup]:
+    """Groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
+    return [
+        HostGroup(
+            partition=partition,
+            hosts=hosts,
+            cpus=_leading_number(cpus),
+            memory_mb=_leading_number(memory_mb),
+            gres="" if gres in _NOTHING else gres,
+            features=_names(features),
+        )
+        for partition, cpus, memory_mb, gres, features, hosts in _records(text, "\n", len(_HOST_FIELDS))
+    ]
+
+
+def parse_partitions(text: str) -> list[Partition]:
+    """Partitions from `scontrol --oneliner show partition`."""
+    lines = [line for line in text.splitlines() if line.startswith("PartitionName=")]
+    return [_partition(fields_of_line(line)) for line in lines]
+
+
+def parse_job(text: str) -> dict[str, str]:
+    """The first record of `scontrol show job`: key to value, `(null)` and the like kept as printed.
+
+    Free text (name, comment, paths) ends its line, so it may hold blanks and equal signs.
+    """
+    fields: dict[str, str] = {}
+    for line in text.strip().split("\n\n")[0].splitlines():
+        for key, value in fields_of_line(line.strip(), free=_FREE_TEXT).items():
+            fields.setdefault(key, value)
+    return fields
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """The settings of `scontrol show config`, keys as printed."""
+    pairs = (re.match(r"(\S+)\s+= ?(.*)", line) for line in text.splitlines())
+    return {pair[1]: pair[2].strip() for pair in pairs if pair}
+
+
+def parse_time(text: str) -> datetime | None:
+    """A time as Slurm prints it; None where there is none."""
+    return None if text in _NOTHING else datetime.fromisoformat(text)
+
+
+_FREE_TEXT = frozenset(
+    {"JobName", "Comment", "AdminComment", "SystemComment", "Extra", "Command", "WorkDir", "SubmitLine"}
+    | {"StdErr", "StdIn", "StdOut"}
+)
+_KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/.\-]*)=")
+
+
+def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, str]:
+    """The `key=value` pairs of a line; a value may hold blanks, a `free` one all the rest of the line."""
+    fields: dict[str, str] = {}
+    found = list(_KEY.finditer(line))
+    for here, after in zip(found, [*found[1:], None], strict=True):
+        if here[1] in free:
+            fields.setdefault(here[1], line[here.end() :].strip())
+            break
+        fields.setdefault(here[1], line[here.end() : after.start() if after else None].strip())
+    return fields
+
+
+def _records(text: str, end: str, width: int) -> Iterator[list[str]]:
+    for record in text.split(end):
+        fields = record.split(_FIELD, width - 1)
+        if len(fields) == width:
+            yield fields
+
+
+def _job(values: list[str]) -> Job:
+    fields = dict(zip(_JOB_FIELDS, values, strict=True))
+    return Job(
+        job_id=fields["JobArrayID"],
+        raw_id=fields["JobID"],
+        state=fields["State"],
+        reason="" if fields["Reason"] in _NOTHING else fields["Reason"],
+        restarts=_leading_number(fields["RestartCnt"]),
+        requeue=fields["Requeue"] == "1",
+        submitted=parse_time(fields["SubmitTime"]),
+        started=parse_time(fields["StartTime"]),
+        time_limit_min=_minutes(fields["TimeLimit"]),
+        hosts=fields["NodeList"],
+        user=fields["UserName"],
+        partition=fields["Partition"],
+        work_dir=fields["WorkDir"],
+        name=fields["Name"],
+    )
+
+
+def _partition(fields: dict[str, str]) -> Partition:
+    return Partition(
+        name=fields["PartitionName"],
+        is_default=fields.get("Default") == "YES",
+        state=fields.get("State", ""),
+        hosts="" if fields.get("Nodes", "") in _NOTHING else fields["Nodes"],
+        total_nodes=_leading_number(fields.get("TotalNodes", "")),
+        min_nodes=_leading_number(fields.get("MinNodes", "")),
+        max_nodes=_limit(fields.get("MaxNodes", "")),
+        max_time_min=_minutes(fields.get("MaxTime", "")),
+        max_cpus_per_node=_limit(fields.get("MaxCPUsPerNode", "")),
+        allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
+        deny_accounts=_names(fields.get("DenyAccounts", "")),
+        allow_qos=_allowed(fields.get("AllowQos", "ALL")),
+        deny_qos=_names(fields.get("DenyQos", "")),
+        preempt_mode=fields.get("PreemptMode", ""),
+        grace_s=_leading_number(fields.get("GraceTime", "")),
+    )
+
+
+def _minutes(text: str) -> int | None:
+    return parse_minutes(text) if text[:1].isdecimal() else None
+
+
+def _limit(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _leading_number(text: str) -> int:
+    """The number at the start; sinfo may append a plus, squeue N/A stands for 0."""
+    match = re.match(r"\d+", text)
+    return int(match[0]) if match else 0
+
+
+def _allowed(text: str) -> frozenset[str] | None:
+    return None if text.upper() == "ALL" else _names(text)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split(",")) if text not in _NOTHING else frozenset()

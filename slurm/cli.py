@@ -1,0 +1,206 @@
+"""The command `stk`: arguments in, exit code out. What it does stands in `slurm.commands`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from slurm import commands
+from toolkit.errors import StkError
+
+_DESCRIPTION = """\
+One experiment file, from a laptop to a SLURM cluster.
+
+  stk plan configs/quickstart.yaml                  show what would be done, touch nothing
+  stk run configs/quickstart.yaml                   train here and now
+  stk submit configs/quickstart.yaml                hand it to Slurm, or to this machine
+  stk status                                        where everything stands
+"""
+
+_CONFIG_HELP = "experiment file (YAML)"
+_RUN_HELP = "a run: its folder, its id, or a unique beginning of that"
+_EPILOG = """\
+Any key of the experiment can be set: key.path=value, for example
+  resources.nodes=2 resources.gres=gpu:2 train.epochs=3 model.kernels=[2,3,4]
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0, 2 (input), 3 (Slurm), 4 (run failed), 130."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except StkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe, such as `head`, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stk", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_plan(parsers)
+    _add_submit(parsers)
+    _add_run(parsers)
+    _add_resume(parsers)
+    _add_status(parsers)
+    _add_logs(parsers)
+    _add_report(parsers)
+    _add_cancel(parsers)
+    _add_prepare(parsers)
+    return parser
+
+
+_Parsers = argparse._SubParsersAction  # argparse offers no public name for what add_subparsers gives
+
+
+def _command(parsers: _Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
+    parser = parsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=_EPILOG if name in ("plan", "submit", "run", "prepare") else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=getattr(commands, name))
+    return parser
+
+
+def _experiment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", metavar="CONFIG", help=_CONFIG_HELP)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="set a key of the experiment")
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def _cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        choices=("auto", "slurm", "local"),
+        default="auto",
+        help="auto (default): Slurm where a controller answers, else processes on this machine",
+    )
+
+
+def _add_plan(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "plan",
+        "show the resolved experiment and the exact batch script",
+        "Compose and check an experiment; print it resolved, and the batch script that submit would hand\n"
+        "to Slurm. Touches nothing.",
+    )
+    _experiment(parser)
+    parser.add_argument(
+        "--test-only",
+        action="store_true",
+        help="also ask Slurm whether it would accept the job, and when it would start",
+    )
+    _json(parser)
+
+
+def _add_submit(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "submit",
+        "hand an experiment to Slurm, or to processes on this machine",
+        "Plan, then a job. The same experiment again joins its run: refused while it is live, told so when\n"
+        "it has finished, continued from its latest checkpoint otherwise.",
+    )
+    _experiment(parser)
+    _cluster(parser)
+    parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
+    _json(parser)
+
+
+def _add_run(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "run",
+        "train here and now",
+        "Train in the foreground, in processes on this machine: a laptop, or the shell of an interactive\n"
+        "srun or salloc. As a task of `srun -n 4 stk run …`, or under torchrun, this is one of the ranks.\n"
+        "Ctrl-C saves and leaves; a second Ctrl-C leaves at once.",
+    )
+    _experiment(parser)
+    parser.add_argument("--procs", type=int, metavar="N", help="processes (default: resources.tasks_per_node)")
+    parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
+    _json(parser)
+
+
+def _add_resume(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "resume",
+        "put an ended run back to work",
+        "Continue a run from its latest good checkpoint, with its own code and config.",
+    )
+    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    _cluster(parser)
+    _json(parser)
+
+
+def _add_status(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "status",
+        "where everything stands",
+        "A table of runs: state, step, loss and metrics, restarts. Without RUN: all under STK_EXPERIMENT_DIR.",
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=_RUN_HELP)
+    _json(parser)
+
+
+def _add_logs(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "logs",
+        "the log of a run",
+        "The log of one rank of the newest start; after a failure, the first failing rank's error on top.",
+    )
+    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("--rank", type=int, default=0, metavar="N", help="which rank (default 0)")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on while the run is live")
+
+
+def _add_report(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "report",
+        "results: tables, plots, HTML",
+        "Tables here, and report/report.html with plots in the run's folder. Several runs: side by side.",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("--output", metavar="FILE", help="where the comparison of several runs goes (HTML)")
+    _json(parser)
+
+
+def _add_cancel(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "cancel",
+        "end live runs",
+        "Cancel the jobs of runs; local processes save and leave. A cancelled run can be resumed.",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=_RUN_HELP)
+
+
+def _add_prepare(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "prepare",
+        "only the data preparation",
+        "Build the prepared data of an experiment, unless they are there.",
+    )
+    _experiment(parser)

@@ -1,0 +1,330 @@
+"""What each command does. Takes parsed arguments, prints, returns an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from slurm import controller
+from slurm.plan import JobPlan
+from slurm.status import RunStatus, is_launcher_alive, status as status_of
+from slurm.submissions import last_submission, submissions
+from slurm.submit import Submitted, choose_cluster, local_processes, put_aside, submit as submit_run
+from slurm.topology import how_started, scrub, world_from_step
+from toolkit.config import load, load_resolved, load_resources, run_id
+from toolkit.config.schema import Experiment, Resources
+from toolkit.create import create_run, experiment_dir
+from toolkit.errors import RunNotFound, UserError
+from toolkit.files import read_json
+from toolkit.rundir import RunDir, find_run, find_runs
+from toolkit.world import World
+
+_POLL_S = 0.5
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("", "0", "false", "no", "off")
+
+
+def plan(arguments: Namespace) -> int:
+    """stk plan"""
+    experiment = load(Path(arguments.config), arguments.overrides)
+    run = RunDir(experiment_dir() / run_id(experiment))
+    job = JobPlan(
+        experiment=experiment, resources=experiment.resources, run=run, number=len(submissions(run))
+    )
+    facts = job.to_json()
+    if arguments.test_only:
+        facts["test_only"] = answer = _test_only(job)
+        print(answer, file=sys.stderr)
+    print(json.dumps(facts, ensure_ascii=False) if arguments.json else job.describe())
+    return 0
+
+
+def _test_only(job: JobPlan) -> str:
+    from slurm.preflight import preflight
+
+    preflight(job.resources)
+    return controller.test_only(str(job))
+
+
+def submit(arguments: Namespace) -> int:
+    """stk submit"""
+    experiment = load(Path(arguments.config), arguments.overrides)
+    cluster = _choose(arguments.cluster)
+    submitted = submit_run(experiment, experiment_dir(), cluster, fresh=arguments.fresh)
+    return _tell(submitted, arguments.json)
+
+
+def resume(arguments: Namespace) -> int:
+    """stk resume"""
+    run = find_run(arguments.run, experiment_dir())
+    experiment = load_resolved(run.config)
+    cluster = _choose(arguments.cluster)
+    submitted = submit_run(experiment, run.path.parent, cluster, resources=_last_resources(run, experiment))
+    return _tell(submitted, arguments.json)
+
+
+def _choose(wanted: str) -> str:
+    cluster = choose_cluster(wanted)
+    if wanted == "auto" and cluster == "local":
+        print("No Slurm controller answers here: training in local processes.", file=sys.stderr)
+    return cluster
+
+
+def _last_resources(run: RunDir, experiment: Experiment) -> Resources:
+    """The resources of the last submission; of a run that never was submitted, its config's."""
+    return load_resources(run.job, experiment) if run.job.exists() else experiment.resources
+
+
+def _tell(submitted: Submitted, as_json: bool) -> int:
+    run, submission = submitted.run, submitted.submission
+    if as_json:
+        print(json.dumps(submitted.to_json(), ensure_ascii=False))
+    elif submission is None:
+        print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
+    else:
+        where = f"job {submission.job_id}" if submission.cluster == "slurm" else "local processes"
+        print(f"run     {run.run_id}\njob     {where}\nfolder  {run.path}")
+        print(f"follow  stk logs -f {run.run_id}    stk status {run.run_id}")
+    return 0
+
+
+def run(arguments: Namespace) -> int:
+    """stk run"""
+    experiment = load(Path(arguments.config), arguments.overrides)
+    world = _world_of_this_process(os.environ)
+    if world is not None:
+        return _run_as_rank(experiment, world)
+    code = _run_here(experiment, arguments)
+    return code
+
+
+def _world_of_this_process(environ: Mapping[str, str]) -> World | None:
+    """The world that a launcher around us describes; None where we start the processes ourselves."""
+    if is_forced_local(environ):
+        return None
+    if "RANK" in environ and "WORLD_SIZE" in environ:
+        return World.from_environment(environ)
+    return world_from_step(environ) if how_started(environ) == "rank" else None
+
+
+def is_forced_local(environ: Mapping[str, str]) -> bool:
+    """Whether STK_FORCE_LOCAL says so, in any usual spelling. Raises UserError for another word."""
+    word = environ.get("STK_FORCE_LOCAL", "").strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise UserError(f"STK_FORCE_LOCAL is {word!r}: use one of {', '.join(_TRUE)} or {', '.join(_FALSE[1:])}")
+
+
+def _run_as_rank(experiment: Experiment, world: World) -> int:
+    # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
+    from slurm.job import run_rank
+
+    return run_rank(create_run(experiment, experiment_dir()), world)
+
+
+def _run_here(experiment: Experiment, arguments: Namespace) -> int:
+    from toolkit.launch import launch
+
+    target = RunDir(experiment_dir() / run_id(experiment))
+    if arguments.fresh and target.path.exists():
+        put_aside(target)
+    procs = arguments.procs or local_processes(experiment.resources)
+    _check_processes(procs, experiment)
+    target = create_run(experiment, experiment_dir())
+    if target.result.exists():
+        print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
+        return _show_result(target, arguments.json)
+    print(f"{target.run_id}: {procs} local processes, folder {target.path}", file=sys.stderr)
+    code = launch(target, procs, environ=scrub(), quiet=arguments.json)
+    if code == 0:
+        return _show_result(target, arguments.json)
+    _explain(target, code)
+    return code
+
+
+def _check_processes(procs: int, experiment: Experiment) -> None:
+    if not 1 <= procs <= experiment.train.logical_ranks:
+        raise UserError(
+            f"--procs is {procs}: it must be from 1 to train.logical_ranks, {experiment.train.logical_ranks}"
+        )
+
+
+def _show_result(target: RunDir, as_json: bool) -> int:
+    if as_json:
+        (row,) = status_of([target])
+        print(json.dumps(row.to_json(), ensure_ascii=False))
+    else:
+        _render([target])
+        print(f"report  {target.report_html}")
+    return 0
+
+
+def _explain(target: RunDir, code: int) -> None:
+    """After a run that did not finish: what failed, or how to go on."""
+    failure = read_json(target.failure)
+    if code == 130:
+        print(f"interrupted; `stk resume {target.run_id}` or the same command goes on", file=sys.stderr)
+    elif failure is not None:
+        print(_failure_text(failure), file=sys.stderr)
+    else:
+        print(f"error: the run failed; stk logs {target.run_id}", file=sys.stderr)
+
+
+def _failure_text(failure: dict[str, Any]) -> str:
+    place = f"rank {failure['rank']} on {failure['host']}, in {failure['phase']}, at step {failure['step']}"
+    return f"error: {failure['message']}\n  where   {place}\n  what to do   {failure['advice']}"
+
+
+def status(arguments: Namespace) -> int:
+    """stk status"""
+    parent = experiment_dir()
+    runs = [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
+    rows = status_of(runs)
+    if arguments.json:
+        print(json.dumps([row.to_json() for row in rows], ensure_ascii=False))
+    elif rows:
+        _print_table(rows)
+    else:
+        print(f"no runs under {parent}")
+    return 0
+
+
+def _print_table(rows: list[RunStatus]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for title in ("run", "state", "step", "epoch", "loss", "validation", "restarts", "job", "reason"):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        loss = row.metrics.get("train_loss", row.metrics.get("loss"))
+        validation = row.metrics.get("validation_accuracy", row.metrics.get("validation_loss"))
+        table.add_row(
+            row.run_id,
+            row.state,
+            f"{row.step}/{row.total_steps or '?'}",
+            _number(row.epoch, 2),
+            _number(loss, 4),
+            _number(validation, 4),
+            str(row.restarts),
+            row.job_id or "",
+            row.reason,
+        )
+    Console().print(table, markup=False)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def logs(arguments: Namespace) -> int:
+    """stk logs"""
+    target = find_run(arguments.run, experiment_dir())
+    failure = read_json(target.failure)
+    if failure is not None:
+        print(_failure_text(failure) + "\n")
+    path = _newest_log(target, arguments.rank)
+    if path is None and not arguments.follow:
+        raise RunNotFound(f"{target.run_id} has no log of rank {arguments.rank} yet in {target.logs}")
+    for text in _follow(target, arguments.rank) if arguments.follow else [_read(path)]:
+        print(text, end="", flush=True)
+    return 0
+
+
+def _newest_log(target: RunDir, rank: int) -> Path | None:
+    found = target.logs.glob(f"*.rank_{rank:05d}.log") if target.logs.is_dir() else iter(())
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _read(path: Path | None) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path else ""
+
+
+def _follow(target: RunDir, rank: int) -> Iterator[str]:
+    """What the newest log gets, across restarts, until the run is no longer live."""
+    current, position = None, 0
+    while True:
+        is_live = status_of([target])[0].is_live
+        newest = _newest_log(target, rank)
+        if newest != current:
+            current, position = newest, 0
+        if current is not None:
+            with open(current, encoding="utf-8", errors="replace") as stream:
+                stream.seek(position)
+                yield stream.read()
+                position = stream.tell()
+        if not is_live:
+            return
+        time.sleep(_POLL_S)
+
+
+def report(arguments: Namespace) -> int:
+    """stk report"""
+    from toolkit.report import summarize, to_json, write_comparison, write_report
+
+    parent = experiment_dir()
+    runs = [find_run(name, parent) for name in arguments.runs]
+    pages = [write_report(each) for each in runs]
+    if len(runs) > 1 and arguments.output:
+        pages = [write_comparison(runs, Path(arguments.output))]
+    if arguments.json:
+        print(json.dumps([to_json(summarize(each)) for each in runs], ensure_ascii=False))
+    else:
+        _render(runs)
+        for page in pages:
+            print(f"report  {page}")
+    return 0
+
+
+def _render(runs: list[RunDir]) -> None:
+    from rich.console import Console
+
+    from toolkit.report import render, summarize
+
+    render([summarize(each) for each in runs], Console())
+
+
+def cancel(arguments: Namespace) -> int:
+    """stk cancel"""
+    parent = experiment_dir()
+    for target in [find_run(name, parent) for name in arguments.runs]:
+        print(f"{target.run_id}: {_cancel(target)}")
+    return 0
+
+
+def _cancel(target: RunDir) -> str:
+    (now,) = status_of([target])
+    submission = last_submission(target)
+    if not now.is_live:
+        return f"not live ({now.state}), nothing to cancel"
+    if submission is None:
+        raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
+    if submission.cluster == "slurm":
+        controller.cancel(submission.job_id)
+        return f"job {submission.job_id} cancelled"
+    if not is_launcher_alive(submission):
+        raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
+    os.kill(submission.pid, signal.SIGTERM)
+    return "asked to save and leave"
+
+
+def prepare(arguments: Namespace) -> int:
+    """stk prepare"""
+    from toolkit.launch import prepare as prepare_data
+
+    # Checked here, so that a fault is told in the same words as everywhere.
+    load(Path(arguments.config), arguments.overrides)
+    # Tasks belong to the worker's world: a process of its own keeps torch out of this one.
+    return prepare_data(arguments.config, arguments.overrides, scrub())
+
+
+__all__ = ["cancel", "logs", "plan", "prepare", "report", "resume", "run", "status", "submit"]

@@ -1,0 +1,245 @@
+"""The only place that starts Slurm's programs.
+
+Nothing else in the package calls sbatch, squeue, scontrol, sinfo, sacct or scancel, so that every
+missing program, refusal and hang becomes one kind of error, with Slurm's own words in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from slurm import answers
+from slurm.answers import Accounted, HostGroup, Job, Partition
+from toolkit.errors import SchedulerError, SlurmRefused, SlurmUnavailable
+
+TIMEOUT_S = 30.0
+
+#: A user's preferences for output; they would change what is printed, or ask questions (scancel).
+_PREFERENCES = ("SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_")
+#: Words of a client that reached no controller, or lost it.
+_NO_ANSWER = re.compile(
+    "unable to contact slurm controller|unable to establish|could not establish|unable to resolve|"
+    "socket timed out|connection (refused|timed out)|connect failure|zero bytes were transmitted|"
+    "unexpected message received|temporarily unable|communication connection failure|"
+    "error sending/receiving|insane message length|protocol authentication error",
+    re.IGNORECASE,
+)
+#: Of these, the ones after which the request may have been carried out all the same.
+_LOST_ANSWER = re.compile(
+    "socket timed out|unexpected message received|temporarily unable|zero bytes were transmitted|"
+    "error sending/receiving|communication connection failure",
+    re.IGNORECASE,
+)
+_USAGE = re.compile(r"\s*(usage:|try ['\"].*--help)", re.IGNORECASE)
+
+
+class AnswerLost(SlurmUnavailable):
+    """The answer was lost, so the request may have been carried out: look before asking again."""
+
+
+def call(
+    *command: str,
+    timeout_s: float = TIMEOUT_S,
+    input: str | None = None,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """Standard output of one of Slurm's programs.
+
+    Raises SlurmUnavailable for a missing program or a silent controller, AnswerLost where the request
+    may have been carried out nevertheless, and SlurmRefused for any other failure.
+    """
+    process = _start(command, input is not None, cwd, os.environ if env is None else env)
+    try:
+        output, errors = process.communicate(input, timeout_s)
+    except subprocess.TimeoutExpired:
+        raise AnswerLost(f"no answer in {timeout_s:g} s from: {shlex.join(command)}") from None
+    finally:
+        _end(process)
+    if process.returncode:
+        raise _failure(command, process.returncode, errors or output)
+    return output
+
+
+def is_available(timeout_s: float = 5.0) -> bool:
+    """Whether a controller answers; at once False where Slurm is not installed."""
+    if shutil.which("scontrol") is None:
+        return False
+    try:
+        return " is UP" in call("scontrol", "ping", timeout_s=timeout_s)
+    except SchedulerError:
+        return False
+
+
+def sbatch(
+    script: Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    *,
+    options: Iterable[str] = (),
+) -> str:
+    """Submit a batch script and return the job's id.
+
+    Raises AnswerLost where the job may exist although its id is unknown; the caller looks for its
+    name before it submits again.
+    """
+    answer = call("sbatch", "--parsable", *options, str(script), cwd=cwd, env=env)
+    # A site's submit filter may print lines of its own; in a federation the cluster's name follows the id.
+    found = re.findall(r"^(\d+)(?:;\S*)?$", answer, re.MULTILINE)
+    if not found:
+        raise AnswerLost(f"sbatch answered without a job id: {answer.strip()!r}")
+    return str(found[-1])
+
+
+def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None = None) -> list[Job]:
+    """Jobs that the controller still knows, ended ones too; one call whatever their number.
+
+    At least one filter must be given; several must all match. An array comes as one job for each
+    task, an uneven job as one for each component. Ids that are unknown are left out.
+    """
+    ids, names = list(ids), list(names)
+    filters = [f"--jobs={','.join(ids)}"] if ids else []
+    filters += [f"--name={','.join(names)}"] if names else []
+    filters += [f"--user={user}"] if user else []
+    if not filters:
+        return []
+    fixed = ("--noheader", "--array", "--all", "--states=all", f"--Format={answers.JOB_FORMAT}")
+    try:
+        return answers.parse_jobs(call("squeue", *fixed, *filters))
+    except SlurmRefused as refusal:
+        # Only for a single unknown id; several are filtered silently.
+        if "Invalid job id" in str(refusal):
+            return []
+        raise
+
+
+def accounting(ids: Iterable[str]) -> list[Accounted]:
+    """Every start of these jobs, oldest first; empty on a cluster without accounting, never an error."""
+    if not (ids := list(ids)):
+        return []
+    fixed = ("--noheader", "--parsable2", f"--delimiter={answers.SEPARATOR}", "--allocations", "--duplicates")
+    try:
+        text = call("sacct", *fixed, f"--format={answers.ACCOUNTING_FORMAT}", f"--jobs={','.join(ids)}")
+    except SchedulerError:
+        return []
+    return answers.parse_accounting(text)
+
+
+def cancel(job_id: str) -> None:
+    """Cancel a job; an ended or unknown one is no error."""
+    try:
+        call("scancel", job_id)
+    except SlurmRefused as refusal:
+        if not re.search("Invalid job id|already completing or completed", str(refusal)):
+            raise
+
+
+def requeue(job_id: str) -> None:
+    """Put a running job back into the queue; one that waits there already is no error.
+
+    For an array task, job_id is ARRAY_TASK: the bare id of an array requeues all of its tasks.
+    """
+    try:
+        call("scontrol", "requeue", job_id)
+    except SlurmRefused as refusal:
+        if "pending execution" not in str(refusal):
+            raise
+
+
+def release_now(job_id: str) -> None:
+    """Make a requeued job eligible at once instead of after two minutes; only once it is pending."""
+    call("scontrol", "update", f"jobid={job_id}", "starttime=now")
+
+
+def show_job(job_id: str) -> dict[str, str]:
+    """What the controller knows about a job; of an array or an uneven job, its first record."""
+    return answers.parse_job(call("scontrol", "--all", "show", "job", job_id))
+
+
+def partitions() -> list[Partition]:
+    """All partitions, hidden ones too."""
+    return answers.parse_partitions(call("scontrol", "--all", "--oneliner", "show", "partition"))
+
+
+def hosts() -> list[HostGroup]:
+    """The hosts of all partitions, equal ones together."""
+    return answers.parse_hosts(
+        call("sinfo", "--all", "--noheader", "--exact", f"--format={answers.HOST_FORMAT}")
+    )
+
+
+def config() -> dict[str, str]:
+    """The cluster's settings."""
+    return answers.parse_config(call("scontrol", "show", "config"))
+
+
+def qos_flags(name: str) -> frozenset[str] | None:
+    """Flags of a QOS; None where accounting does not answer or does not know it."""
+    try:
+        text = call("sacctmgr", "--noheader", "--parsable2", "show", "qos", name, "format=Name,Flags")
+    except SchedulerError:
+        return None
+    flags = dict(line.split("|", 1) for line in text.splitlines() if "|" in line).get(name.lower())
+    return None if flags is None else frozenset(filter(None, flags.split(",")))
+
+
+def _start(
+    command: tuple[str, ...], has_input: bool, cwd: Path | None, env: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=cwd,
+            env=_without_preferences(env),
+            start_new_session=True,  # so that a wrapper script is ended with everything it started
+        )
+    except FileNotFoundError:
+        if cwd is not None and not cwd.is_dir():
+            raise SlurmRefused(f"{shlex.join(command)}: the folder {cwd} does not exist") from None
+        raise SlurmUnavailable(
+            f"{command[0]} is not on PATH: Slurm is not installed here, or needs `module load`. "
+            "On a login node it is; elsewhere use --cluster local"
+        ) from None
+    except OSError as error:
+        raise SlurmUnavailable(f"{command[0]} cannot be started: {error}") from None
+
+
+def _without_preferences(env: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in env.items()
+        if name != "SLURM_TIME_FORMAT" and not name.startswith(_PREFERENCES)
+    }
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill what is left of a program that was given up, pipes included."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None and not stream.closed:
+            stream.close()
+
+
+def _failure(command: tuple[str, ...], code: int, errors: str) -> SchedulerError:
+    lines = [line.rstrip() for line in errors.splitlines() if line.strip() and not _USAGE.match(line)]
+    words = "\n".join(f"  {line}" for line in lines) or "  (no message)"
+    shown = shlex.join(command)
+    if _NO_ANSWER.search(errors):
+        kind = AnswerLost if _LOST_ANSWER.search(errors) else SlurmUnavailable
+        return kind(f"Slurm's controller cannot be reached: {shown}\n{words}")
+    ending = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return SlurmRefused(f"Slurm refused ({ending}): {shown}\n{words}")

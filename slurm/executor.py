@@ -1,0 +1,55 @@
+"""submitit makes the job: its pickle, its folder and its batch command, around our own script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from submitit.core.utils import DelayedSubmission
+from submitit.slurm.slurm import SlurmExecutor, SlurmJob
+
+from slurm import controller
+from slurm.job import TrainJob
+from slurm.plan import JobPlan
+from slurm.topology import scrub
+
+
+class PlanExecutor(SlurmExecutor):
+    """Submits a JobPlan: the batch script is str(plan), to the byte."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        super().__init__(folder=plan.run.submitit)
+        self._plan = plan
+
+    def launch(self) -> str:
+        """Submit the plan and return the job's id. Raises SchedulerError.
+
+        The pickle lies there before sbatch is called, so the job can run even if this process dies
+        before it learns the job's id.
+        """
+        job = TrainJob(str(self._plan.run.path))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        DelayedSubmission(job).dump(self.folder / "job.pkl")
+        submitted: SlurmJob[str] = self.submit(job)
+        return str(submitted.job_id)
+
+    def _make_submission_file_text(self, command: str, uid: str) -> str:
+        return str(self._plan)
+
+    def _num_tasks(self) -> int:
+        return self._plan.world_size
+
+    def _submit_command(self, command: str) -> SlurmJob[Any]:
+        """As submitit's, but with a time-out, Slurm's own words in errors, and a clean environment.
+
+        A job inherits the environment it was submitted from; SLURM_* of a surrounding job would
+        shape its steps.
+        """
+        script = self.folder / "script.sh"
+        script.write_text(self._make_submission_file_text(command, ""), encoding="utf-8")
+        job_id = controller.sbatch(script, cwd=self._plan.run.path, env=scrub())
+        return SlurmJob(folder=self.folder, job_id=job_id, tasks=list(range(self._num_tasks())))
+
+    @classmethod
+    def affinity(cls) -> int:
+        # submitit asks for `srun` on PATH; whether a controller answers has been found out already.
+        return 2

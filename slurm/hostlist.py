@@ -1,0 +1,103 @@
+"""Slurm's compressed lists: of hosts, `rack[1-2]node[01-04],login1`, and of counts, `2(x3),1`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from toolkit.errors import UserError
+
+#: Slurm's own limit for one range.
+MAX_RANGE = 65536
+
+_SEPARATORS = ", \t\n"
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
+
+
+def expand(text: str) -> list[str]:
+    """The host names of a host list, in its order, repetitions kept.
+
+    Several brackets multiply; the first number of a range gives the width.
+    Text after the last bracket is taken too, which `scontrol show hostnames` 22.05 refuses.
+    Raises UserError that names the position.
+    """
+    return [name for start, end in _words(text) for name in _names(text, start, end)]
+
+
+def expand_counts(text: str) -> list[int]:
+    """The counts of a list such as SLURM_STEP_TASKS_PER_NODE: `2(x3),1` is 2, 2, 2, 1.
+
+    Raises UserError that names the position.
+    """
+    counts: list[int] = []
+    position = 0
+    for part in text.split(","):
+        match = _COUNT.fullmatch(part)
+        if match is None:
+            raise _fault(text, position, f"{part!r} is not a count such as 2 or 2(x3)", "list of counts")
+        counts += [int(match[1])] * int(match[2] or 1)
+        position += len(part) + 1
+    return counts
+
+
+def _words(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each comma-separated entry; commas inside brackets do not separate."""
+    start, opened = 0, -1
+    for position, letter in enumerate(text):
+        if letter == "[":
+            if opened >= 0:
+                raise _fault(text, position, "'[' inside brackets")
+            opened = position
+        elif letter == "]":
+            if opened < 0:
+                raise _fault(text, position, "']' without '['")
+            opened = -1
+        elif letter in _SEPARATORS and opened < 0:
+            if position > start:
+                yield start, position
+            start = position + 1
+    if opened >= 0:
+        raise _fault(text, opened, "'[' is never closed")
+    if start < len(text):
+        yield start, len(text)
+
+
+def _names(text: str, start: int, end: int) -> Iterator[str]:
+    """The product of the brackets of one entry."""
+    fixed, brackets = [], []
+    while (bracket := text.find("[", start, end)) >= 0:
+        close = text.index("]", bracket)
+        fixed.append(text[start:bracket])
+        brackets.append(list(_numbers(text, bracket + 1, close)))
+        start = close + 1
+    tail = text[start:end]
+    if not brackets:
+        yield tail
+        return
+    # Slurm's order (measured): the last bracket runs fastest, then the first, the second, and so on.
+    *outer, last = brackets
+    for *slow, fast in itertools.product(*reversed(outer), last):
+        numbers = (*reversed(slow), fast)
+        yield "".join(map("".join, zip(fixed, numbers, strict=True))) + tail
+
+
+def _numbers(text: str, start: int, end: int) -> Iterator[str]:
+    """The numbers between two brackets, zero-padded."""
+    for part in text[start:end].split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise _fault(text, start, f"{part!r} is not a number or a range such as 01-04")
+        low, high = match[1], match[2] or match[1]
+        if int(high) < int(low):
+            raise _fault(text, start, f"range {part} runs backwards")
+        if int(high) - int(low) >= MAX_RANGE:
+            raise _fault(text, start, f"range {part} has more than {MAX_RANGE} hosts")
+        for number in range(int(low), int(high) + 1):
+            yield str(number).zfill(len(low))
+        start += len(part) + 1
+
+
+def _fault(text: str, position: int, problem: str, kind: str = "host list") -> UserError:
+    return UserError(f"{kind} {text!r}, character {position + 1}: {problem}")

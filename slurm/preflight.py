@@ -1,0 +1,172 @@
+"""Find what can never run before it is queued, and say which limit stands against it.
+
+`sbatch` takes many of these requests and lets them wait for ever (measured: time, node count, account
+and state of the partition, unless EnforcePartLimits is set). What cannot be known from outside, such
+as limits of accounts, is left to Slurm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from slurm import controller
+from slurm.answers import HostGroup, Partition
+from slurm.fitting import Request, host_reasons, listed, unseen_hosts
+from slurm.hostlist import expand
+from slurm.resources import components
+from slurm.times import format_minutes, parse_minutes
+from toolkit.config.schema import Resources
+from toolkit.errors import SlurmRefused, UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the cluster offers.
+
+    max_array_size   one more than the largest index of an array; None for unknown
+    tracks_memory    whether memory is handed out to jobs
+    qos_flags        flags of the requested QOS, which may lift a partition's limits; None for unknown
+    """
+
+    partitions: tuple[Partition, ...]
+    hosts: tuple[HostGroup, ...]
+    max_array_size: int | None = None
+    tracks_memory: bool = False
+    qos_flags: frozenset[str] | None = frozenset()
+
+
+def preflight(resources: Resources, *, array_size: int = 1) -> None:
+    """Raise SlurmRefused with all reasons why these resources would never be given.
+
+    Costs three short calls of Slurm's programs, four with a QOS.
+    """
+    if reasons := check_fits(resources, read_facts(resources), array_size=array_size):
+        lines = "\n".join(f"  - {reason}" for reason in reasons)
+        raise SlurmRefused(f"This cluster cannot run it (nothing was submitted):\n{lines}")
+
+
+def read_facts(resources: Resources) -> Facts:
+    """Ask the controller for what `check_fits` needs."""
+    qos = components(resources)[0].options.get("qos")
+    config = controller.config()
+    max_array_size = config.get("MaxArraySize", "")
+    return Facts(
+        partitions=tuple(controller.partitions()),
+        hosts=tuple(controller.hosts()),
+        max_array_size=int(max_array_size) if max_array_size.isdecimal() else None,
+        tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
+        qos_flags=controller.qos_flags(str(qos)) if qos else frozenset(),
+    )
+
+
+def check_fits(resources: Resources, facts: Facts, *, array_size: int = 1) -> list[str]:
+    """All reasons why these resources would never be given; empty where none is known."""
+    reasons = list(_array(array_size, facts.max_array_size))
+    parts = components(resources)
+    for number, part in enumerate(parts):
+        prefix = f"groups[{number}]: " if len(parts) > 1 else ""
+        reasons += [prefix + reason for reason in _component(Request.of(part), facts)]
+    return list(dict.fromkeys(reasons))
+
+
+def _array(size: int, limit: int | None) -> Iterator[str]:
+    if limit is not None and size > limit:
+        yield f"{size} array tasks, but MaxArraySize allows {limit}"
+
+
+def _component(request: Request, facts: Facts) -> list[str]:
+    """Reasons against one component: it may run in any partition that it names."""
+    known = {partition.name: partition for partition in facts.partitions}
+    if not known:
+        return []
+    named = [name for name in request.text("partition").split(",") if name]
+    chosen = named or [partition.name for partition in facts.partitions if partition.is_default]
+    if not chosen:
+        return [f"no partition was given and the cluster has no default; there are {listed(known)}"]
+    missing = [name for name in chosen if name not in known]
+    there_are = f"does not exist; there are {listed(known)}"
+    reasons = [f"partition {name!r} {there_are}{_hint(name, known)}" for name in missing]
+    reasons += _host_names(request, facts)
+    if reasons:
+        return reasons
+    attempts = [list(_partition(request, known[name], facts)) for name in chosen]
+    return [] if not all(attempts) else [reason for attempt in attempts for reason in attempt]
+
+
+def _partition(request: Request, partition: Partition, facts: Facts) -> Iterator[str]:
+    if partition.state != "UP":
+        yield f"partition {partition.name} is {partition.state}, not UP"
+    yield from _time(request, partition, facts.qos_flags)
+    yield from _node_count(request, partition, facts.qos_flags)
+    yield from _permissions(request, partition)
+    yield from host_reasons(request, partition, facts.hosts, tracks_memory=facts.tracks_memory)
+
+
+def _time(request: Request, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
+    if not (text := request.text("time")):
+        return
+    try:
+        minutes = parse_minutes(text)
+    except UserError as error:
+        yield f"time: {error}"
+        return
+    limit = partition.max_time_min
+    if limit is None or "time-min" in request.options or _is_lifted("PartitionTimeLimit", qos_flags):
+        return
+    if minutes is None or minutes > limit:
+        asked, allowed = format_minutes(minutes), format_minutes(limit)
+        yield f"time {asked} is above MaxTime {allowed} of partition {partition.name}"
+
+
+def _node_count(request: Request, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
+    nodes, name, most = request.nodes, partition.name, partition.max_nodes
+    if partition.total_nodes and nodes > partition.total_nodes:
+        yield f"{nodes} nodes, but partition {name} has {partition.total_nodes}"
+    if most is not None and nodes > most and not _is_lifted("PartitionMaxNodes", qos_flags):
+        yield f"{nodes} nodes are above MaxNodes {most} of partition {name}"
+    if nodes < partition.min_nodes and not _is_lifted("PartitionMinNodes", qos_flags):
+        yield f"{nodes} nodes are below MinNodes {partition.min_nodes} of partition {name}"
+
+
+def _is_lifted(flag: str, qos_flags: frozenset[str] | None) -> bool:
+    """Whether the QOS lifts a limit of the partition; taken for granted where its flags are unknown."""
+    return qos_flags is None or flag in qos_flags
+
+
+def _permissions(request: Request, partition: Partition) -> Iterator[str]:
+    rules = (
+        ("account", "AllowAccounts", partition.allow_accounts, partition.deny_accounts),
+        ("qos", "AllowQos", partition.allow_qos, partition.deny_qos),
+    )
+    for option, rule, allowed, denied in rules:
+        # Which account or QOS stands in for none is not known here. Slurm writes both in small letters.
+        if not (value := request.text(option).lower()):
+            continue
+        if allowed is not None and value not in {name.lower() for name in allowed}:
+            yield f"{option} {value} is not among {rule} of partition {partition.name}: {listed(allowed)}"
+        elif value in {name.lower() for name in denied}:
+            yield f"{option} {value} is denied by partition {partition.name}"
+
+
+def _host_names(request: Request, facts: Facts) -> Iterator[str]:
+    """Hosts that are named but do not exist."""
+    if any(unseen_hosts(partition, facts.hosts) for partition in facts.partitions):
+        return
+    known = {host for group in facts.hosts for host in expand(group.hosts)}
+    for option in ("nodelist", "exclude"):
+        try:
+            named = request.hosts(option)
+        except UserError as error:
+            yield f"{option}: {error}"
+            continue
+        for host in named:
+            if known and host not in known:
+                yield f"{option}: there is no host {host!r}{_hint(host, known)}"
+
+
+def _hint(name: str, valid: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only for a refusal
+
+    matches = get_close_matches(name, list(valid), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

@@ -1,0 +1,75 @@
+"""Amounts in Slurm's notation: memory such as 16G, generic resources such as gpu:a100:4(S:0-1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from toolkit.errors import UserError
+
+_MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
+_KB = {"K": 1, "M": 1024, "": 1024, "G": 1024**2, "T": 1024**3}
+_COUNT = re.compile(r"(\d+)([KMGTP]?)", re.IGNORECASE)
+_FACTOR = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+
+
+def parse_mb(text: str) -> int:
+    """Megabytes, rounded up; plain numbers are megabytes. 0, also for empty text, asks for nothing definite.
+
+    Raises UserError for any other notation.
+    """
+    if not text:
+        return 0
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise UserError(f"{text!r} is not an amount of memory: expected a number with K, M, G or T")
+    return -(-int(match[1]) * _KB[match[2].upper()] // 1024)
+
+
+def format_mb(megabytes: int) -> str:
+    """Megabytes with the largest unit that stays whole, such as 16G."""
+    for unit, size in (("T", 1024**2), ("G", 1024)):
+        if megabytes % size == 0 and megabytes:
+            return f"{megabytes // size}{unit}"
+    return f"{megabytes}M"
+
+
+def gres_of_request(text: str, name: str = "") -> dict[tuple[str, str], int]:
+    """What `--gres` asks for: (name, type) to count; the type is empty where none is given.
+
+    With a name given, the text lacks it, as in `--gpus-per-node=a100:2`. Notations that are not known
+    here are left out: they are for Slurm to judge.
+    """
+    wanted: dict[tuple[str, str], int] = {}
+    for item in text.split(","):
+        item = re.sub(r"^gres[:/]", "", item.strip())
+        words = [name, *item.split(":")] if name and item else item.split(":")
+        count = _count(words[-1]) if len(words) > 1 else 1
+        kinds = words[1:] if count is None else words[1:-1] if len(words) > 1 else []
+        if words[0] in ("", "none") or len(kinds) > 1 or count == 0:
+            continue
+        key = (words[0].lower(), kinds[0].lower() if kinds else "")
+        wanted[key] = wanted.get(key, 0) + (1 if count is None else count)
+    return wanted
+
+
+def gres_of_host(text: str) -> dict[tuple[str, str], int]:
+    """What a host has: (name, type) to count, and (name, "") to the count over all types."""
+    offered: dict[tuple[str, str], int] = {}
+    for name, kind, count in _offers(text):
+        for key in {(name, kind), (name, "")}:
+            offered[key] = offered.get(key, 0) + count
+    return offered
+
+
+def _offers(text: str) -> Iterator[tuple[str, str, int]]:
+    for item in re.sub(r"\([^)]*\)", "", text).split(","):
+        words = [word for word in item.strip().split(":") if word != "no_consume"]
+        count = _count(words[-1])
+        if len(words) > 1 and count is not None:
+            yield words[0].lower(), words[1].lower() if len(words) > 2 else "", count
+
+
+def _count(text: str) -> int | None:
+    match = _COUNT.fullmatch(text)
+    return int(match[1]) * _FACTOR[match[2].upper()] if match else None

@@ -1,0 +1,146 @@
+"""Where runs stand: what their folders say and what the scheduler says, put together."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import psutil
+from filelock import FileLock, Timeout
+
+from slurm import controller
+from slurm.queue import JobState, poll
+from slurm.submissions import Submission, last_submission
+from toolkit.files import read_json, read_json_lines
+from toolkit.rundir import RunDir
+
+_LIVE = ("pending", "running", "requeued", "held")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """One run as `stk status` shows it; the fields of --json."""
+
+    run_id: str
+    run_dir: str
+    job_id: str | None
+    state: str
+    step: int
+    total_steps: int | None
+    epoch: float | None
+    restarts: int
+    metrics: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in _LIVE
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def status(runs: Sequence[RunDir]) -> list[RunStatus]:
+    """The status of these runs, with at most two scheduler calls whatever their number.
+
+    Where the controller does not answer, the folders alone are asked and the reason says so.
+    """
+    latest = {run: last_submission(run) for run in runs}
+    jobs = _poll(latest.values())
+    return [_status(run, submission, jobs) for run, submission in latest.items()]
+
+
+def _poll(submissions: Iterable[Submission | None]) -> dict[str, JobState]:
+    ids = [s.job_id for s in submissions if s is not None and s.cluster == "slurm"]
+    return poll(ids) if ids and controller.is_available() else {}
+
+
+def _status(run: RunDir, submission: Submission | None, jobs: dict[str, JobState]) -> RunStatus:
+    state, reason = _state(run, submission, jobs)
+    progress = read_json(run.result) or read_json(run.progress) or {}
+    starts = [line for line in read_json_lines(run.attempts) if "time_start" in line]
+    return RunStatus(
+        run_id=run.run_id,
+        run_dir=str(run.path),
+        job_id=submission.job_id if submission else None,
+        state=state,
+        step=progress.get("step", 0),
+        total_steps=progress["step"] if state == "finished" else progress.get("total_steps"),
+        epoch=progress.get("epoch"),
+        restarts=max(0, len(starts) - 1),
+        metrics=_flat(progress.get("metrics", {})),
+        reason=reason,
+    )
+
+
+def _flat(metrics: dict[str, Any]) -> dict[str, float]:
+    """result.json has metrics by split, progress.json has them flat."""
+    flat: dict[str, float] = {}
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}_{inner}": number for inner, number in value.items()})
+        else:
+            flat[name] = value
+    return flat
+
+
+def _state(run: RunDir, submission: Submission | None, jobs: dict[str, JobState]) -> tuple[str, str]:
+    """State and reason: the folder's own word first, for a batch script can swallow a failure."""
+    if run.result.exists():
+        return "finished", ""
+    if is_training_here(run):
+        return "running", ""
+    if submission is not None and submission.cluster == "slurm":
+        job = jobs.get(submission.job_id)
+        if job is not None and job.state in (*_LIVE, "cancelled"):
+            return job.state, job.reason
+    elif submission is not None and is_launcher_alive(submission):
+        return "pending", "the processes are starting"
+    return _state_of_folder(run, jobs.get(submission.job_id) if submission else None)
+
+
+def _state_of_folder(run: RunDir, job: JobState | None) -> tuple[str, str]:
+    failure = read_json(run.failure)
+    if failure is not None:
+        place = f"rank {failure['rank']} on {failure['host']}"
+        return "failed", f"{place}: {failure['message'].splitlines()[0]}"
+    if job is not None and job.state == "failed":
+        return "failed", job.reason
+    ends = [line for line in read_json_lines(run.attempts) if "time_end" in line]
+    starts = [line for line in read_json_lines(run.attempts) if "time_start" in line]
+    if ends and len(ends) == len(starts):
+        return "cancelled", f"stopped by {ends[-1]['why']} after step {ends[-1]['last_step']}; stk resume goes on"
+    if job is not None and job.state == "finished":
+        return "failed", "the job ended without finishing the run; its log may say why"
+    return "unknown", "neither the scheduler nor the run folder says how it ended; stk resume goes on"
+
+
+def is_training_here(run: RunDir) -> bool:
+    """Whether a rank 0 holds the run's lock, as far as this host's file system can tell."""
+    if not run.alive.exists():
+        return False
+    lock = FileLock(run.alive)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except OSError:
+        return False
+    lock.release()
+    return False
+
+
+def is_launcher_alive(submission: Submission) -> bool:
+    """Whether the launcher of a local submission lives; only its own host can say so."""
+    if submission.host != socket.gethostname():
+        return False
+    try:
+        process = psutil.Process(submission.pid)
+        # The number may belong to a younger process by now.
+        return process.create_time() <= submission.time + 1 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+

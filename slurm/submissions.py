@@ -1,0 +1,100 @@
+"""submissions.jsonl and the intent file: what was handed to a scheduler, without gaps."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from slurm import controller
+from toolkit.errors import RunBusy
+from toolkit.files import append_json_line, read_json, read_json_lines, write_json
+from toolkit.rundir import RunDir
+
+_LOCK_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """One line of submissions.jsonl.
+
+    cluster   slurm or local
+    job_id    Slurm's id, or `local-<process id of the launcher>`
+    host      where it was submitted
+    name      the job's name
+    """
+
+    cluster: str
+    job_id: str
+    host: str
+    name: str
+    time: float
+
+    @property
+    def pid(self) -> int:
+        """Process id of a local launcher."""
+        return int(self.job_id.removeprefix("local-"))
+
+
+def submissions(run: RunDir) -> list[Submission]:
+    """All submissions of a run, oldest first."""
+    names = Submission.__slots__
+    return [Submission(**{name: line[name] for name in names}) for line in read_json_lines(run.submissions)]
+
+
+def last_submission(run: RunDir) -> Submission | None:
+    """The newest submission, or None."""
+    return next(reversed(submissions(run)), None)
+
+
+def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -> Submission:
+    """Write down a submission that was accepted; the intent is done then."""
+    submission = Submission(
+        cluster=cluster, job_id=job_id, host=socket.gethostname(), name=name, time=time.time()
+    )
+    line = {field: getattr(submission, field) for field in Submission.__slots__}
+    append_json_line(run.submissions, {**line, "user": getpass.getuser(), **facts})
+    run.intent.unlink(missing_ok=True)
+    return submission
+
+
+def intend(run: RunDir, name: str) -> None:
+    """Write down, before sbatch is called, the name that the job will have."""
+    write_json(run.intent, {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()})
+
+
+def settle(run: RunDir) -> Submission | None:
+    """Look for the job of a submitter that died before it wrote the job's id, and record it.
+
+    Names are unique in a run, and a job's working directory is the run's folder, so another job of
+    the same name is not mistaken for it. Raises SchedulerError where the controller does not answer.
+    """
+    intent = read_json(run.intent)
+    if intent is None:
+        return None
+    for job in controller.jobs(names=[intent["name"]]):
+        if os.path.realpath(job.work_dir) == os.path.realpath(run.path):
+            return record(run, cluster="slurm", job_id=job.base_id, name=intent["name"], recovered=True)
+    run.intent.unlink(missing_ok=True)
+    return None
+
+
+@contextmanager
+def exclusively(run: RunDir) -> Iterator[None]:
+    """Hold the run's submission lock. Raises RunBusy where somebody else submits it right now."""
+    lock = FileLock(run.lock)
+    try:
+        lock.acquire(timeout=_LOCK_S)
+    except Timeout:
+        raise RunBusy(f"{run.run_id} is being submitted by another process right now") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,171 @@
+"""Submitting: the only place that hands a run to a scheduler and writes it down."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from slurm import controller
+from slurm.plan import JobPlan
+from slurm.preflight import preflight
+from slurm.status import status
+from slurm.submissions import Submission, exclusively, intend, record, settle, submissions
+from slurm.topology import scrub
+from toolkit.config import run_id, to_yaml
+from toolkit.config.schema import Experiment, Resources
+from toolkit.create import create_run
+from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
+from toolkit.files import write_atomic
+from toolkit.rundir import RunDir
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What came of a submission; submission is None where the run has finished before."""
+
+    run: RunDir
+    submission: Submission | None
+
+    def to_json(self) -> dict[str, object]:
+        """What `stk submit --json` prints."""
+        submission = self.submission
+        return {
+            "run_id": self.run.run_id,
+            "run_dir": str(self.run.path),
+            "job_id": submission.job_id if submission else None,
+            "cluster": submission.cluster if submission else None,
+            "state": "pending" if submission else "finished",
+        }
+
+
+def choose_cluster(wanted: str) -> str:
+    """slurm or local; auto means slurm where a controller answers.
+
+    Raises SlurmUnavailable where slurm is wanted and none answers.
+    """
+    if wanted == "local":
+        return "local"
+    if controller.is_available():
+        return "slurm"
+    if wanted == "slurm":
+        controller.call("scontrol", "ping")
+        raise SlurmUnavailable("no Slurm controller answers: check `scontrol ping`, or use --cluster local")
+    return "local"
+
+
+def submit(
+    experiment: Experiment, parent: Path, cluster: str, *, resources: Resources | None = None, fresh: bool = False
+) -> Submitted:
+    """Hand the experiment's run to Slurm, or to processes on this machine; join the run if it exists.
+
+    Raises RunBusy where it is live, SlurmRefused with all known limits before anything is written,
+    SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
+    """
+    resources = resources or experiment.resources
+    if cluster == "slurm":
+        preflight(resources)
+    with _run_folder(experiment, parent, fresh) as run, exclusively(run):
+        settle_if_slurm(run, cluster)
+        if run.result.exists():
+            return Submitted(run, None)
+        refuse_if_live(run)
+        write_atomic(run.job, to_yaml(resources))
+        if cluster == "local":
+            return Submitted(run, _start_here(run, resources))
+        return Submitted(run, _hand_to_slurm(JobPlan(
+            experiment=experiment, resources=resources, run=run, number=len(submissions(run))
+        )))
+
+
+def settle_if_slurm(run: RunDir, cluster: str) -> None:
+    """Find the job of a submitter that died; only a controller can know it."""
+    if run.intent.exists() and (cluster == "slurm" or controller.is_available()):
+        settle(run)
+
+
+def refuse_if_live(run: RunDir) -> None:
+    """Raise RunBusy where the run waits, trains or is held."""
+    (now,) = status([run])
+    if now.is_live:
+        job = f", job {now.job_id}" if now.job_id else ""
+        raise RunBusy(
+            f"{run.run_id} is {now.state}{job}: it cannot be started twice. "
+            f"stk status {run.run_id} shows it, stk cancel {run.run_id} ends it."
+        )
+
+
+def _hand_to_slurm(plan: JobPlan) -> Submission:
+    # submitit is imported late: planning and status do without it.
+    from slurm.executor import PlanExecutor
+
+    run = plan.run
+    intend(run, plan.job_name)
+    try:
+        job_id = PlanExecutor(plan).launch()
+    except controller.AnswerLost:
+        # The job may exist all the same: its name tells.
+        found = settle(run)
+        if found is None:
+            raise
+        return found
+    except SlurmRefused:
+        run.intent.unlink(missing_ok=True)
+        raise
+    return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size)
+
+
+def _start_here(run: RunDir, resources: Resources) -> Submission:
+    """Start a launcher that outlives this command."""
+    name = f"{run.run_id}.{len(submissions(run))}"
+    log = run.logs / f"{name}.launcher.log"
+    environment = scrub()
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(run.code), os.environ.get("PYTHONPATH")]))
+    with open(log, "ab") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "toolkit.launch", str(run.path), str(local_processes(resources))],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    return record(run, cluster="local", job_id=f"local-{process.pid}", name=name)
+
+
+def local_processes(resources: Resources) -> int:
+    """How many ranks one machine runs of these resources: those of one host."""
+    return max((max(1, group.gpus) for group in resources.groups), default=resources.tasks_per_node)
+
+
+@contextmanager
+def _run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
+    """The run's folder; taken away again if it was made here and nothing came of it."""
+    planned = RunDir(parent / run_id(experiment))
+    if fresh and planned.path.exists():
+        put_aside(planned)
+    existed = planned.path.exists()
+    run = create_run(experiment, parent)
+    try:
+        yield run
+    except (SlurmRefused, RunBusy, OSError):
+        if not existed and not run.submissions.exists():
+            shutil.rmtree(run.path, ignore_errors=True)
+        raise
+
+
+def put_aside(run: RunDir) -> Path:
+    """Move a run's folder out of the way, so that it can start anew. Raises RunBusy where it is live."""
+    refuse_if_live(run)
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    aside = run.path.with_name(f"old.{run.run_id}.{stamp}")
+    os.rename(run.path, aside)
+    return aside
+
+

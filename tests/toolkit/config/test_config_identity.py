@@ -1,0 +1,205 @@
+"""An experiment survives being written; its identity is what changes the result, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolkit.config import check, identity, load, load_resolved, run_id, to_plain, to_yaml
+from toolkit.config.options import is_identity, limits
+from toolkit.config.wording import without_none
+
+TREE = {
+    "name": "movies",
+    "task": {"kind": "text_classification"},
+    "model": {"kind": "docnn"},
+    "data": {"path": "/data/movie_reviews.tsv"},
+}
+SAMPLE = check(TREE)
+
+HOSTILE = [
+    "${oc.env:HOME}", "\\${a}", "${from_file:x.yaml}", "???", "no", "1:00:00", "1e3", "null", "~", "", " ",
+    "true", "2024-01-01", "007", "a: b", "- a", "#", "'", '"', "\\", "%", "@", "`", "|", ">", "&a", "*a",
+    "!!int 1", "<<", "a\nb\n\n c", "\n", "\t", "\r\n", "\x07", "\x1b[0m", "\x7f", "\x85", "\u2028", "\ufeff",
+    "é", "日本", "🙂", "\ufffe",
+]  # fmt: skip
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+TEXT |= st.sampled_from(HOSTILE) | st.tuples(TEXT, st.sampled_from(HOSTILE)).map("".join)
+LINE = TEXT.map(lambda text: text.replace("\n", " ").replace("\r", " "))
+
+#: Where rules over several keys, or forms, leave less freedom than the type does.
+SPECIAL = {
+    "name": st.from_regex(limits(type(SAMPLE).__dataclass_fields__["name"])["pattern"], fullmatch=True),
+    "task.kind": st.just("text_classification"),
+    "model.kind": st.just("docnn"),
+    "data.path": TEXT.filter(bool),
+    "data.train": st.none(),
+    "data.validation": st.none(),
+    "data.test": st.none(),
+    "data.prepared_dir": TEXT.filter(bool),
+    "data.delimiter": st.none() | st.sampled_from(",\t|→"),
+    "data.splits": st.fixed_dictionaries({"train": st.floats(0.1, 9)}, optional={"test": st.floats(0, 9)}),
+    "train.logical_ranks": st.sampled_from([64, 128]),
+    "train.device": st.sampled_from(["auto", "cuda"]),
+    "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
+    "resources.nodes": st.integers(1, 8),
+    "resources.tasks_per_node": st.integers(1, 8),
+    "resources.groups": st.just(()),
+    "resources.time": st.sampled_from([None, "1:00:00", "60", "2-12"]),
+    "resources.setup": st.lists(TEXT, max_size=3),
+    "resources.environment": st.dictionaries(st.text("aA_", min_size=1, max_size=3), TEXT),
+    "resources.sbatch": st.dictionaries(st.sampled_from(["wckey", "nice"]), LINE | st.booleans()),
+}  # fmt: skip
+
+
+def values(hint: typing.Any, allowed: dict[str, typing.Any]) -> st.SearchStrategy[typing.Any]:
+    """Values that a field may have by its type and limits."""
+    hint, optional = without_none(hint)
+    if optional:
+        return st.none() | values(hint, allowed)
+    if allowed.get("choices"):
+        return st.sampled_from(allowed["choices"])
+    low, above, high = (allowed.get(name) for name in ("minimum", "above", "maximum"))
+    if hint is float:
+        low = above if above is not None else low
+        return st.floats(low, high, exclude_min=above is not None, allow_nan=False, allow_infinity=False)
+    if typing.get_origin(hint) is tuple:
+        inner, *more = typing.get_args(hint)
+        each = values(inner, allowed)
+        return st.lists(each, max_size=3) if more == [...] else st.tuples(each, each)
+    return {int: st.integers(low, high), bool: st.booleans(), str: LINE}[hint]
+
+
+def section(example: typing.Any, prefix: str = "") -> st.SearchStrategy[dict[str, typing.Any]]:
+    """Plain trees of the sections that an example has, each key there or not."""
+    hints = typing.get_type_hints(type(example))
+    mandatory, optional = {}, {}
+    for field in dataclasses.fields(example):
+        key, value = prefix + field.name, getattr(example, field.name)
+        if dataclasses.is_dataclass(value):
+            mandatory[field.name] = section(value, f"{key}.")
+        elif key in ("name", "task.kind", "model.kind", "data.path", "train.logical_ranks"):
+            mandatory[field.name] = SPECIAL[key]
+        else:
+            optional[field.name] = (
+                SPECIAL[key] if key in SPECIAL else values(hints[field.name], limits(field))
+            )
+    return st.fixed_dictionaries(mandatory, optional=optional)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(section(SAMPLE))
+def test_a_stored_experiment_comes_back_equal_and_with_the_same_identity(tmp_path_factory, tree):
+    experiment = check(tree)
+    path = tmp_path_factory.mktemp("run") / "config.yaml"
+    path.write_text(to_yaml(experiment), encoding="utf-8")
+    again = load_resolved(path)
+    assert again == experiment
+    assert repr(again) == repr(experiment)
+    assert run_id(again) == run_id(experiment)
+    assert to_yaml(again) == to_yaml(experiment)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_survives(tmp_path, text):
+    tree = {**TREE, "resources": {"environment": {"A": text}, "setup": [text]}}
+    tree["data"] = {"path": "/x", "text_column": text, "labels": [text, "x"]}
+    Path("config.yaml").write_text(to_yaml(check(tree)), encoding="utf-8", newline="")
+    experiment = load_resolved(Path("config.yaml"))
+    assert experiment.resources.environment == {"A": text}
+    assert experiment.resources.setup == (text,)
+    assert experiment.data.text_column == text
+    assert experiment.data.labels == (text, "x")
+
+
+def test_a_stored_experiment_does_not_look_at_its_surroundings(movies, monkeypatch):
+    experiment = load(movies, [r"resources.setup=['cd \${oc.env:UNSET}']"])
+    Path("config.yaml").write_text(to_yaml(experiment), encoding="utf-8")
+    movies.unlink()
+    monkeypatch.setenv("STK_DATA_DIR", "/elsewhere")
+    monkeypatch.chdir("configs")
+    again = load_resolved(Path("../config.yaml"))
+    assert again == experiment
+    assert again.resources.setup == ("cd ${oc.env:UNSET}",)
+
+
+def test_a_damaged_stored_experiment_is_a_config_error(faults):
+    Path("config.yaml").write_text(to_yaml(SAMPLE).replace("epochs: 10", "epochs: x"), encoding="utf-8")
+    (fault,) = faults(load_resolved, Path("config.yaml"))
+    assert fault.key == "train.epochs"
+    assert re.fullmatch(r"config\.yaml:\d+", fault.origin)
+
+
+def test_plain_values_are_checked_back_to_the_same_experiment():
+    assert check(to_plain(SAMPLE)) == SAMPLE
+
+
+def test_the_run_id_is_the_name_and_eight_hex_digits():
+    assert re.fullmatch(r"movies-[0-9a-f]{8}", run_id(SAMPLE))
+
+
+def test_the_identity_of_an_experiment_is_the_same_on_every_machine():
+    """Another one would orphan every run folder there is; change it only with the schema."""
+    small = dataclasses.replace(SAMPLE, train=None, optimizer=None, lr_scheduler=None, checkpoint=None)
+    small = dataclasses.replace(small, evaluation=None, model=None, data=None)
+    assert identity(small) == "868ba253"
+
+
+def test_equal_numbers_and_the_order_of_keys_make_no_difference():
+    one = check(
+        {**TREE, "data": {"path": "/x", "splits": {"train": 1, "test": 2.0}}, "train": {"clip_norm": 1}}
+    )
+    two = check(
+        {**TREE, "data": {"splits": {"test": 2, "train": 1.0}, "path": "/x"}, "train": {"clip_norm": 1.0}}
+    )
+    assert identity(one) == identity(two)
+    as_int = dataclasses.replace(one, train=dataclasses.replace(one.train, clip_norm=1))
+    assert as_int == one
+    assert identity(as_int) == identity(one)
+
+
+def leaves(value: typing.Any, path: tuple[str, ...] = (), kept: bool = True) -> typing.Iterator[typing.Any]:
+    """Path, and whether it belongs to the identity, of every field that is no section."""
+    for field in dataclasses.fields(value):
+        inner, inner_path = getattr(value, field.name), (*path, field.name)
+        inner_kept = kept and is_identity(field)
+        if dataclasses.is_dataclass(inner):
+            yield from leaves(inner, inner_path, inner_kept)
+        else:
+            yield pytest.param(inner_path, inner_kept, id=".".join(inner_path))
+
+
+def changed(value: typing.Any, path: tuple[str, ...]) -> typing.Any:
+    """The experiment with another value in one field."""
+    name, *rest = path
+    old = getattr(value, name)
+    new = changed(old, tuple(rest)) if rest else another(old)
+    return dataclasses.replace(value, **{name: new})
+
+
+def another(value: typing.Any) -> typing.Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, dict):
+        return {**value, "another": 1}
+    return {str: "another", tuple: (1, 2, 3, 4), type(None): "another"}[type(value)]
+
+
+@pytest.mark.parametrize("path, kept", list(leaves(SAMPLE)))
+def test_the_identity_changes_with_every_field_that_changes_the_result_and_no_other(path, kept):
+    assert (identity(changed(SAMPLE, path)) != identity(SAMPLE)) is kept
+
+
+def test_where_it_runs_and_how_patient_it_is_are_no_part_of_the_identity():
+    outside = {".".join(each.values[0]) for each in leaves(SAMPLE) if not each.values[1]}
+    assert {"resources.nodes", "resources.environment", "checkpoint.keep", "data.prepared_dir"} <= outside
+    assert {"train.rendezvous_timeout_s", "train.collective_timeout_s"} <= outside
+    assert not outside & {"seed", "train.batch_size", "train.logical_ranks", "model.filters", "data.path"}

@@ -1,0 +1,266 @@
+"""From a plain tree to a typed Experiment, with every fault of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+
+from toolkit.config.kinds import TASKS
+from toolkit.config.options import limits as limits_of
+from toolkit.config.rules import check_rules
+from toolkit.config.schema import Experiment
+from toolkit.config.tree import UNKNOWN, Faults, Key, Origin, Origins, suggest
+from toolkit.config.wording import allowed, found, without_none
+from toolkit.config.yaml_files import Unreadable, parse, scalar
+
+#: A value that its type does not allow.
+_WRONG: Any = object()
+
+
+def check(tree: Mapping[str, Any], origins: Origins | None = None) -> Experiment:
+    """Check a plain tree and return the experiment. Raises ConfigError with all faults."""
+    faults = Faults(origins or Origins(Origin("the experiment")))
+    return check_into(tree, faults)
+
+
+def check_into(tree: Mapping[str, Any], faults: Faults) -> Experiment:
+    """As `check`, with the faults that composition found; raises ConfigError if there are any."""
+    experiment = _Checker(faults).experiment(dict(tree))
+    check_rules(experiment, faults)
+    faults.raise_any()
+    return experiment
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+class _Checker:
+    """Builds dataclasses; None stands where there is a fault, so that checking goes on."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def experiment(self, tree: dict[str, Any]) -> Experiment:
+        row = TASKS.get(self._pick(tree, "task", TASKS))
+        models = row.models if row else {}
+        model = self._pick(tree, "model", models) if row else ""
+        kinds = {
+            "task": row.parameters if row else None,
+            "model": models[model][0] if model in models else None,
+            "data": row.data if row else None,
+        }
+        experiment: Experiment = self._section(Experiment, tree, (), kinds)
+        return experiment
+
+    def _pick(self, tree: dict[str, Any], name: str, table: Mapping[str, Any]) -> str:
+        """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
+        section = tree.get(name)
+        kinds = f"expected one of {', '.join(table)}"
+        if section is UNKNOWN:
+            return ""
+        if not isinstance(section, dict):
+            problem = found(section) if name in tree else "is missing"
+            self._faults.add((name,), f"{problem}, expected a section with the key kind, {kinds}")
+            return ""
+        kind = section.get("kind")
+        if isinstance(kind, str) and kind in table:
+            return kind
+        if kind is not UNKNOWN:
+            problem = found(kind) if "kind" in section else "is missing"
+            self._faults.add((name, "kind"), f"{problem}, {kinds}", _guess(kind, table))
+        return ""
+
+    def _section(
+        self, cls: type, value: Any, key: Key, kinds: Mapping[str, type | None] | None = None
+    ) -> Any:
+        """A dataclass from a mapping; `kinds` gives the types of sections that a kind picks."""
+        if value is None:
+            # A heading with nothing under it.
+            value = {}
+        if not isinstance(value, dict):
+            self._faults.add(key, f"{found(value)}, expected {allowed(cls, {})}")
+            return None
+        known = {each.name: each for each in fields(cls)}
+        for name in value:
+            if name not in known:
+                hint = suggest(name, known)
+                self._faults.add((*key, name), "there is no such key", hint, unsure=False)
+        hints = {**_hints(cls), **(kinds or {})}
+        checked = {name: self._field(each, hints[name], value, (*key, name)) for name, each in known.items()}
+        return cls(**checked)
+
+    def _field(self, of: Field[Any], hint: Any, section: dict[str, Any], key: Key) -> Any:
+        if of.name in section:
+            if hint is None:
+                # Its kind is not known, so nothing can be said of what it holds.
+                self._faults.unsure.add(key)
+                return None
+            return self._value(hint, section[of.name], key, limits_of(of))
+        if of.default is not MISSING:
+            return _located(of.default, limits_of(of))
+        if of.default_factory is not MISSING:
+            return of.default_factory()
+        if key not in self._faults.unsure:
+            expected = "a section (a mapping)" if hint is None else allowed(hint, limits_of(of))
+            self._faults.add(key, f"is missing, expected {expected}")
+        return None
+
+    def _value(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
+        if value is UNKNOWN:
+            self._faults.unsure.add(key)
+            return None
+        hint, optional = without_none(hint)
+        if optional and (value is None or (hint is not str and _is_null(value))):
+            return None
+        if is_dataclass(hint):
+            return self._section(hint, value, key)  # type: ignore[arg-type]
+        if get_origin(hint) is tuple:
+            return self._list(hint, value, key, limits)
+        if get_origin(hint) is dict:
+            return self._mapping(hint, value, key, limits)
+        if hint is Any:
+            return self._plain(value, key)
+        return self._scalar(hint, value, key, limits, optional)
+
+    def _list(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
+        items = _flow_list(value)
+        types = get_args(hint)
+        any_length = types[-1] is Ellipsis
+        if not isinstance(items, list | tuple) or not (any_length or len(items) == len(types)):
+            self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")
+            return None
+        if any_length:
+            types = (types[0],) * len(items)
+        pairs = enumerate(zip(types, items, strict=True))
+        return tuple(self._value(each, item, (*key, str(index)), limits) for index, (each, item) in pairs)
+
+    def _mapping(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
+        if not isinstance(value, dict):
+            self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")
+            return None
+        inner = get_args(hint)[1]
+        for name in value:
+            self._unprintable(name, (*key, name))
+        return {name: self._value(inner, item, (*key, name), limits) for name, item in value.items()}
+
+    def _plain(self, value: Any, key: Key) -> Any:
+        """Any plain value, looked through for what could not be written down."""
+        if isinstance(value, dict):
+            return self._mapping(dict[str, Any], value, key, {})
+        if isinstance(value, list):
+            return [self._value(Any, item, (*key, str(index)), {}) for index, item in enumerate(value)]
+        if isinstance(value, float) and not math.isfinite(value):
+            self._faults.add(key, f"{found(value)}, expected a finite number")
+        elif isinstance(value, str):
+            self._unprintable(value, key)
+        return value
+
+    def _scalar(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any], optional: bool) -> Any:
+        result = _CONVERSIONS[hint](value)
+        if result is _WRONG or not _within(result, limits):
+            expected = allowed(hint | None if optional else hint, limits)
+            self._faults.add(key, f"{found(value)}, expected {expected}", _cure(hint, value, limits))
+            return None
+        if isinstance(result, str):
+            self._unprintable(result, key)
+        return _located(result, limits)
+
+    def _unprintable(self, text: str, key: Key) -> None:
+        """Refuse what no file name, variable or YAML file can hold."""
+        if "\0" in text:
+            self._faults.add(key, f"{found(text)}, which holds a NUL character")
+        elif any("\ud800" <= character <= "\udfff" for character in text):
+            self._faults.add(key, f"{found(text)}, which is not valid Unicode text")
+
+
+def _located(value: Any, limits: Mapping[str, Any]) -> Any:
+    """A file name made absolute, because the run will have another working directory."""
+    return os.path.abspath(value) if limits.get("path") and isinstance(value, str) else value
+
+
+def _is_null(value: Any) -> bool:
+    return isinstance(value, str) and scalar(value.strip()) is None
+
+
+def _flow_list(value: Any) -> Any:
+    """A list that came as text, because a variable is always text; anything else unchanged."""
+    if isinstance(value, str) and value.strip().startswith("["):
+        try:
+            return parse(value).value
+        except Unreadable:
+            return value
+    return value
+
+
+def _integer(value: Any) -> Any:
+    value = _from_text(value)
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else _WRONG
+
+
+def _number(value: Any) -> Any:
+    value = _from_text(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return _WRONG
+    try:
+        # Adding zero turns -0.0, which compares equal to it, into 0.0.
+        number = float(value) + 0.0
+    except OverflowError:
+        return _WRONG
+    return number if math.isfinite(number) else _WRONG
+
+
+def _truth(value: Any) -> Any:
+    value = _from_text(value)
+    return value if isinstance(value, bool) else _WRONG
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else _WRONG
+
+
+_CONVERSIONS: dict[Any, Any] = {int: _integer, float: _number, bool: _truth, str: _text}
+
+
+def _from_text(value: Any) -> Any:
+    """What a text from the environment means as YAML."""
+    return scalar(value.strip()) if isinstance(value, str) else value
+
+
+def _within(value: Any, limits: Mapping[str, Any]) -> bool:
+    choices, pattern = limits.get("choices"), limits.get("pattern")
+    low, above, high = (limits.get(name) for name in ("minimum", "above", "maximum"))
+    return (
+        (not choices or value in choices)
+        and (value != "" or not limits.get("path"))
+        and (pattern is None or re.fullmatch(pattern, value) is not None)
+        and (low is None or value >= low)
+        and (above is None or value > above)
+        and (high is None or value <= high)
+    )
+
+
+def _guess(value: Any, valid: Any) -> str:
+    """A hint where a text is nearly one of the valid ones."""
+    hint = suggest(value, valid) if isinstance(value, str) else ""
+    return hint if hint.startswith("did") else ""
+
+
+def _cure(hint: Any, value: Any, limits: Mapping[str, Any]) -> str:
+    if limits.get("choices"):
+        return _guess(value, limits["choices"])
+    if hint is str and isinstance(value, bool | float):
+        return "put it in quotes if text is meant"
+    if hint is bool and isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
+        return "only true and false are truth values"
+    return ""

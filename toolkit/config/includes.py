@@ -1,0 +1,139 @@
+"""`${from_file:model/docnn.yaml}`: files that stand in for a value."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.interpolation import resolve_text
+from toolkit.config.tree import UNKNOWN, Faults, Key, Origin
+from toolkit.config.yaml_files import Document, Unreadable, parse, read_text
+
+_INCLUDE = re.compile(r"\s*\$\{\s*from_file\s*:(.*)\}\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """A value that is yet to be read from a file.
+
+    path    as written, references included
+    files   the files that led here, outermost first
+    """
+
+    path: str
+    files: tuple[Path, ...]
+
+
+def config_root(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that includes are relative to, for an experiment file.
+
+    STK_CONFIG_DIR; else the nearest folder named `configs` above the file; else the file's own.
+    """
+    if folder := environ.get("STK_CONFIG_DIR"):
+        return Path(folder)
+    above = [parent for parent in path.absolute().parents if parent.name == "configs"]
+    return above[0] if above else path.parent
+
+
+def shown(path: Path) -> str:
+    """A path for messages: relative to the working folder where it lies within."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def mark(value: Any, files: tuple[Path, ...]) -> Any:
+    """Put an Include in the place of every `${from_file:…}`, in place where it can be."""
+    if isinstance(value, dict):
+        value.update({name: mark(inner, files) for name, inner in value.items()})
+    elif isinstance(value, list):
+        value[:] = [mark(inner, files) for inner in value]
+    elif isinstance(value, str) and (match := _INCLUDE.fullmatch(value)) and _is_balanced(match[1]):
+        return Include(match[1].strip(), files)
+    return value
+
+
+class Includes:
+    """Reads the included files of one experiment; their paths may refer to its `tree`."""
+
+    def __init__(self, root: Path, faults: Faults) -> None:
+        self.root = root
+        self.faults = faults
+        self.tree: dict[str, Any] = {}
+
+    def expand(self, container: Any, key: Key) -> None:
+        """Read every include within a mapping or list, and those within these."""
+        names = list(container) if isinstance(container, dict) else range(len(container))
+        for name in names:
+            inner = self.open(container, name, (*key, str(name)))
+            if isinstance(inner, dict | list):
+                self.expand(inner, (*key, str(name)))
+
+    def open(self, container: Any, name: Any, key: Key) -> Any:
+        """The value at a place, where an include is replaced by what the file holds."""
+        value = container[name]
+        if isinstance(value, Include):
+            container[name] = self._read(value, key)
+        return container[name]
+
+    def _read(self, include: Include, key: Key) -> Any:
+        text = resolve_text(_unquoted(include.path), self.tree, key, self.faults)
+        if text is None:
+            return UNKNOWN
+        path = self.root / text
+        known = [file.resolve() for file in include.files]
+        if path.resolve() in known:
+            chain = [*include.files[known.index(path.resolve()) :], path]
+            self.faults.add(key, f"the files include each other: {' -> '.join(map(shown, chain))}")
+            return UNKNOWN
+        return self._load(path, (*include.files, path), key)
+
+    def _load(self, path: Path, files: tuple[Path, ...], key: Key) -> Any:
+        """The marked value of a file, whose keys' origins are recorded under `key`."""
+        try:
+            document = parse(read_text(path))
+        except Unreadable as error:
+            self._refuse(path, error, key)
+            return UNKNOWN
+        if not isinstance(document.value, dict | list):
+            found = "is empty" if document.value is None else "holds a single value"
+            self.faults.add(
+                key, f"the included file {shown(path)} {found}, expected `key: value` lines or a list"
+            )
+            return UNKNOWN
+        record(document, path, key, self.faults)
+        return mark(document.value, files)
+
+    def _refuse(self, path: Path, error: Unreadable, key: Key) -> None:
+        problem = f"the included file {shown(path)}: {error.problem}"
+        self.faults.add(key, problem, error.hint or f"includes are relative to {shown(self.root)}")
+
+
+def record(document: Document, path: Path, key: Key, faults: Faults) -> None:
+    """Note the origin of a document's keys, which stand under `key`, and its faults."""
+    place = shown(path)
+    for inner, line in document.lines.items():
+        faults.origins.put((*key, *inner), Origin(place, line))
+    for inner, line, problem, hint in document.faults:
+        faults.add((*key, *inner), problem, hint, Origin(place, line), unsure=False)
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return text
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether braces close only what was opened within: else the outer ones are not one pair."""
+    depth = 0
+    for character in text:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth < 0:
+            return False
+    return depth == 0

@@ -1,0 +1,201 @@
+"""What must hold between several keys of an experiment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from toolkit.config.kinds import kind_of
+from toolkit.config.schema import Experiment, Resources
+from toolkit.config.tree import Faults, Key, suggest
+
+#: What Slurm takes as a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
+_SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A rule that does not hold: the key to blame, what was found and is allowed, what to do."""
+
+    key: Key
+    problem: str
+    hint: str = ""
+
+
+Rule = Callable[[Experiment], Iterator[Broken]]
+_RULES: list[tuple[tuple[Key, ...], Rule]] = []
+
+
+def _rule(*reads: str) -> Callable[[Rule], Rule]:
+    """Register a rule; it is left out where one of the keys that it reads has a fault already."""
+
+    def register(rule: Rule) -> Rule:
+        _RULES.append((tuple(tuple(key.split(".")) for key in reads), rule))
+        return rule
+
+    return register
+
+
+def check_rules(experiment: Experiment, faults: Faults) -> None:
+    """Record every rule that does not hold."""
+    # First all that can be applied, or the first one's fault would hide the others.
+    applicable = [rule for reads, rule in _RULES if not faults.doubts(reads)]
+    for rule in applicable:
+        for broken in rule(experiment):
+            faults.add(broken.key, broken.problem, broken.hint)
+
+
+def world_size(resources: Resources) -> int:
+    """Number of processes that the resources ask for: one per GPU in groups, at least one per host."""
+    if resources.groups:
+        return sum(group.nodes * max(group.gpus, 1) for group in resources.groups)
+    return resources.nodes * resources.tasks_per_node
+
+
+@_rule("task.kind", "evaluation.metric")
+def _metric(experiment: Experiment) -> Iterator[Broken]:
+    name = experiment.evaluation.metric.rpartition(":")[0]
+    metrics = kind_of(experiment.task).metrics
+    if name not in metrics:
+        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
+        yield Broken(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
+
+
+@_rule("data.path", "data.train", "data.validation", "data.test")
+def _data_source(experiment: Experiment) -> Iterator[Broken]:
+    data = experiment.data
+    if not all(hasattr(data, name) for name in ("path", *_SPLITS)):
+        return
+    given = [name for name in _SPLITS if getattr(data, name) is not None]
+    ways = "expected either path (one file, cut by splits), or train and validation, and test if there is one"
+    if data.path is not None and given:
+        yield Broken(key=("data",), problem=f"found path together with {' and '.join(given)}, {ways}")
+    elif data.path is None and not given:
+        yield Broken(key=("data",), problem=f"no file is given, {ways}")
+    elif data.path is None:
+        for name in ("train", "validation"):
+            if name not in given:
+                problem = f"is missing beside {' and '.join(given)}, {ways}"
+                yield Broken(key=("data", name), problem=problem)
+
+
+@_rule("data.splits")
+def _splits(experiment: Experiment) -> Iterator[Broken]:
+    splits = getattr(experiment.data, "splits", None)
+    if not isinstance(splits, dict):
+        return
+    for name, share in splits.items():
+        if name not in _SPLITS:
+            hint = suggest(name, _SPLITS)
+            yield Broken(key=("data", "splits", name), problem="there is no such split", hint=hint)
+        elif share < 0:
+            problem = f"found the share {share}, expected at least 0"
+            yield Broken(key=("data", "splits", name), problem=problem)
+    for name in ("train", "validation"):
+        if not splits.get(name):
+            yield Broken(key=("data", "splits", name), problem="this split needs a share above 0")
+
+
+@_rule("data.delimiter")
+def _delimiter(experiment: Experiment) -> Iterator[Broken]:
+    delimiter = getattr(experiment.data, "delimiter", None)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
+        problem = f"found {delimiter!r}, expected one character, no line break and no quotation mark"
+        yield Broken(key=("data", "delimiter"), problem=problem, hint=r'a tab is "\t" in double quotes')
+
+
+@_rule("resources.groups", "resources.nodes", "resources.tasks_per_node")
+def _groups(experiment: Experiment) -> Iterator[Broken]:
+    resources = experiment.resources
+    given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
+    if resources.groups and given:
+        problem = f"found groups together with {' and '.join(given)}"
+        hint = "groups say how many hosts and tasks there are: leave the others out"
+        yield Broken(key=("resources", given[0]), problem=problem, hint=hint)
+
+
+@_rule("resources.groups", "resources.nodes", "resources.tasks_per_node", "train.logical_ranks")
+def _world(experiment: Experiment) -> Iterator[Broken]:
+    size, ranks = world_size(experiment.resources), experiment.train.logical_ranks
+    if size > ranks:
+        problem = f"found {size} processes, but train.logical_ranks is {ranks}, so {size - ranks} had no work"
+        hint = f"ask for at most {ranks} processes, or set train.logical_ranks to {size} or more"
+        key = "groups" if experiment.resources.groups else "tasks_per_node"
+        yield Broken(key=("resources", key), problem=problem, hint=hint)
+
+
+@_rule("train.reduction", "train.logical_ranks", "train.accumulation")
+def _exact(experiment: Experiment) -> Iterator[Broken]:
+    for name in ("logical_ranks", "accumulation"):
+        number = getattr(experiment.train, name)
+        if experiment.train.reduction == "exact" and number & (number - 1):
+            below = 1 << (number.bit_length() - 1)
+            problem = f"found {number}, but train.reduction exact takes a power of two"
+            hint = f"{below} or {2 * below}, or train.reduction fast"
+            yield Broken(key=("train", name), problem=problem, hint=hint)
+
+
+@_rule("train.precision", "train.device")
+def _half(experiment: Experiment) -> Iterator[Broken]:
+    if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
+        problem = "found fp16 with train.device cpu, expected train.device cuda or auto"
+        yield Broken(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
+
+
+@_rule("resources.time")
+def _time(experiment: Experiment) -> Iterator[Broken]:
+    time = experiment.resources.time
+    if time is not None and not re.fullmatch(TIME_PATTERN, time, re.ASCII):
+        problem = f"found {time!r}, expected minutes or one of M:S, H:M:S, D-H, D-H:M, D-H:M:S"
+        yield Broken(key=("resources", "time"), problem=problem)
+
+
+@_rule("resources.environment")
+def _variables(experiment: Experiment) -> Iterator[Broken]:
+    for name in experiment.resources.environment:
+        if not _VARIABLE.fullmatch(name):
+            problem = f"found {name!r}, expected a variable's name: letters, digits and _, no digit first"
+            yield Broken(key=("resources", "environment", name), problem=problem)
+
+
+@_rule("resources.sbatch")
+def _options(experiment: Experiment) -> Iterator[Broken]:
+    for name, value in experiment.resources.sbatch.items():
+        key = ("resources", "sbatch", name)
+        if not _SBATCH_OPTION.fullmatch(name):
+            problem = f"found {name!r}, expected an option's long name without dashes before it"
+            yield Broken(key=key, problem=problem, hint="as in: kill-on-invalid-dep: yes")
+        elif not isinstance(value, str | int | float):
+            yield Broken(key=key, problem="expected text, a number, or true for a flag")
+
+
+@_rule()
+def _one_line(experiment: Experiment) -> Iterator[Broken]:
+    """A line break would end the line of the batch script and begin a line of its own."""
+    if is_dataclass(experiment.resources):
+        for key, text in _texts(experiment.resources, ("resources",)):
+            if any(character in text for character in "\n\r"):
+                problem = f"found {text!r}, which holds a line break and would break the batch script"
+                yield Broken(key=key, problem=problem, hint="shell lines belong in resources.setup")
+
+
+def _texts(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
+    """The texts within resources that stand in one line of the batch script."""
+    if isinstance(value, str):
+        yield key, value
+    elif is_dataclass(value):
+        for each in fields(value):
+            if each.name not in ("environment", "setup"):
+                yield from _texts(getattr(value, each.name), (*key, each.name))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(inner, (*key, name))
+    elif isinstance(value, tuple | list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*key, str(index)))

@@ -1,0 +1,79 @@
+"""How a fault says what was found and what is allowed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, Union, get_args, get_origin
+
+_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    Any: "any value",
+}
+_PLURALS: dict[Any, str] = {int: "whole numbers", float: "numbers", str: "texts"}
+_LONGEST = 60
+
+
+def without_none(hint: Any) -> tuple[Any, bool]:
+    """A type hint without `| None`, and whether it had that."""
+    if get_origin(hint) in (types.UnionType, Union):
+        members = [member for member in get_args(hint) if member is not type(None)]
+        # Two possible types of one option would leave the reader guessing.
+        assert len(members) == 1, hint
+        return members[0], True
+    return hint, False
+
+
+def found(value: Any) -> str:
+    """What stands there, shortened, and its type."""
+    if value is None:
+        return "found null"
+    if isinstance(value, bool):
+        return f"found {str(value).lower()} (a truth value)"
+    if isinstance(value, dict):
+        return "found a mapping"
+    kind = {str: "text", int: "a whole number", float: "a number", list: "a list"}.get(type(value), "")
+    text = repr(value)
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST - 10]}…{text[-9:]}"
+    return f"found {text} ({kind})" if kind else f"found {text} ({type(value).__name__})"
+
+
+def allowed(hint: Any, limits: Mapping[str, Any]) -> str:
+    """What a type and its limits allow, in words."""
+    hint, optional = without_none(hint)
+    return _allowed(hint, limits) + (", or null" if optional else "")
+
+
+def _allowed(hint: Any, limits: Mapping[str, Any]) -> str:
+    if limits.get("choices"):
+        return "one of " + ", ".join(str(choice) for choice in limits["choices"])
+    if limits.get("pattern"):
+        return f"text of the form {limits['pattern']}"
+    if limits.get("path"):
+        return "the name of a file or folder"
+    if is_dataclass(hint):
+        return "a section (a mapping)"
+    arguments = get_args(hint)
+    if get_origin(hint) is tuple:
+        count = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
+        return f"a list of {count}{_PLURALS.get(arguments[0], 'sections')}{_range(limits)}"
+    if get_origin(hint) is dict:
+        return f"a mapping of names to {_PLURALS.get(arguments[1], 'values')}{_range(limits)}"
+    return _NAMES[hint] + _range(limits)
+
+
+def _range(limits: Mapping[str, Any]) -> str:
+    low, above, high = (limits.get(name) for name in ("minimum", "above", "maximum"))
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    words = [
+        f"of at least {low}" if low is not None else "",
+        f"above {above}" if above is not None else "",
+        f"of at most {high}" if high is not None else "",
+    ]
+    return "".join(f" {word}" for word in words if word)

@@ -1,0 +1,238 @@
+"""A real Slurm cluster inside one machine: four hosts, accounting, preemption, pretend GPUs."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Collection, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from . import hosts_file, slurm_conf
+from .claim import Claim
+from .daemons import Daemons
+from .errors import ClusterError, CommandFailed
+from .jobs import parse_records
+from .network import Network, Subnet, choose_subnet
+from .services import Services
+from .state_folder import StateFolder
+from .waiting import wait_until
+
+HOSTS = 4
+ACCOUNT = "research"
+USABLE = ("idle", "mixed", "allocated", "completing")
+
+
+class Cluster:
+    """The cluster called `name`; clusters of different names can be up side by side.
+
+    Several objects may stand for one cluster, in several processes too: the machine knows what is up.
+    """
+
+    def __init__(self, name: str = "tests") -> None:
+        # It becomes part of an interface's name, for which the kernel has 15 characters, and of host names.
+        if not re.fullmatch("[a-z][a-z0-9]{0,9}", name):
+            raise ClusterError(
+                f"cluster name {name!r}: expected a small letter, then up to 9 letters or digits"
+            )
+        self.name = name
+        self.hosts = [f"{name}-{number}" for number in range(1, HOSTS + 1)]
+        self.state = StateFolder(name)
+        self._claim = Claim(name)
+        self._network = Network(name, self.hosts)
+        self._daemons = Daemons(self.state.pids, self.state.logs)
+        self._services = Services(self.state, self._network, self._daemons)
+
+    @classmethod
+    def with_free_name(cls, name: str) -> Self:
+        """Return the cluster `name`, or `name2`, … : the first that no other living process owns."""
+        for suffix in ["", *map(str, range(2, 10))]:
+            cluster = cls(name + suffix)
+            if cluster._claim.take():
+                return cluster
+        raise ClusterError(f"nine processes run a cluster called {name!r}, {name}2, …: wait for one to end")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a command on the login node needs in its environment to reach this cluster."""
+        return {"SLURM_CONF": str(self.state.slurm_conf)}
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return {host: self._subnet.host_address(index) for index, host in enumerate(self.hosts)}
+
+    @property
+    def login_address(self) -> str:
+        return self._subnet.login_address
+
+    @property
+    def _subnet(self) -> Subnet:
+        try:
+            return Subnet(int(self.state.subnet.read_text()))
+        except FileNotFoundError:
+            raise ClusterError(f"the cluster {self.name!r} is not up") from None
+
+    # ---- up and down
+
+    def up(self) -> None:
+        """Start the cluster, over what an earlier one left, and return when all hosts are idle."""
+        if not self._claim.take():
+            raise ClusterError(
+                f"the cluster {self.name!r} belongs to a running process: let it end, or use another name"
+            )
+        try:
+            self._remove()
+            self._start()
+        except BaseException:
+            self.down()
+            raise
+
+    def down(self) -> None:
+        """Stop the cluster and remove every trace of it; harmless when there is none."""
+        try:
+            self._remove()
+        finally:
+            self._claim.release()
+
+    def is_up(self) -> bool:
+        """Say whether the controller answers."""
+        return self.state.exists() and self.run("scontrol", "ping", check=False).returncode == 0
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    def _start(self) -> None:
+        self.state.create()
+        subnet = choose_subnet(self.name)
+        self.state.subnet.write_text(f"{subnet.number}\n")
+        slurm_conf.write(slurm_conf.Description(self.name, self.state, subnet, self.addresses))
+        self._network.create(subnet, self.addresses)
+        hosts_file.add(self.name, {f"{self.name}-login": subnet.login_address, **self.addresses})
+        self._services.start_munge()
+        self._services.start_database()
+        self._services.start_accounting(subnet)
+        self._register_with_accounting()
+        self._services.start_controller(subnet)
+        for host in self.hosts:
+            self._services.start_host(host)
+        for host in self.hosts:
+            self.wait_for_host(host)
+
+    def _register_with_accounting(self) -> None:
+        add = partial(self.run, "sacctmgr", "--immediate", "add")
+        add("cluster", self.name)
+        add("account", ACCOUNT, f"cluster={self.name}")
+        add("user", "root", f"account={ACCOUNT}", f"defaultaccount={ACCOUNT}")
+
+    def _remove(self) -> None:
+        self._daemons.stop_all()
+        self._network.remove()
+        self._daemons.reap()
+        hosts_file.remove(self.name)
+        self.state.remove()
+
+    # ---- commands
+
+    def run(
+        self,
+        *command: str,
+        check: bool = True,
+        timeout: float = 60,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `command` on the login node; with `check`, raise CommandFailed on another exit code than 0."""
+        result = subprocess.run(
+            command,
+            env=self._login_environment() | dict(env or {}),
+            cwd=cwd,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if check and result.returncode != 0:
+            raise CommandFailed(result)
+        return result
+
+    def run_on(
+        self, host: str, *command: str, check: bool = True, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `command` in the network and under the name of `host`, past Slurm."""
+        return self.run(*self._network.on_host(host, command), check=check, timeout=timeout)
+
+    def _login_environment(self) -> dict[str, str]:
+        # Were the tests themselves a job of another cluster, its variables would steer sbatch and srun here.
+        foreign = ("SLURM_", "SBATCH_", "SRUN_", "SALLOC_")
+        own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        return own | self.environment
+
+    # ---- jobs
+
+    def job(self, job_id: int | str) -> dict[str, str]:
+        """Return what `scontrol show job` says; of an array or a heterogeneous job, its first record."""
+        return parse_records(self.run("scontrol", "show", "job", "--oneliner", str(job_id)).stdout)[0]
+
+    def wait_for_state(
+        self, job_id: int | str, states: str | Collection[str], timeout: float = 60
+    ) -> dict[str, str]:
+        """Return the job's record as soon as its state is one of `states`."""
+        wanted = [states] if isinstance(states, str) else states
+        wait_until(
+            lambda: self.job(job_id)["JobState"] in wanted,
+            timeout,
+            lambda: f"job {job_id} is not {' or '.join(wanted)}: {self.job(job_id)}",
+        )
+        return self.job(job_id)
+
+    # ---- hosts and controller
+
+    def host_state(self, host: str) -> str:
+        """Return the host's state as sinfo names it; a `*` at its end means that the host does not answer.
+
+        Slurm may show `mixed` or `allocated` for a minute after the last job has gone: ask squeue about jobs.
+        """
+        choice = ("--partition=main", f"--nodes={host}")
+        return self.run("sinfo", "--noheader", *choice, "--format=%T").stdout.strip()
+
+    def wait_for_host(self, host: str) -> None:
+        """Return as soon as Slurm can use the host."""
+        self._services.wait_for_host(host, lambda: self.host_state(host) in USABLE)
+
+    def kill_host(self, host: str) -> None:
+        """Take the host's power away: it falls silent, then slurmd and all other processes die."""
+        self._network.cut(host)
+        self._network.kill_processes(host)
+        self._daemons.reap()
+
+    def start_host(self, host: str) -> None:
+        """Boot a killed host and return when Slurm can use it."""
+        self._network.restore(host)
+        self._services.start_host(host)
+        self.wait_for_host(host)
+
+    def cut_network(self, host: str) -> None:
+        """Let nothing in or out of the host; its processes live on and are not told."""
+        self._network.cut(host)
+
+    def restore_network(self, host: str) -> None:
+        self._network.restore(host)
+
+    def stop_controller(self) -> None:
+        self._daemons.stop("slurmctld", signal.SIGTERM)
+
+    def start_controller(self) -> None:
+        """Return when the controller answers; its hosts stay `unknown` until they answer, seconds later."""
+        self._services.start_controller(self._subnet)
+
+    def restart_controller(self) -> None:
+        self.stop_controller()
+        self.start_controller()

@@ -1,0 +1,58 @@
+"""The programs that the cluster is made of, and the Debian packages that bring them."""
+
+import os
+import subprocess
+
+from .errors import ClusterError
+from .programs import SEARCH_PATH, is_installed
+
+PACKAGE_OF = {
+    "slurmctld": "slurm-wlm",
+    "slurmd": "slurm-wlm",
+    "sbatch": "slurm-wlm",
+    "slurmdbd": "slurmdbd",
+    "munged": "munge",
+    "mariadbd": "mariadb-server",
+    "mariadb-install-db": "mariadb-server",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "hostname": "hostname",
+}
+
+
+def missing() -> list[str]:
+    """Return the packages whose programs are not on this machine."""
+    return sorted({package for program, package in PACKAGE_OF.items() if not is_installed(program)})
+
+
+def install() -> None:
+    """Install what is missing with apt-get; raise ClusterError where that is not possible.
+
+    Whether apt starts the packages' services is left to the machine: the cluster starts its own, uses none of
+    the machine's.
+    """
+    wanted = missing()
+    if not wanted:
+        return
+    if os.geteuid() != 0 or not is_installed("apt-get"):
+        raise ClusterError(f"missing Debian packages: {' '.join(wanted)}; install them with apt-get as root")
+    _apt_get("update")
+    _apt_get("install", "-y", "--no-install-recommends", *wanted)
+    if missing():
+        raise ClusterError(
+            f"apt-get installed {' '.join(wanted)}, but programs of {' '.join(missing())} are not found"
+        )
+
+
+def _apt_get(*arguments: str) -> None:
+    result = subprocess.run(
+        ["apt-get", "-q", *arguments],
+        env=os.environ | {"PATH": SEARCH_PATH, "DEBIAN_FRONTEND": "noninteractive"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if result.returncode != 0:
+        tail = "\n".join((result.stdout + result.stderr).splitlines()[-15:])
+        raise ClusterError(f"apt-get {' '.join(arguments)} failed (exit code {result.returncode}):\n{tail}")

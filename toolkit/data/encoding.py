@@ -1,0 +1,82 @@
+"""Lines of text out of bytes, and where the bytes are no text."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from toolkit.errors import DataError
+
+_BLOCK = 1 << 20
+
+
+def check_encoding(name: str) -> None:
+    """Raise DataError where Python has no text encoding of that name."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise DataError(
+            f"data.encoding is {name!r}, which names no text encoding; common ones are utf-8, latin-1, "
+            "cp1252 and utf-16"
+        ) from None
+
+
+def lines(path: Path, stream: TextIO) -> Iterator[str]:
+    """Yield the lines of an open file without its byte-order mark. Raises DataError at a NUL."""
+    for number, line in enumerate(stream, start=1):
+        if "\0" in line:
+            raise DataError(
+                f"{path}:{number}: a NUL byte, expected text. The file is binary or damaged, or in another "
+                "encoding than data.encoding says (utf-16?)"
+            )
+        yield line.removeprefix("\ufeff") if number == 1 else line
+
+
+def undecodable(path: Path, encoding: str) -> DataError:
+    """Say where the first bytes stand that the encoding does not allow."""
+    offset, found = _first_fault(path, encoding)
+    return DataError(
+        f"{path}:{_line_at(path, encoding, offset)}: not {encoding}: found {found} at byte offset {offset}. "
+        f"Set data.encoding to the file's encoding{_guess(path)}, or convert the file"
+    )
+
+
+def _first_fault(path: Path, encoding: str) -> tuple[int, str]:
+    """Offset of the first fault, and the bytes there."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    done = 0
+    with open(path, "rb") as stream:
+        while True:
+            block = stream.read(_BLOCK)
+            # What the decoder holds back counts as the beginning of what it is given next.
+            held = len(decoder.getstate()[0])
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                shown = error.object[error.start : max(error.end, error.start + 1)][:4]
+                return done - held + error.start, f"0x{shown.hex()}"
+            except UnicodeError as error:
+                return done, str(error)
+            if not block:
+                return done, "an unfinished character"
+            done += len(block)
+
+
+def _line_at(path: Path, encoding: str, offset: int) -> int:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    line = 1
+    with open(path, "rb") as stream:
+        while offset > 0 and (block := stream.read(min(_BLOCK, offset))):
+            line += decoder.decode(block).count("\n")
+            offset -= len(block)
+    return line
+
+
+def _guess(path: Path) -> str:
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return " (it begins like utf-16)"
+    return " (files from Windows are often cp1252, older ones latin-1)"

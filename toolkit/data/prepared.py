@@ -1,0 +1,174 @@
+"""The prepared-sample store: built once per content and settings, then mapped into memory.
+
+<prepared_dir>/<name>-<key>/     complete or absent, never half
+    samples.sqlite               sources, samples, labels, tokens: for people and queries
+    tokens.bin offsets.bin labels.bin split_<split>.bin     flat arrays (layout.py), for training
+    vocabulary.json              tokens and their counts in the training split
+    meta.json                    counts, settings, fingerprint, size and checksum of every file
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.kinds import TextTable
+from toolkit.data import layout
+from toolkit.data.build import build
+from toolkit.data.publish import publish_once
+from toolkit.data.samples import PREPARE_AGAIN, Samples, pad_batch
+from toolkit.data.sources import Progress, describe, find_sources, folder_name
+from toolkit.data.survey import survey
+from toolkit.data.tokens import PAD_ID, UNK_ID, Vocabulary
+from toolkit.errors import DataError
+from toolkit.files import crc32, read_json
+
+__all__ = ["Prepared", "Samples", "pad_batch", "prepare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An opened prepared set.
+
+    meta   the manifest
+    built  whether the call that returned this made it, rather than found it
+    """
+
+    path: Path
+    meta: Mapping[str, Any]
+    built: bool = False
+
+    pad_id = PAD_ID
+    unk_id = UNK_ID
+
+    @classmethod
+    def open(cls, path: Path) -> Prepared:
+        """Open a set and check that its files are there in full size. Raises DataError."""
+        if not path.is_dir() and path.parent.is_dir():
+            # A network file system may remember that the name was missing; listing refreshes it.
+            os.listdir(path.parent)
+        try:
+            meta = read_json(path / layout.META)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path / layout.META} cannot be read ({error}); {PREPARE_AGAIN}") from error
+        if not isinstance(meta, dict):
+            raise DataError(
+                f"{path} holds no prepared set: {layout.META} is missing or damaged; {PREPARE_AGAIN}"
+            )
+        if meta.get("version") != layout.VERSION:
+            raise DataError(
+                f"{path} has format {meta.get('version')}, expected {layout.VERSION}; {PREPARE_AGAIN}"
+            )
+        for name, expected in meta["files"].items():
+            size = _size(path / name)
+            if size != expected["size"]:
+                raise DataError(
+                    f"{path / name} has {size} bytes, expected {expected['size']}; {PREPARE_AGAIN}"
+                )
+        return cls(path=path, meta=meta)
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the content: SHA-256 of the sources and of every setting that matters."""
+        return str(self.meta["fingerprint"])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.meta["labels"])
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids, padding and the unknown token included."""
+        return int(self.meta["vocabulary_size"])
+
+    @property
+    def splits(self) -> Mapping[str, int]:
+        """Samples of each split."""
+        return dict(self.meta["splits"])
+
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.load(self.path / layout.VOCABULARY)
+
+    def verify(self) -> None:
+        """Compare every file with its checksum. Raises DataError for the first that differs."""
+        for name, expected in self.meta["files"].items():
+            try:
+                found = crc32(self.path / name)
+            except OSError as error:
+                raise DataError(f"{self.path / name} cannot be read ({error}); {PREPARE_AGAIN}") from error
+            if found != expected["crc32"]:
+                raise DataError(f"{self.path / name} is damaged: its checksum differs; {PREPARE_AGAIN}")
+
+    def split(self, name: str) -> Samples:
+        """The samples of a split, in the order of the source. Raises DataError for an unknown split."""
+        if name not in self.splits:
+            raise DataError(f"{self.path} has no split {name!r}, only {', '.join(self.splits)}")
+        ids = self._map(layout.split_file(name), layout.ID_DTYPE)
+        offsets = self._map(layout.OFFSETS, layout.OFFSET_DTYPE)
+        starts = offsets[ids]
+        arrays = {
+            "lengths": (offsets[ids + 1] - starts).astype(np.int32),
+            "labels": self._map(layout.LABELS, layout.LABEL_DTYPE)[ids],
+            "starts": starts,
+        }
+        for array in arrays.values():
+            array.setflags(write=False)
+        flat = self._map(layout.TOKENS, self.meta["token_dtype"])
+        return Samples(ids=ids, flat=flat, database=self.path / layout.DATABASE, **arrays)
+
+    def _map(self, name: str, dtype: str) -> npt.NDArray[Any]:
+        """Map a file read-only, as a plain array: np.memmap's own slices are 60 times slower."""
+        path = self.path / name
+        try:
+            if not path.stat().st_size:
+                return np.empty(0, dtype=dtype)
+            return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} cannot be mapped into memory ({error}); {PREPARE_AGAIN}") from error
+
+
+def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s: float = 3600.0) -> Prepared:
+    """Open the prepared set of a data section, building it first where there is none.
+
+    Any number of processes may call this at once: one builds, the others wait up to lock_timeout_s.
+    `progress` is told (stage, done, total); stages: hash (bytes), read, tokenize (rows), encode (tokens).
+    Raises DataError, which says what to do; nothing is left behind then.
+    """
+    report = progress or (lambda stage, done, total: None)
+    sources = find_sources(data, report)
+    description = describe(data, sources, layout.VERSION)
+    path = Path(data.prepared_dir).expanduser() / folder_name(sources, description["fingerprint"])
+
+    def is_ready() -> bool:
+        return _opened(path, description["fingerprint"]) is not None
+
+    def fill(folder: Path) -> None:
+        build(folder, data, sources, survey(data, sources, report), description, report)
+
+    built = publish_once(path, fill, is_ready, lock_timeout_s)
+    return replace(Prepared.open(path), built=built)
+
+
+def _opened(path: Path, fingerprint: str) -> Prepared | None:
+    """The set, if it is there, whole, and made from this very content."""
+    try:
+        found = Prepared.open(path)
+    except DataError as error:
+        if isinstance(error.__cause__, PermissionError):
+            # Somebody else's private set is not a damaged one: building would remove it.
+            raise
+        return None
+    return found if found.fingerprint == fingerprint else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

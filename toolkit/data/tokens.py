@@ -1,0 +1,93 @@
+"""Tokens and their numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.errors import DataError
+from toolkit.files import read_json, write_json
+
+#: Fills a batch up to its longest sample.
+PAD_ID = 0
+#: Stands for every token that the vocabulary lacks, and for a text without tokens.
+UNK_ID = 1
+#: How the reserved ids are shown to people. A token of a text that is spelt alike is another one.
+RESERVED = ("<pad>", "<unk>")
+
+Tokenizer = Callable[[str], list[str]]
+
+# Letters and digits are \w without the underscore.
+_WORDS = re.compile(r"[^\W_]+|[^\w\s]|_")
+
+
+def tokenizer(kind: str, *, lowercase: bool) -> Tokenizer:
+    """The function that cuts a text into tokens.
+
+    kind  words: runs of letters and digits of any script, and each other character that is no space;
+          whitespace: what stands between blanks
+    """
+    cuts: dict[str, Tokenizer] = {"words": _WORDS.findall, "whitespace": str.split}
+    cut = cuts[kind]
+    return (lambda text: cut(text.lower())) if lowercase else cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The tokens that have a number of their own, and how often each stands in the training split.
+
+    `tokens[0]` has id 2: 0 is padding, 1 the unknown token.
+    """
+
+    tokens: tuple[str, ...]
+    counts: tuple[int, ...]
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ids = {token: number for number, token in enumerate(self.tokens, start=len(RESERVED))}
+        object.__setattr__(self, "_ids", ids)
+
+    def __len__(self) -> int:
+        """Number of ids, the two reserved ones included."""
+        return len(self.tokens) + len(RESERVED)
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None
+    ) -> Vocabulary:
+        """Keep the tokens counted at least min_count times: most frequent first, ties by code point.
+
+        max_size  most ids, the reserved ones included
+        """
+        kept = sorted((-count, token) for token, count in counts.items() if count >= max(min_count, 1))
+        if max_size is not None:
+            kept = kept[: max(max_size - len(RESERVED), 0)]
+        return cls(tokens=tuple(token for _, token in kept), counts=tuple(-count for count, _ in kept))
+
+    def encode(self, tokens: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Ids of tokens, [n]; a text without tokens becomes one unknown token."""
+        ids = [self._ids.get(token, UNK_ID) for token in tokens]
+        return np.array(ids or [UNK_ID], dtype=np.int64)
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens of ids, the reserved ones as <pad> and <unk>."""
+        names = RESERVED + self.tokens
+        return [names[number] for number in ids]
+
+    def save(self, path: Path) -> None:
+        """Write the vocabulary as JSON. Raises OSError."""
+        write_json(path, {"tokens": self.tokens, "counts": self.counts})
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read what `save` wrote. Raises DataError."""
+        try:
+            stored = read_json(path)
+            return cls(tokens=tuple(stored["tokens"]), counts=tuple(stored["counts"]))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{path}: no vocabulary can be read there ({error})") from error

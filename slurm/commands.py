@@ -128,7 +128,8 @@ def _run_as_rank(experiment: Experiment, world: World) -> int:
     # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
     from slurm.job import run_rank
 
-    return run_rank(create_run(experiment, experiment_dir()), world)
+    code = run_rank(create_run(experiment, experiment_dir()), world)
+    return 130 if code else 0
 
 
 def _run_here(experiment: Experiment, arguments: Namespace) -> int:

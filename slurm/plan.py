@@ -84,6 +84,7 @@ class JobPlan:
             *(export(name, value) for name, value in self.resources.environment.items()),
             f"export PYTHONPATH={shlex.quote(python_path[0])}{python_path[1]}",
             "export PYTHONUNBUFFERED=1",
+            "export SUBMITIT_EXECUTOR=slurm",
         ]
 
     def _launch(self, parts: tuple[Component, ...]) -> list[str]:

@@ -107,7 +107,10 @@ class _Worker:
                 training.phase = "evaluation"
                 finish.finish(self._run, training, attempt.number, attempt.seconds())
             training.recorder.close(self.step)
-            attempt.ended(self.step, stop.reason() or "stop on another rank" if outcome is Outcome.YIELDED else "finished")
+            attempt.ended(self.step, _why(outcome, stop))
+            # Rank 0 is still writing when the others are done: a launcher that ends all ranks once
+            # one has left must not find it at that.
+            group.barrier()
             return outcome
 
     def _open_task(self, group: Group) -> Task:
@@ -117,6 +120,13 @@ class _Worker:
             kind.prepare(self._experiment, self.display.preparing)
         group.barrier()
         return kind(self._experiment)
+
+
+def _why(outcome: Outcome, stop: Stop) -> str:
+    """Why an attempt ended, in a word."""
+    if outcome is Outcome.FINISHED:
+        return "finished"
+    return stop.reason() or "stop on another rank"
 
 
 def set_arithmetic(experiment: Experiment) -> None:

@@ -1,0 +1,255 @@
+"""Slurm's programs when they are missing, refuse, hang or answer; real ones in tests/cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from slurm import controller
+from slurm.controller import AnswerLost
+from tests.slurm.stubs import Stubs
+from toolkit.errors import SlurmRefused, SlurmUnavailable
+
+RECORDED = Path(__file__).parent / "recorded"
+NO_CONTROLLER = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
+UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified\n"
+
+
+def test_a_program_answers_on_standard_output(stubs: Stubs) -> None:
+    stubs.answers("sinfo", "main up\n")
+    assert controller.call("sinfo", "--all") == "main up\n"
+    assert stubs.calls("sinfo") == [["--all"]]
+
+
+def test_a_program_may_be_given_input_and_a_folder(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.add("sbatch", "pwd; /bin/cat")
+    folder = tmp_path / "a folder; with 'odd' characters"
+    folder.mkdir()
+    assert controller.call("sbatch", input="#!/bin/sh\n", cwd=folder) == f"{folder}\n#!/bin/sh\n"
+
+
+def test_a_program_never_waits_for_the_keyboard(stubs: Stubs) -> None:
+    stubs.add("scancel", "read answer && echo read || echo end")
+    assert controller.call("scancel") == "end\n"
+
+
+def test_a_missing_program_is_named_with_what_follows(stubs: Stubs) -> None:
+    with pytest.raises(SlurmUnavailable, match="squeue is not on PATH: .*--cluster local"):
+        controller.call("squeue")
+
+
+def test_a_missing_folder_is_not_taken_for_a_missing_program(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.answers("sbatch", "1\n")
+    with pytest.raises(SlurmRefused, match="folder .* does not exist"):
+        controller.call("sbatch", cwd=tmp_path / "nowhere")
+
+
+def test_a_program_that_cannot_be_started_is_unavailable(stubs: Stubs) -> None:
+    (stubs.folder / "sinfo").write_text("not a program")
+    with pytest.raises(SlurmUnavailable, match="sinfo"):
+        controller.call("sinfo")
+
+
+def test_a_refusal_shows_slurms_own_lines_without_its_hints_on_usage(stubs: Stubs) -> None:
+    stubs.fails(
+        "sbatch", "sbatch: unrecognized option '--frob'\nTry \"sbatch --help\" for more information\n"
+    )
+    with pytest.raises(SlurmRefused) as refusal:
+        controller.call("sbatch", "--frob", "my job.sh")
+    assert str(refusal.value) == (
+        "Slurm refused (exit code 1): sbatch --frob 'my job.sh'\n  sbatch: unrecognized option '--frob'"
+    )
+
+
+def test_a_refusal_without_words_says_so(stubs: Stubs) -> None:
+    stubs.add("scontrol", "kill -TERM $$")
+    with pytest.raises(SlurmRefused, match=rf"signal {signal.SIGTERM:d}.*\n  \(no message\)"):
+        controller.call("scontrol")
+
+
+def test_a_silent_controller_is_unavailable_in_slurms_own_words(stubs: Stubs) -> None:
+    stubs.fails("sinfo", NO_CONTROLLER)
+    with pytest.raises(SlurmUnavailable, match="Unable to contact slurm controller") as failure:
+        controller.call("sinfo")
+    assert not isinstance(failure.value, AnswerLost)
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(stubs: Stubs, tmp_path: Path) -> None:
+    """The child holds the pipes open: waiting for their end would hang as well."""
+    child = tmp_path / "child"
+    stubs.add("squeue", f"/bin/sleep 600 & echo $! > '{child}'; wait")
+    with pytest.raises(SlurmUnavailable, match=r"no answer in 0\.5 s from: squeue --me"):
+        controller.call("squeue", "--me", timeout_s=0.5)
+    assert _is_gone(int(child.read_text()))
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process is dead; as an orphan it may stay a zombie until somebody reaps it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_a_users_display_preferences_do_not_reach_the_programs(
+    stubs: Stubs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "SQUEUE_FORMAT",
+        "SINFO_PARTITION",
+        "SACCT_FORMAT",
+        "SCANCEL_INTERACTIVE",
+        "SLURM_TIME_FORMAT",
+    ):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("SLURM_CONF", "/etc/slurm/slurm.conf")
+    stubs.add("squeue", "/usr/bin/env")
+    names = {line.partition("=")[0] for line in controller.call("squeue").splitlines()}
+    assert "SLURM_CONF" in names
+    assert not names & {
+        "SQUEUE_FORMAT",
+        "SINFO_PARTITION",
+        "SACCT_FORMAT",
+        "SCANCEL_INTERACTIVE",
+        "SLURM_TIME_FORMAT",
+    }
+
+
+def test_slurm_is_available_where_a_controller_is_up(stubs: Stubs) -> None:
+    assert not controller.is_available()
+    stubs.answers("scontrol", "Slurmctld(primary) at head is UP\n")
+    assert controller.is_available()
+    assert stubs.calls("scontrol") == [["ping"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "echo 'Slurmctld(primary) at head is DOWN'",
+        "echo 'fatal: no slurm.conf' >&2; exit 1",
+        "/bin/sleep 600",
+    ],
+)
+def test_slurm_is_not_available_where_no_controller_answers(stubs: Stubs, body: str) -> None:
+    stubs.add("scontrol", body)
+    assert not controller.is_available(timeout_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "answer, job_id", [("1234\n", "1234"), ("1234;cluster\n", "1234"), ("Welcome, 5 jobs!\n77\n", "77")]
+)
+def test_a_submission_returns_the_jobs_id(stubs: Stubs, tmp_path: Path, answer: str, job_id: str) -> None:
+    stubs.answers("sbatch", answer)
+    script = tmp_path / "job.sh"
+    assert controller.sbatch(script, tmp_path, dict(os.environ), options=["--hold"]) == job_id
+    assert stubs.calls("sbatch") == [["--parsable", "--hold", str(script)]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+        "sbatch: error: Batch job submission failed: Unexpected message received",
+        "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
+    ],
+)
+def test_a_submission_whose_answer_is_lost_may_have_succeeded(
+    stubs: Stubs, tmp_path: Path, words: str
+) -> None:
+    stubs.fails("sbatch", words)
+    with pytest.raises(AnswerLost, match=words.split(": ")[-1].split(",")[0]):
+        controller.sbatch(tmp_path / "job.sh")
+
+
+def test_a_submission_without_an_id_may_have_succeeded(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.answers("sbatch", "Welcome!\n")
+    with pytest.raises(AnswerLost, match="Welcome!"):
+        controller.sbatch(tmp_path / "job.sh")
+
+
+def test_a_refused_submission_has_certainly_failed(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified\n")
+    with pytest.raises(SlurmRefused, match="Invalid partition name"):
+        controller.sbatch(tmp_path / "job.sh")
+
+
+def test_all_jobs_are_asked_for_in_one_call(stubs: Stubs) -> None:
+    stubs.answers("squeue", (RECORDED / "squeue.txt").read_text())
+    assert len(controller.jobs(ids=["114", "115_2", "121+0"])) == 13
+    assert controller.jobs(names=["a-1", "b-2"], user="ada")
+    first, second = stubs.calls("squeue")
+    assert "--jobs=114,115_2,121+0" in first
+    assert {"--name=a-1,b-2", "--user=ada"} <= set(second)
+    assert {"--noheader", "--array", "--states=all"} <= set(first) & set(second)
+
+
+def test_no_jobs_are_asked_for_without_a_call(stubs: Stubs) -> None:
+    assert controller.jobs() == []
+    assert controller.accounting([]) == []
+
+
+def test_an_unknown_job_is_no_job(stubs: Stubs) -> None:
+    stubs.fails("squeue", UNKNOWN_ID)
+    assert controller.jobs(ids=["99999"]) == []
+
+
+def test_another_refusal_of_squeue_is_an_error(stubs: Stubs) -> None:
+    stubs.fails("squeue", "squeue: error: Invalid user: nobody\n")
+    with pytest.raises(SlurmRefused, match="Invalid user"):
+        controller.jobs(user="nobody")
+
+
+def test_a_cluster_without_accounting_has_no_records(stubs: Stubs) -> None:
+    assert controller.accounting(["1"]) == []
+    stubs.fails("sacct", "Slurm accounting storage is disabled\n")
+    assert controller.accounting(["1"]) == []
+
+
+def test_a_job_that_waits_already_counts_as_requeued(stubs: Stubs) -> None:
+    stubs.fails("scontrol", "Job is pending execution for job 6\n")
+    controller.requeue("6")
+    assert stubs.calls("scontrol") == [["requeue", "6"]]
+
+
+def test_a_job_that_may_not_be_requeued_is_an_error(stubs: Stubs) -> None:
+    stubs.fails("scontrol", "Requested operation is presently disabled for job 16\n")
+    with pytest.raises(SlurmRefused, match="presently disabled"):
+        controller.requeue("16")
+
+
+def test_an_ended_job_counts_as_cancelled(stubs: Stubs) -> None:
+    stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Invalid job id specified\n")
+    controller.cancel("6")
+    assert stubs.calls("scancel") == [["6"]]
+
+
+def test_a_job_of_somebody_else_is_not_cancelled(stubs: Stubs) -> None:
+    stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Access/permission denied\n")
+    with pytest.raises(SlurmRefused, match="permission denied"):
+        controller.cancel("6")
+
+
+def test_a_requeued_job_is_released_at_once(stubs: Stubs) -> None:
+    stubs.answers("scontrol", "")
+    controller.release_now("12_3")
+    assert stubs.calls("scontrol") == [["update", "jobid=12_3", "starttime=now"]]
+
+
+@pytest.mark.parametrize(
+    "output, flags",
+    [
+        ("long|PartitionTimeLimit,DenyOnLimit\n", frozenset({"PartitionTimeLimit", "DenyOnLimit"})),
+        ("long|\n", frozenset()),
+        ("", None),
+    ],
+)
+def test_flags_of_a_qos_are_read(stubs: Stubs, output: str, flags: frozenset[str] | None) -> None:
+    stubs.answers("sacctmgr", output)
+    assert controller.qos_flags("long") == flags
+
+
+def test_flags_of_a_qos_are_unknown_without_accounting(stubs: Stubs) -> None:
+    assert controller.qos_flags("long") is None

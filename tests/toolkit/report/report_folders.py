@@ -1,0 +1,137 @@
+"""Made-up run folders, as the worker leaves them behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.files import append_json_line, write_json
+from toolkit.rundir import RunDir
+
+STEPS_PER_EPOCH = 100
+START_S = 1_780_000_000.0
+
+
+def write_config(run: RunDir, **changes: Any) -> None:
+    values = {"lr": 0.001, "metric": "accuracy:max", "epochs": 3} | changes
+    run.path.mkdir(parents=True, exist_ok=True)
+    run.config.write_text(
+        f"name: sst2\nseed: 7\ntrain:\n  epochs: {values['epochs']}\n"
+        f"optimizer:\n  lr: {values['lr']}\nevaluation:\n  metric: {values['metric']}\n"
+    )
+
+
+def write_metrics(run: RunDir, epochs: int = 3) -> None:
+    """Ten lines of training and one of validation in each epoch; validation is best in epoch 2."""
+    for step in range(10, epochs * STEPS_PER_EPOCH + 1, 10):
+        epoch = step / STEPS_PER_EPOCH
+        loss = 0.7 * math.exp(-epoch / 2)
+        head = {"time": START_S + step, "step": step, "epoch": epoch}
+        rates = {"lr": 0.001 * (1 - step / 300), "samples_per_s": 3200.0, "tokens_per_s": 61000.0}
+        append_json_line(run.metrics, {**head, "split": "train", "loss": loss, "accuracy": 1 - loss, **rates})
+        if step % STEPS_PER_EPOCH == 0:
+            loss = 0.4 + 0.05 * (epoch - 2) ** 2
+            macros = {"macro_precision": 0.81, "macro_recall": 0.8, "macro_f1": 0.805}
+            scores = {"loss": loss, "accuracy": 1.2 - loss, **macros}
+            append_json_line(run.metrics, {**head, "split": "validation", **scores})
+
+
+def write_attempts(run: RunDir, finished: bool = True) -> None:
+    """Four ranks until step 150, then two on another host."""
+    first = {"attempt": 0, "job_id": "4711", "restart": 0, "world_size": 4, "device": "cuda"}
+    append_json_line(
+        run.attempts, {**first, "hosts": ["node01", "node02"], "time_start": START_S, "first_step": 0}
+    )
+    end = {"attempt": 0, "time_end": START_S + 150, "last_step": 150, "why": "SIGTERM: preempted"}
+    append_json_line(run.attempts, end)
+    second = {"attempt": 1, "job_id": "4711", "restart": 1, "world_size": 2, "device": "cuda"}
+    append_json_line(
+        run.attempts, {**second, "hosts": ["node07"], "time_start": START_S + 200, "first_step": 150}
+    )
+    if finished:
+        end = {"attempt": 1, "time_end": START_S + 350, "last_step": 300, "why": "finished"}
+        append_json_line(run.attempts, end)
+
+
+def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> list[list[int]]:
+    """Write the scores of a confusion matrix in which each class is taken for the next one at times."""
+    run.artifacts.mkdir(exist_ok=True)
+    size = len(labels)
+    confusion = [[0] * size for _ in labels]
+    for row in range(size):
+        confusion[row][row] = 40 + row
+        confusion[row][(row + 1) % size] += 7 + row
+    classes: list[dict[str, Any]] = []
+    for index, label in enumerate(labels):
+        right = confusion[index][index]
+        precision = right / sum(row[index] for row in confusion)
+        recall = right / sum(confusion[index])
+        f1 = 2 * precision * recall / (precision + recall)
+        support = sum(confusion[index])
+        classes.append(
+            {"label": label, "precision": precision, "recall": recall, "f1": f1, "support": support}
+        )
+    names = ("precision", "recall", "f1")
+    macros = {f"macro_{name}": sum(row[name] for row in classes) / size for name in names}
+    document = {"labels": list(labels), "confusion": confusion, "classes": classes, "accuracy": 0.8, **macros}
+    write_json(run.classes(split), document)
+    return confusion
+
+
+def write_predictions(run: RunDir, rows: Sequence[Sequence[Any]], split: str = "test") -> None:
+    """Write rows of prediction, target, log-probabilities and text as the worker does."""
+    run.artifacts.mkdir(parents=True, exist_ok=True)
+    with open(run.predictions(split), "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(["prediction", "target", "score", "row_index", "text"])
+        for index, (prediction, target, score, text) in enumerate(rows):
+            writer.writerow([prediction, target, json.dumps(score), index, text])
+
+
+def write_result(run: RunDir) -> None:
+    macros = {"macro_precision": 0.79, "macro_recall": 0.78, "macro_f1": 0.785}
+    validation = {"loss": 0.4, "accuracy": 0.8, **macros}
+    test = {"loss": 0.4312, "accuracy": 0.7912, **macros}
+    result = {"state": "finished", "step": 300, "epoch": 3.0, "attempts": 2, "seconds": 300.5}
+    best = {"step": 200, "metric": "accuracy", "value": 0.8}
+    write_json(run.result, {**result, "metrics": {"validation": validation, "test": test}, "best": best})
+
+
+def write_failure(run: RunDir, **changes: Any) -> None:
+    document = {
+        "rank": 3,
+        "host": "node07",
+        "phase": "backward",
+        "step": 151,
+        "class": "OutOfMemoryError",
+        "message": "out of memory: 2.00 GiB wanted",
+        "advice": "Raise train.accumulation.",
+        "traceback": "Traceback (most recent call last):\n  loss.backward()",
+    }
+    write_json(run.failure, document | changes)
+
+
+def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"), **config: Any) -> RunDir:
+    """Write a run that came to its end after one preemption, with two mistakes on the test set."""
+    run = RunDir(path)
+    write_config(run, **config)
+    write_metrics(run)
+    write_attempts(run)
+    append_json_line(run.events, {"time": START_S + 100, "event": "save", "step": 100})
+    write_classes(run, labels)
+    first, second = labels[0], labels[1]
+    rest = [-9.0] * (len(labels) - 2)
+    write_predictions(
+        run,
+        [
+            (first, first, [-0.01, -4.6, *rest], "rightly found"),
+            (second, first, [-1.2, -0.36, *rest], "a little unsure"),
+            (first, second, [-0.02, -3.9, *rest], "surely <b>wrong</b> & sorry"),
+        ],
+    )
+    write_result(run)
+    return run

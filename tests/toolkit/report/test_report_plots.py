@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.image
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from tests.toolkit.report.report_folders import write_attempts, write_classes, write_finished, write_metrics
+from toolkit.files import append_json_line
+from toolkit.report import summarize, write_report
+from toolkit.report.plots import comparison_plots, run_plots
+from toolkit.report.themes import DARK, LIGHT, Theme
+from toolkit.rundir import RunDir
+
+HOSTILE = ["<script>", "$x^{$ & \\frac", "日本語 🎬", "مرحبا", "\x00\x1b\u202e", "", "long " * 40]
+
+
+def pixels(png: bytes) -> Any:
+    """Decode a PNG to height x width x 3 values between 0 and 1."""
+    return matplotlib.image.imread(io.BytesIO(png))[:, :, :3]
+
+
+def count_of(image: Any, colour: str) -> int:
+    """Count the pixels that have a colour, but for rounding."""
+    return int((np.abs(image - np.array(to_rgb(colour))).max(axis=2) < 0.02).sum())
+
+
+def test_the_files_of_a_finished_run_are_real_pictures(finished_run: RunDir) -> None:
+    write_report(finished_run)
+    names = {path.name for path in finished_run.report.glob("*.png")}
+    assert names == {"loss.png", "accuracy.png", "learning_rate.png", "confusion_test.png"}
+    for name in names:
+        height, width, channels = matplotlib.image.imread(finished_run.report / name).shape
+        assert 400 <= height <= 2000
+        assert 600 <= width <= 2200
+        assert channels in (3, 4)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_loss_plot_shows_train_validation_test_and_the_best(finished_run: RunDir, theme: Theme) -> None:
+    image = pixels(run_plots(summarize(finished_run))["loss.png"](theme))
+    assert image[2, 2] == pytest.approx(to_rgb(theme.background), abs=0.01)
+    for drawn in (0, 1, 2, 4):
+        assert count_of(image, theme.series[drawn]) > 100, theme.series[drawn]
+    assert count_of(image, theme.series[3]) == 0
+
+
+def test_without_restart_and_best_there_are_no_marks(new_run: RunDir) -> None:
+    append_json_line(new_run.metrics, {"step": 10, "split": "train", "loss": 0.5})
+    append_json_line(new_run.metrics, {"step": 20, "split": "train", "loss": 0.4})
+    image = pixels(run_plots(summarize(new_run))["loss.png"](LIGHT))
+    assert count_of(image, LIGHT.series[0]) > 100
+    assert count_of(image, LIGHT.series[1]) == count_of(image, LIGHT.series[4]) == 0
+
+
+def test_a_restart_changes_the_plot(new_run: RunDir) -> None:
+    write_metrics(new_run)
+    before = run_plots(summarize(new_run))["loss.png"](LIGHT)
+    write_attempts(new_run)
+    assert run_plots(summarize(new_run))["loss.png"](LIGHT) != before
+
+
+def test_a_run_without_data_has_no_plots(new_run: RunDir) -> None:
+    assert run_plots(summarize(new_run)) == {}
+
+
+def test_a_curve_of_nothing_but_nan_has_no_plot(new_run: RunDir) -> None:
+    append_json_line(new_run.metrics, {"step": 1, "split": "train", "loss": float("nan")})
+    assert run_plots(summarize(new_run)) == {}
+
+
+def test_the_second_plot_is_that_of_the_metric_that_picks_the_best(tmp_path: Path) -> None:
+    run = write_finished(tmp_path / "run-0", metric="macro_f1:max")
+    assert list(run_plots(summarize(run))) == [
+        "loss.png",
+        "macro_f1.png",
+        "learning_rate.png",
+        "confusion_test.png",
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+def test_hostile_labels_are_drawn_as_they_are_written(tmp_path: Path) -> None:
+    run = write_finished(tmp_path / "run-$x^{$-<b>", HOSTILE)
+    for draw in run_plots(summarize(run)).values():
+        assert pixels(draw(LIGHT)).shape[0] > 300
+
+
+@pytest.mark.parametrize("classes", [1, 16, 17, 41, 150])
+def test_a_confusion_matrix_of_any_size_is_drawn(new_run: RunDir, classes: int) -> None:
+    write_classes(new_run, [f"class {number}" for number in range(classes)])
+    image = pixels(run_plots(summarize(new_run))["confusion_test.png"](LIGHT))
+    assert max(image.shape) < 2400
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_class_that_never_occurs_is_an_empty_row(new_run: RunDir) -> None:
+    write_classes(new_run, ["a", "b"])
+    path = new_run.classes("test")
+    path.write_text(path.read_text().replace("40", "0", 1).replace("7", "0", 1))
+    summary = summarize(new_run)
+    assert summary.classes["test"].confusion[0] == (0, 0)
+    image = pixels(run_plots(summary)["confusion_test.png"](LIGHT))
+    white = (image == 1.0).all(axis=2).mean()
+    assert white > 0.5  # both cells of the row are paper
+
+
+def test_a_deeper_shade_is_a_greater_share(new_run: RunDir) -> None:
+    """Of 47 samples 40 are right: the diagonal is dark, its neighbour light but not white."""
+    write_classes(new_run, ["a", "b"])
+    image = pixels(run_plots(summarize(new_run))["confusion_test.png"](LIGHT))
+    colours, counts = np.unique(image.reshape(-1, 3), axis=0, return_counts=True)
+    shades = sorted(tuple(colour) for colour, count in zip(colours, counts, strict=True) if count > 20_000)
+    assert len(shades) == 5  # two cells on the diagonal, two beside it, and the paper
+    assert shades[-1] == (1.0, 1.0, 1.0)
+
+
+def test_the_same_numbers_give_the_same_bytes_and_leave_no_settings_behind(finished_run: RunDir) -> None:
+    before = dict(matplotlib.rcParams)
+    draw = run_plots(summarize(finished_run))["accuracy.png"]
+    assert draw(DARK) == draw(DARK) != draw(LIGHT)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_runs_laid_over_each_other_have_a_colour_each(tmp_path: Path) -> None:
+    runs = [write_finished(tmp_path / f"run-{number}") for number in range(9)]
+    for number, run in enumerate(runs):
+        line = {"step": 400, "split": "validation", "loss": 0.1 * number, "accuracy": 0.5}
+        append_json_line(run.metrics, line)
+    plots = comparison_plots([summarize(run) for run in runs])
+    assert list(plots) == ["loss", "accuracy"]
+    image = pixels(plots["loss"](LIGHT))
+    assert all(count_of(image, colour) > 50 for colour in LIGHT.series)
+
+
+def test_drawing_leaves_pyplot_and_torch_alone(finished_run: RunDir) -> None:
+    script = (
+        "import sys; from pathlib import Path; from toolkit.rundir import RunDir\n"
+        "import toolkit.report as r\n"
+        "light = {'matplotlib', 'numpy', 'torch', 'slurm', 'submitit'} & set(sys.modules)\n"
+        "r.write_report(RunDir(Path(sys.argv[1])))\n"
+        "print(sorted(light), 'matplotlib' in sys.modules, "
+        "sorted({'matplotlib.pyplot', 'torch', 'slurm'} & set(sys.modules)))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script, str(finished_run.path)], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[] True []"
+    assert answer.stderr == ""

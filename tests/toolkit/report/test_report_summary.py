@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolkit.report.report_folders import (
+    START_S,
+    write_attempts,
+    write_classes,
+    write_config,
+    write_failure,
+    write_finished,
+    write_metrics,
+    write_result,
+)
+from toolkit.errors import DataError
+from toolkit.files import append_json_line
+from toolkit.report import formats, summarize, to_json
+from toolkit.report.values import Best, config_differences, main_metric, score_names
+from toolkit.rundir import RunDir
+
+
+def test_a_finished_run_is_told_by_its_result(finished_run: RunDir) -> None:
+    summary = summarize(finished_run)
+    assert (summary.run_id, summary.name, summary.state) == ("sst2-1f3a9c", "sst2", "finished")
+    assert (summary.step, summary.epoch, summary.epochs, summary.seconds) == (300, 3.0, 3, 300.5)
+    assert summary.best == Best(step=200, metric="accuracy", value=0.8)
+    assert summary.scores["test"]["accuracy"] == 0.7912
+    assert summary.tokens_per_s == 61000.0
+    assert summary.events == {"save": 1}
+    assert summary.failure is None
+
+
+def test_a_run_that_has_just_begun_is_pending_and_empty(new_run: RunDir) -> None:
+    summary = summarize(new_run)
+    assert summary.state == "pending"
+    assert summary.config["optimizer"] == {"lr": 0.001}
+    assert (summary.step, summary.best, summary.seconds, summary.as_of) == (None, None, None, None)
+    assert not summary.curves
+    assert not summary.attempts
+
+
+def test_an_empty_folder_is_no_reason_to_stop(tmp_path: Path) -> None:
+    assert summarize(RunDir(tmp_path / "nothing")).state == "pending"
+
+
+def test_an_unfinished_run_is_told_by_its_lines(new_run: RunDir) -> None:
+    """The last attempt has no end, so it counts up to the newest line: 150 s and 100 s."""
+    write_metrics(new_run)
+    write_attempts(new_run, finished=False)
+    summary = summarize(new_run)
+    assert summary.state == "unfinished"
+    assert (summary.step, summary.epoch) == (300, 3.0)
+    assert summary.as_of == START_S + 300
+    assert summary.seconds == 250
+    assert summary.scores["validation"]["accuracy"] == pytest.approx(0.75)
+    assert summary.best == Best(step=200, metric="accuracy", value=1.2 - 0.4)
+
+
+def test_a_killed_attempt_counts_up_to_its_last_line_not_through_the_wait(new_run: RunDir) -> None:
+    """It wrote its last line after 40 s; the next one started an hour later and took 20 s."""
+    for number, start in enumerate((START_S, START_S + 3600)):
+        append_json_line(new_run.attempts, {"attempt": number, "time_start": start, "first_step": 0})
+    append_json_line(new_run.attempts, {"attempt": 1, "time_end": START_S + 3620, "why": "preempted"})
+    for step, time in ((1, START_S + 40), (2, START_S + 3610)):
+        append_json_line(new_run.metrics, {"time": time, "step": step, "split": "train", "loss": 1.0})
+    assert summarize(new_run).seconds == 60
+
+
+@pytest.mark.parametrize(
+    "metric, values, step",
+    [
+        ("loss:min", [0.5, 0.4, 0.4], 2),
+        ("accuracy:max", [0.8, 0.9, 0.9], 2),
+        ("loss:min", [float("nan"), 0.7, 0.8], 2),
+    ],
+)
+def test_the_best_is_the_first_of_equals_and_never_nan(
+    new_run: RunDir, metric: str, values: list[float], step: int
+) -> None:
+    write_config(new_run, metric=metric)
+    name = metric.partition(":")[0]
+    for position, value in enumerate(values, start=1):
+        append_json_line(new_run.metrics, {"step": position, "split": "validation", name: value})
+    best = summarize(new_run).best
+    assert best is not None
+    assert (best.metric, best.step) == (name, step)
+
+
+def test_the_later_of_two_lines_for_one_step_counts_and_steps_are_in_order(new_run: RunDir) -> None:
+    for step, loss in ((10, 1.0), (20, 0.9), (30, 0.8), (20, 0.5)):
+        append_json_line(new_run.metrics, {"step": step, "split": "train", "loss": loss})
+    assert summarize(new_run).points("train", "loss") == ([10, 20, 30], [1.0, 0.5, 0.8])
+
+
+def test_lines_with_different_metrics_become_columns_of_one_length(new_run: RunDir) -> None:
+    append_json_line(new_run.metrics, {"step": 1, "split": "train", "loss": 1.0})
+    append_json_line(new_run.metrics, {"step": 2, "split": "train", "loss": 0.9, "grad_norm": 3.0})
+    curves = summarize(new_run).curves["train"]
+    assert curves == {"step": (1, 2), "loss": (1.0, 0.9), "grad_norm": (None, 3.0)}
+
+
+def test_a_torn_last_line_is_left_out(new_run: RunDir) -> None:
+    append_json_line(new_run.metrics, {"step": 1, "split": "train", "loss": 1.0})
+    with open(new_run.metrics, "a", encoding="utf-8") as stream:
+        stream.write('{"step": 2, "split": "tra')
+    assert summarize(new_run).step == 1
+
+
+def test_splits_stand_in_the_order_of_their_use(new_run: RunDir) -> None:
+    for split in ("test", "extra", "validation", "train"):
+        append_json_line(new_run.metrics, {"step": 1, "split": split, "loss": 1.0})
+        write_classes(new_run, ["a", "b"], split=split)
+    summary = summarize(new_run)
+    expected = ["train", "validation", "test", "extra"]
+    assert list(summary.curves) == list(summary.scores) == list(summary.classes) == expected
+
+
+def test_start_and_end_of_an_attempt_are_joined(finished_run: RunDir) -> None:
+    first, second = summarize(finished_run).attempts
+    assert (first.attempt, first.job_id, first.hosts) == (0, "4711", ("node01", "node02"))
+    assert (first.time_start, first.time_end) == (START_S, START_S + 150)
+    assert (first.first_step, first.last_step, first.why) == (0, 150, "SIGTERM: preempted")
+    assert (second.world_size, second.device, second.restart) == (2, "cuda", 1)
+
+
+def test_hosts_are_those_of_all_attempts_and_ranks_those_of_the_last(finished_run: RunDir) -> None:
+    summary = summarize(finished_run)
+    assert summary.hosts == ("node01", "node02", "node07")
+    assert summary.world_size == 2
+
+
+def test_a_failure_is_reported_with_place_and_advice(new_run: RunDir) -> None:
+    write_attempts(new_run, finished=False)
+    append_json_line(new_run.events, {"time": START_S + 210, "event": "failure", "step": 151})
+    write_failure(new_run)
+    summary = summarize(new_run)
+    assert summary.state == "failed"
+    assert summary.failure is not None
+    assert (summary.failure.rank, summary.failure.host, summary.failure.step) == (3, "node07", 151)
+    assert summary.failure.error == "OutOfMemoryError"
+    assert summary.failure.advice == "Raise train.accumulation."
+
+
+def test_a_failure_that_a_later_start_left_behind_is_not_reported(new_run: RunDir) -> None:
+    write_attempts(new_run, finished=False)
+    append_json_line(new_run.events, {"time": START_S + 150, "event": "failure", "step": 150})
+    write_failure(new_run)
+    summary = summarize(new_run)
+    assert (summary.state, summary.failure) == ("unfinished", None)
+
+
+def test_a_finished_run_has_no_failure_even_if_one_lies_there(finished_run: RunDir) -> None:
+    write_failure(finished_run)
+    summary = summarize(finished_run)
+    assert (summary.state, summary.failure) == ("finished", None)
+
+
+@pytest.mark.parametrize("name", ["config", "result", "failure"])
+def test_a_damaged_file_is_named(new_run: RunDir, name: str) -> None:
+    path: Path = getattr(new_run, name)
+    path.write_text("{broken: [")
+    with pytest.raises(DataError, match=path.name):
+        summarize(new_run)
+
+
+@pytest.mark.parametrize("name", ["config", "result", "failure"])
+def test_a_file_with_something_else_inside_is_named(new_run: RunDir, name: str) -> None:
+    path: Path = getattr(new_run, name)
+    path.write_text("[1, 2]")
+    with pytest.raises(DataError, match=f"{path.name}.*a list instead of keys"):
+        summarize(new_run)
+
+
+def test_damaged_class_scores_are_named(new_run: RunDir) -> None:
+    write_classes(new_run, ["a", "b"])
+    new_run.classes("test").write_text('{"labels": ["a", "b"]}')
+    with pytest.raises(DataError, match=r"test_classes\.json"):
+        summarize(new_run)
+
+
+def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) -> None:
+    append_json_line(
+        finished_run.metrics, {"step": 310, "split": "train", "loss": float("nan"), "lr": float("inf")}
+    )
+    document = json.loads(json.dumps(to_json(summarize(finished_run)), allow_nan=False))
+    assert document["curves"]["train"]["loss"][-1] is None
+    assert document["curves"]["train"]["loss"][0] == pytest.approx(0.7, abs=0.05)
+    assert document["classes"]["test"]["confusion"] == [[40, 7], [8, 41]]
+    assert document["best"] == {"step": 200, "metric": "accuracy", "value": 0.8}
+
+
+def test_scores_leave_out_what_measures_no_quality(finished_run: RunDir) -> None:
+    names = score_names([summarize(finished_run)])
+    assert names == ["loss", "accuracy", "macro_precision", "macro_recall", "macro_f1"]
+
+
+@pytest.mark.parametrize(
+    "metric, expected", [("macro_f1:max", "macro_f1"), ("loss:min", "accuracy"), ("bleu:max", "accuracy")]
+)
+def test_the_metric_beside_the_loss_is_the_one_that_picks_the_best(
+    new_run: RunDir, metric: str, expected: str
+) -> None:
+    write_config(new_run, metric=metric)
+    write_result(new_run)
+    assert main_metric(summarize(new_run)) == expected
+
+
+def test_the_most_frequent_confusions_come_first(new_run: RunDir) -> None:
+    write_classes(new_run, ["a", "b", "c"])
+    report = summarize(new_run).classes["test"]
+    assert report.confusions(2) == [("c", "a", 9), ("b", "c", 8)]
+
+
+def test_only_settings_that_differ_between_runs_are_listed(tmp_path: Path) -> None:
+    runs = [write_finished(tmp_path / f"run-{lr}", lr=lr) for lr in (0.001, 0.01)]
+    assert config_differences([summarize(run) for run in runs]) == {"optimizer.lr": (0.001, 0.01)}
+
+
+@given(st.text())
+def test_cleaned_text_can_be_written_and_controls_nothing(text: str) -> None:
+    cleaned = formats.clean(text)
+    assert cleaned == formats.clean(cleaned)
+    assert cleaned.encode("utf-8").decode("utf-8") == cleaned
+    assert not any(unicodedata.category(sign) == "Cc" for sign in cleaned if sign not in "\n\t")
+    assert not any(unicodedata.bidirectional(sign) in ("RLO", "LRO", "RLE", "LRE") for sign in cleaned)
+
+
+def test_cleaning_reaches_every_string_and_keeps_the_rest() -> None:
+    assert formats.clean({"a\x1b": ["\ud800", 1, None, {"b": "ü\n"}]}) == {"a␛": ["?", 1, None, {"b": "ü\n"}]}
+
+
+@given(st.text(), st.integers(2, 50))
+def test_one_line_is_one_line_of_at_most_the_width(text: str, width: int) -> None:
+    line = formats.one_line(formats.clean(text), width)
+    assert len(line) <= width
+    assert "\n" not in line
+    assert "\t" not in line
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (None, "–"),
+        (0.25, "0.2 s"),
+        (59.96, "1 min 00 s"),
+        (185, "3 min 05 s"),
+        (3599.7, "1 h 00 min"),
+        (3600 * 5 + 125, "5 h 02 min"),
+        (86400 * 3 + 3600 * 4, "3 d 04 h"),
+    ],
+)
+def test_durations_stand_in_their_two_largest_units(seconds: float | None, text: str) -> None:
+    assert formats.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    "metric, value, text",
+    [
+        ("accuracy", 0.79123, "79.12 %"),
+        ("macro_f1", 1.0, "100.00 %"),
+        ("loss", 0.43125, "0.4313"),
+        ("loss", 0.0, "0.0000"),
+        ("loss", 1.5e-7, "1.500e-07"),
+        ("loss", float("nan"), "nan"),
+        ("loss", None, "–"),
+    ],
+)
+def test_scores_are_formatted_by_their_kind(metric: str, value: float | None, text: str) -> None:
+    assert formats.score(metric, value) == text

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.toolkit.report.report_folders import (
+    write_attempts,
+    write_classes,
+    write_failure,
+    write_finished,
+    write_metrics,
+)
+from toolkit.report import render, summarize
+from toolkit.rundir import RunDir
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "[bold red]rich[/]",
+    "esc\x1b[31mape",
+    "日本語 🎬",
+    ":smile: \u202eflip",
+]
+
+
+def printed(runs: Sequence[RunDir], width: int = 80, colour: bool = False) -> str:
+    """Return what a terminal of this width gets, with its colours or without."""
+    console = Console(
+        record=True,
+        width=width,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=not colour,
+        legacy_windows=False,
+    )
+    render([summarize(run) for run in runs], console)
+    return console.export_text(styles=colour)
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal(finished_run: RunDir, tmp_path: Path, width: int) -> None:
+    hostile = write_finished(tmp_path / "a-run-with-a-rather-long-name-0a0a0a0a", HOSTILE)
+    for runs in ([finished_run], [hostile], [finished_run, hostile]):
+        lines = printed(runs, width).splitlines()
+        assert lines
+        assert max(map(cell_len, lines)) <= width
+
+
+def test_the_headline_says_what_how_far_where_and_how_good(finished_run: RunDir) -> None:
+    text = printed([finished_run])
+    assert "sst2-1f3a9c" in text
+    for fact in (
+        "state finished",
+        "steps 300 (epoch 3 of 3)",
+        "trained for 5 min 00 s",
+        "where 2 ranks on cuda, node07, earlier node01, node02",
+        "best validation accuracy 80.00 % at step 200",
+        "speed 3,200 samples/s, 61,000 tokens/s",
+        "starts 2, the last one ended: finished",
+    ):
+        assert fact in " ".join(text.replace("│", " ").split())
+
+
+def test_scores_of_each_split_stand_in_its_row(finished_run: RunDir) -> None:
+    rows = rows_of(printed([finished_run]))
+    assert ["test", "0.4312", "79.12", "%", "79.00", "%", "78.00", "%", "78.50", "%"] in rows
+    assert ["validation", "0.4000", "80.00", "%", "79.00", "%", "78.00", "%", "78.50", "%"] in rows
+
+
+def test_scores_of_each_class_stand_above_their_macro_average(finished_run: RunDir) -> None:
+    rows = rows_of(printed([finished_run]))
+    negative = ["negative", "83.33", "%", "85.11", "%", "84.21", "%", "47"]
+    macro = ["macro", "average", "84.38", "%", "84.39", "%", "84.37", "%", "96"]
+    assert negative in rows
+    assert macro in rows
+    assert rows.index(negative) < rows.index(macro)
+
+
+def test_the_confusion_matrix_has_true_classes_in_rows(finished_run: RunDir) -> None:
+    rows = rows_of(printed([finished_run]))
+    assert ["true", "╲", "predicted", "negative", "positive"] in rows
+    assert ["negative", "40", "7"] in rows
+    assert ["positive", "8", "41"] in rows
+
+
+def test_the_confusion_matrix_is_shaded_where_there_is_colour(finished_run: RunDir) -> None:
+    assert ";48;2;" in printed([finished_run], colour=True)
+    assert "\x1b[" not in printed([finished_run], colour=False)
+
+
+def test_a_matrix_too_wide_for_the_terminal_gives_way_to_its_worst_cells(new_run: RunDir) -> None:
+    write_classes(new_run, [f"class_{number:02d}" for number in range(12)])
+    narrow, wide = printed([new_run], 80), printed([new_run], 200)
+    assert ["class_11", "class_00", "18"] in rows_of(narrow)
+    assert "true ╲ predicted" not in narrow
+    assert "true ╲ predicted" in wide
+    assert "Most frequent confusions" not in wide
+
+
+def test_of_very_many_classes_the_worst_are_shown(new_run: RunDir) -> None:
+    write_classes(new_run, [f"class_{number:03d}" for number in range(100)])
+    text = printed([new_run], 80)
+    assert "the 40 lowest F1 of 100 classes" in text
+    assert any(
+        row[:2] == ["macro", "average"] and row[-1] == f"{100 * 47 + 99 * 100:,}" for row in rows_of(text)
+    )
+    assert len([row for row in rows_of(text) if row and row[0].startswith("class_") and "%" in row]) == 40
+
+
+def test_labels_are_text_and_never_markup_or_commands(tmp_path: Path) -> None:
+    run = write_finished(tmp_path / "run-0", HOSTILE)
+    text, matrix = printed([run], 80), printed([run], 120).partition("Confusion (test)")[2]
+    scores = "\n".join(line for line in text.splitlines() if line.count("%") == 3)
+    confusions = text.partition("Most frequent confusions")[2]
+    for label in (
+        "<script>alert(1)</script>",
+        "[bold red]rich[/]",
+        "esc␛[31mape",
+        "日本語 🎬",
+        ":smile: �flip",
+    ):
+        assert label in scores
+        shortened = label if len(label) <= 24 else label[:23]
+        assert confusions.count(shortened) == 2
+        assert shortened in matrix
+    assert "\x1b" not in text
+
+
+def test_a_failed_run_shows_error_place_and_advice(new_run: RunDir) -> None:
+    write_attempts(new_run, finished=False)
+    write_failure(new_run, message="bad [bold]thing[/] at \x1b]0;title\x07")
+    text = printed([new_run])
+    assert "OutOfMemoryError: bad [bold]thing[/] at ␛]0;title␇" in text
+    assert "rank 3 on node07 in phase backward at step 151" in text
+    assert "Raise train.accumulation." in text
+    assert "loss.backward()" in text
+
+
+def test_a_run_that_has_just_begun_has_a_headline_only(new_run: RunDir) -> None:
+    text = printed([new_run])
+    assert "pending" in text
+    assert "Scores" not in text
+
+
+def test_several_runs_stand_in_one_table_with_what_differs(tmp_path: Path, new_run: RunDir) -> None:
+    first = write_finished(tmp_path / "sst2-aaa", lr=0.001)
+    second = write_finished(tmp_path / "sst2-bbb", lr=0.01)
+    write_metrics(new_run)
+    text = printed([first, second, new_run], 120)
+    rows = rows_of(text)
+    scores = ["80.00", "%", "@", "200", "0.4312", "79.12", "%", "78.50", "%", "5", "min", "00", "s"]
+    assert ["sst2-aaa", "finished", "300", *scores] in rows
+    assert ["sst2-bbb", "finished", "300", *scores] in rows
+    assert ["sst2-0b5e11", "pending", "300", "80.00", "%", "@", "200", "–", "–", "–", "–"] in rows
+    assert ["optimizer.lr", "0.001", "0.01", "0.001"] in rows
+    assert "best accuracy" in text
+
+
+def test_no_runs_at_all_are_an_empty_table() -> None:
+    assert "run" in printed([])

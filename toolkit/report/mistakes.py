@@ -1,0 +1,94 @@
+"""The wrong predictions that a model was surest of, from <split>_predictions.tsv."""
+
+from __future__ import annotations
+
+import csv
+import heapq
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import DataError
+from toolkit.report.formats import clean
+from toolkit.rundir import RunDir
+
+_LONGEST_FIELD = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """One wrong prediction.
+
+    confidence          probability that the model gave to its prediction
+    target_probability  probability that it gave to the true label; None where it is unknown
+    """
+
+    row_index: str
+    text: str
+    target: str
+    prediction: str
+    confidence: float
+    target_probability: float | None
+
+
+def worst_mistakes(run: RunDir, split: str, labels: Sequence[str], limit: int = 20) -> list[Mistake]:
+    """Return the most confident wrong predictions, the surest first; none without predictions.
+
+    labels: in the order of the log-probabilities. The file is streamed, never held.
+    Raises DataError where the file is no table of predictions.
+    """
+    path = run.predictions(split)
+    if not path.exists():
+        return []
+    try:
+        found = heapq.nlargest(limit, _mistakes(path, labels), key=lambda mistake: mistake.confidence)
+    except (csv.Error, KeyError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}: no table of predictions ({error!r}); expected tab-separated columns "
+            "prediction, target, score, row_index, text"
+        ) from error
+    return found
+
+
+def _mistakes(path: Path, labels: Sequence[str]) -> Iterator[Mistake]:
+    # The csv module's own limit of 128 KiB a field would stop at a long text.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    positions = {label: position for position, label in enumerate(labels)}
+    with open(path, encoding="utf-8", newline="\n") as stream:
+        # Cleaned before it is parsed, because a bare carriage return, which the csv module writes
+        # without quotes, is a line end to its own reader.
+        for row in csv.DictReader(map(clean, stream), delimiter="\t"):
+            if row["prediction"] == row["target"]:
+                continue
+            scores = _scores(row["score"])
+            # The prediction is the likeliest label, so its score is known where its position is not.
+            likeliest = scores.index(max(scores)) if scores else None
+            confidence = _probability(scores, positions.get(row["prediction"], likeliest))
+            if confidence is not None:
+                yield Mistake(
+                    row_index=row["row_index"] or "",
+                    text=row["text"] or "",
+                    target=row["target"],
+                    prediction=row["prediction"],
+                    confidence=confidence,
+                    target_probability=_probability(scores, positions.get(row["target"])),
+                )
+
+
+def _scores(text: str) -> list[float]:
+    """Read log-probabilities; none where the task writes another kind of score."""
+    try:
+        values = json.loads(text)
+    except (json.JSONDecodeError, TypeError):
+        return []
+    if not isinstance(values, list):
+        return []
+    return [float(value) for value in values if isinstance(value, int | float)]
+
+
+def _probability(scores: Sequence[float], position: int | None) -> float | None:
+    if position is None or position >= len(scores):
+        return None
+    return math.exp(min(scores[position], 0.0))

@@ -1,0 +1,257 @@
+"""A run folder as numbers: everything that tables, plots and pages show, read once.
+
+Robust to a run that has just begun, is under way, or has failed: what is not there is empty or None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from toolkit.errors import DataError
+from toolkit.files import read_json, read_json_lines
+from toolkit.report.formats import NOT_SCORES, clean
+from toolkit.report.values import (
+    Attempt,
+    Best,
+    ClassReport,
+    ClassScore,
+    Columns,
+    Failure,
+    RunSummary,
+    section,
+    to_json,
+    wanted_metric,
+)
+from toolkit.rundir import RunDir
+
+__all__ = ["RunSummary", "summarize", "to_json"]
+
+_SPLIT_ORDER = ("train", "validation", "test")
+
+
+def summarize(run: RunDir) -> RunSummary:
+    """Read a run folder. Raises DataError for a file that holds no valid JSON or YAML."""
+    config = _read(run.config, _read_config)
+    result = _read(run.result, read_json)
+    lines = [clean(line) for line in read_json_lines(run.metrics)]
+    events = [clean(line) for line in read_json_lines(run.events)]
+    attempts = _attempts(clean(line) for line in read_json_lines(run.attempts))
+    curves = _curves(lines)
+    failure = None if result else _failure(run, attempts, events)
+    last = attempts[-1] if attempts else None
+    times = [line["time"] for line in (*lines, *events) if "time" in line]
+    train = curves.get("train", {})
+    return RunSummary(
+        run_id=clean(run.run_id),
+        state=_state(result, failure, attempts),
+        name=str(config.get("name", run.run_id)),
+        config=config,
+        step=result.get("step", _newest(curves, "step")),
+        epoch=result.get("epoch", _newest(curves, "epoch")),
+        epochs=section(config, "train").get("epochs"),
+        seconds=result.get("seconds", _seconds(attempts, times)),
+        samples_per_s=_median(train.get("samples_per_s", ())),
+        tokens_per_s=_median(train.get("tokens_per_s", ())),
+        best=_best(result, config, curves),
+        scores=_scores(result, curves),
+        curves=curves,
+        classes=_class_reports(run),
+        attempts=attempts,
+        hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
+        world_size=last.world_size if last else None,
+        device=last.device if last else None,
+        events=_tally(events),
+        failure=failure,
+        as_of=max(times, default=None),
+    )
+
+
+def _read(path: Path, reader: Callable[[Path], Any]) -> dict[str, Any]:
+    """Read a document; empty where the file does not exist (yet)."""
+    try:
+        found = clean(reader(path))
+    except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _damaged(path, str(error)) from error
+    if not isinstance(found, dict | None):
+        raise _damaged(path, f"a {type(found).__name__} instead of keys with values")
+    return found or {}
+
+
+def _damaged(path: Path, found: str) -> DataError:
+    return DataError(f"{path}: cannot be read ({found}); a report needs the file as the run wrote it")
+
+
+def _read_config(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:
+    """Turn lines into columns per split; of two lines for one step the later one counts."""
+    by_split: dict[str, dict[int, dict[str, Any]]] = {}
+    for line in lines:
+        if "split" in line and "step" in line:
+            by_split.setdefault(line["split"], {})[line["step"]] = line
+    splits = sorted(by_split, key=lambda split: (_position(split), split))
+    return {split: _columns([by_split[split][step] for step in sorted(by_split[split])]) for split in splits}
+
+
+def _position(split: str) -> int:
+    return _SPLIT_ORDER.index(split) if split in _SPLIT_ORDER else len(_SPLIT_ORDER)
+
+
+def _columns(lines: Sequence[Mapping[str, Any]]) -> Columns:
+    names = dict.fromkeys(name for line in lines for name in line if name != "split")
+    return {name: tuple(_number(line.get(name)) for line in lines) for name in names}
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _newest(curves: Mapping[str, Columns], name: str) -> Any:
+    found = [value for columns in curves.values() for value in columns.get(name, ()) if value is not None]
+    return max(found, default=None)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return statistics.median(known) if known else None
+
+
+def _attempts(lines: Iterable[dict[str, Any]]) -> tuple[Attempt, ...]:
+    """Join the start and the end of each attempt."""
+    merged: dict[int, dict[str, Any]] = {}
+    for line in lines:
+        merged.setdefault(line.get("attempt", 0), {}).update(line)
+    known = {field.name for field in dataclasses.fields(Attempt)}
+    return tuple(
+        _attempt({name: value for name, value in merged[number].items() if name in known})
+        for number in sorted(merged)
+    )
+
+
+def _attempt(fields: dict[str, Any]) -> Attempt:
+    job_id = fields.pop("job_id", None)
+    hosts = tuple(fields.pop("hosts", None) or ())
+    return Attempt(job_id=None if job_id is None else str(job_id), hosts=hosts, **fields)
+
+
+def _seconds(attempts: Sequence[Attempt], times: Sequence[float]) -> float | None:
+    """Add up the attempts; one that was killed, or lives, counts up to the last line that it wrote."""
+    starts = [attempt.time_start for attempt in attempts if attempt.time_start is not None]
+    spans = []
+    for attempt in attempts:
+        if (start := attempt.time_start) is None:
+            continue
+        next_start = min((other for other in starts if other > start), default=math.inf)
+        written = (time for time in times if start <= time < next_start)
+        spans.append((attempt.time_end or max(written, default=start)) - start)
+    return sum(spans) if spans else None
+
+
+def _failure(run: RunDir, attempts: Sequence[Attempt], events: Iterable[Mapping[str, Any]]) -> Failure | None:
+    found = _read(run.failure, read_json)
+    failed_at = max((event["time"] for event in events if event.get("event") == "failure"), default=None)
+    started = attempts[-1].time_start if attempts else None
+    if not found or (failed_at is not None and started is not None and started > failed_at):
+        return None  # none, or one that a later start has left behind
+    return Failure(
+        rank=found.get("rank"),
+        host=found.get("host"),
+        phase=found.get("phase"),
+        step=found.get("step"),
+        error=str(found.get("class") or "Error"),
+        message=str(found.get("message") or ""),
+        advice=str(found.get("advice") or ""),
+        traceback=str(found.get("traceback") or ""),
+    )
+
+
+def _state(result: Mapping[str, Any], failure: Failure | None, attempts: Sequence[Attempt]) -> str:
+    if result:
+        return str(result.get("state", "finished"))
+    if failure:
+        return "failed"
+    return "unfinished" if attempts else "pending"
+
+
+def _best(result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[str, Columns]) -> Best | None:
+    """Take the best from the result, or find it in the validation curve while there is none."""
+    if best := result.get("best"):
+        return Best(step=best["step"], metric=str(best["metric"]).partition(":")[0], value=best["value"])
+    metric, direction = wanted_metric(config)
+    columns = curves.get("validation", {})
+    sign = 1 if direction == "min" else -1
+    candidates = [
+        (sign * value, int(step), value)
+        for step, value in zip(columns.get("step", ()), columns.get(metric, ()), strict=False)
+        if step is not None and value is not None and math.isfinite(value)
+    ]
+    if not candidates:
+        return None
+    _, step, value = min(candidates)
+    return Best(step=step, metric=metric, value=value)
+
+
+def _scores(result: Mapping[str, Any], curves: Mapping[str, Columns]) -> dict[str, dict[str, float | None]]:
+    scores = {split: _last_line(columns) for split, columns in curves.items()}
+    for split, metrics in (result.get("metrics") or {}).items():
+        scores[split] = {name: _number(value) for name, value in metrics.items() if name not in NOT_SCORES}
+    return dict(sorted(scores.items(), key=lambda item: (_position(item[0]), item[0])))
+
+
+def _last_line(columns: Columns) -> dict[str, float | None]:
+    return {name: values[-1] for name, values in columns.items() if name not in NOT_SCORES}
+
+
+def _class_reports(run: RunDir) -> dict[str, ClassReport]:
+    pattern = run.classes("*").name
+    prefix, suffix = pattern.split("*")
+    splits = [path.name[len(prefix) : -len(suffix)] for path in sorted(run.artifacts.glob(pattern))]
+    ordered = sorted(splits, key=lambda split: (_position(split), split))
+    return {clean(split): _class_report(run.classes(split)) for split in ordered}
+
+
+def _class_report(path: Path) -> ClassReport:
+    document = _read(path, read_json)
+    try:
+        return _class_values(document)
+    except (KeyError, TypeError) as error:
+        raise _damaged(path, f"{type(error).__name__} {error}") from error
+
+
+def _class_values(document: Mapping[str, Any]) -> ClassReport:
+    return ClassReport(
+        labels=tuple(str(label) for label in document["labels"]),
+        confusion=tuple(tuple(row) for row in document["confusion"]),
+        classes=tuple(
+            ClassScore(
+                label=str(row["label"]),
+                precision=row["precision"],
+                recall=row["recall"],
+                f1=row["f1"],
+                support=row["support"],
+            )
+            for row in document["classes"]
+        ),
+        accuracy=document.get("accuracy"),
+        macro_precision=document.get("macro_precision"),
+        macro_recall=document.get("macro_recall"),
+        macro_f1=document.get("macro_f1"),
+    )
+
+
+def _tally(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    tally: dict[str, int] = {}
+    for event in events:
+        kind = str(event.get("event", "unknown"))
+        tally[kind] = tally.get(kind, 0) + 1
+    return tally

@@ -5,6 +5,7 @@ Only text with an explicit format is read: the layout of `--json` changes betwee
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -202,7 +203,7 @@ def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, s
     """The `key=value` pairs of a line; a value may hold blanks, a `free` one all the rest of the line."""
     fields: dict[str, str] = {}
     found = list(_KEY.finditer(line))
-    for here, after in zip(found, [*found[1:], None], strict=True):
+    for here, after in itertools.zip_longest(found, found[1:]):
         if here[1] in free:
             fields.setdefault(here[1], line[here.end() :].strip())
             break

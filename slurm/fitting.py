@@ -130,7 +130,7 @@ def _shortages(
 
 
 def _offers(need: _Need, kinds: Mapping[HostGroup, int]) -> str:
-    shown = [f"{kind.hosts}: {need.offer(kind)}" for kind in kinds]
+    shown = sorted(f"{kind.hosts}: {need.offer(kind)}" for kind in kinds)
     return "; ".join(shown[:6]) + (f"; and {len(shown) - 6} more kinds of host" if len(shown) > 6 else "")
 
 

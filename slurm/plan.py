@@ -85,6 +85,8 @@ class JobPlan:
             f"export PYTHONPATH={shlex.quote(python_path[0])}{python_path[1]}",
             "export PYTHONUNBUFFERED=1",
             "export SUBMITIT_EXECUTOR=slurm",
+            # torch warns on each connection where a host has no name for an address.
+            "export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}",
         ]
 
     def _launch(self, parts: tuple[Component, ...]) -> list[str]:

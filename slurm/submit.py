@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from slurm import controller
@@ -23,7 +22,7 @@ from toolkit.config.schema import Experiment, Resources
 from toolkit.create import create_run
 from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
 from toolkit.files import write_atomic
-from toolkit.rundir import RunDir
+from toolkit.rundir import RunDir, set_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +159,7 @@ def _run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[R
         raise
 
 
-def put_aside(run: RunDir) -> Path:
+def put_aside(run: RunDir) -> None:
     """Move a run's folder out of the way, so that it can start anew. Raises RunBusy where it is live."""
     refuse_if_live(run)
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    aside = run.path.with_name(f"old.{run.run_id}.{stamp}")
-    os.rename(run.path, aside)
-    return aside
-
-
+    set_aside(run)

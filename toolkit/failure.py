@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import CheckpointError, RendezvousError, StkError, TrainingDiverged, UserError
+from toolkit.events import note_event
 from toolkit.files import create_once, read_json, write_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
@@ -76,6 +77,7 @@ def record_failure(run: RunDir, world: World, phase: str, step: int, error: Base
 
 def write_first(run: RunDir, record: dict[str, Any]) -> bool:
     """Put a record into failure.json; the first one stands, unless it was only a consequence."""
+    note_event(run, "failure", **{name: record[name] for name in ("rank", "host", "phase", "step", "class")})
     if create_once(run.failure, json.dumps(record, indent=2, ensure_ascii=False) + "\n"):
         return True
     present = read_json(run.failure) or {}

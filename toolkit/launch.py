@@ -61,6 +61,8 @@ def rank_environment(
             NONCE_VARIABLE: nonce,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(run.code), environ.get("PYTHONPATH")])),
             "PYTHONUNBUFFERED": "1",
+            # torch warns on each connection where a host has no name for an address.
+            "TORCH_CPP_LOG_LEVEL": environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
         }
     )
     return environment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from toolkit.errors import RunNotFound
@@ -165,6 +166,25 @@ class RunDir:
     @property
     def report_html(self) -> Path:
         return self.report / "report.html"
+
+    @property
+    def report_json(self) -> Path:
+        """The numbers of the report."""
+        return self.report / "report.json"
+
+    @property
+    def metrics_csv(self) -> Path:
+        """The curves, for a spreadsheet."""
+        return self.report / "metrics.csv"
+
+
+def set_aside(run: RunDir) -> Path:
+    """Move a run's folder into `old/` beside it, so that it can start anew; return its new place."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+    target = run.path.parent / "old" / f"{run.run_id}.{stamp}"
+    target.parent.mkdir(exist_ok=True)
+    run.path.rename(target)
+    return target
 
 
 def find_runs(experiment_dir: Path) -> Iterator[RunDir]:

@@ -25,15 +25,16 @@ _CONFUSIONS = 15
 _ALT_TEXTS = {"loss.png": "Loss over the steps", "learning_rate.png": "Learning rate over the steps"}
 
 
-def write_report(run: RunDir) -> Path:
+def write_report(run: RunDir, result: Mapping[str, Any] | None = None) -> Path:
     """Write report.html, its plots, report.json and metrics.csv; return the page's path.
 
+    A run that is about to finish hands over its result, because result.json is written last.
     Raises DataError for a run folder that cannot be read, OSError where nothing can be written.
     """
-    summary = summarize(run)
+    summary = summarize(run, result)
     run.report.mkdir(parents=True, exist_ok=True)
-    write_json(run.report / "report.json", to_json(summary))
-    write_atomic(run.report / "metrics.csv", metrics_csv(summary))
+    write_json(run.report_json, to_json(summary))
+    write_atomic(run.metrics_csv, metrics_csv(summary))
     pictures = _write_plots(run, summary)
     # Last, so that a page always finds its neighbours.
     write_atomic(run.report_html, _report_page(run, summary, pictures))

@@ -22,6 +22,10 @@ from toolkit.rundir import RunDir
 from toolkit.tasks.base import Loss, Report, Score, build_model
 
 
+#: So that a row of the predictions is a line of the file.
+_ONE_LINE = str.maketrans("\t\r\n", "   ")
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """tokens [B, L] padded at the end, labels [B], and the number of real tokens."""
@@ -109,5 +113,5 @@ class TextClassificationTask:
         for row, text in zip(range(len(samples)), texts, strict=True):
             scores = json.dumps([round(float(value), 6) for value in outputs[row]])
             predicted, target = self.labels[outputs[row].argmax()], self.labels[samples.labels[row]]
-            writer.writerow([predicted, target, scores, row, text])
+            writer.writerow([predicted, target, scores, row, text.translate(_ONE_LINE)])
         return table.getvalue()

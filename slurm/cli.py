@@ -133,8 +133,11 @@ def _add_run(parsers: _Parsers) -> None:
         "srun or salloc. As a task of `srun -n 4 stk run …`, or under torchrun, this is one of the ranks.\n"
         "Ctrl-C saves and leaves; a second Ctrl-C leaves at once.",
     )
-    _experiment(parser)
-    parser.add_argument("--procs", type=int, metavar="N", help="processes (default: resources.tasks_per_node)")
+    parser.add_argument("config", metavar="CONFIG", help=_CONFIG_HELP + ", or a run to go on with")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="set a key of the experiment")
+    parser.add_argument(
+        "--procs", type=int, metavar="N", help="processes (default: resources.tasks_per_node)"
+    )
     parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
     _json(parser)
 

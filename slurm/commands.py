@@ -97,12 +97,23 @@ def _tell(submitted: Submitted, as_json: bool) -> int:
 
 def run(arguments: Namespace) -> int:
     """stk run"""
-    experiment = load(Path(arguments.config), arguments.overrides)
+    experiment, parent = _experiment_or_run(arguments)
     world = _world_of_this_process(os.environ)
     if world is not None:
-        return _run_as_rank(experiment, world)
-    code = _run_here(experiment, arguments)
-    return code
+        return _run_as_rank(experiment, parent, world)
+    return _run_here(experiment, parent, arguments)
+
+
+def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
+    """The experiment and where its run lies: composed from a file, or that of an existing run."""
+    parent = experiment_dir()
+    path = Path(arguments.config)
+    if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
+        return load(path, arguments.overrides), parent
+    found = find_run(arguments.config, parent)
+    if arguments.overrides:
+        raise UserError(f"{found.run_id} goes on with its own config: give no {arguments.overrides[0]}")
+    return load_resolved(found.config), found.path.parent
 
 
 def _world_of_this_process(environ: Mapping[str, str]) -> World | None:
@@ -124,23 +135,23 @@ def is_forced_local(environ: Mapping[str, str]) -> bool:
     raise UserError(f"STK_FORCE_LOCAL is {word!r}: use one of {', '.join(_TRUE)} or {', '.join(_FALSE[1:])}")
 
 
-def _run_as_rank(experiment: Experiment, world: World) -> int:
+def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
     from slurm.job import run_rank
 
-    code = run_rank(create_run(experiment, experiment_dir()), world)
+    code = run_rank(create_run(experiment, parent), world)
     return 130 if code else 0
 
 
-def _run_here(experiment: Experiment, arguments: Namespace) -> int:
+def _run_here(experiment: Experiment, parent: Path, arguments: Namespace) -> int:
     from toolkit.launch import launch
 
-    target = RunDir(experiment_dir() / run_id(experiment))
+    target = RunDir(parent / run_id(experiment))
     if arguments.fresh and target.path.exists():
         put_aside(target)
     procs = arguments.procs or local_processes(experiment.resources)
     _check_processes(procs, experiment)
-    target = create_run(experiment, experiment_dir())
+    target = create_run(experiment, parent)
     if target.result.exists():
         print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
         return _show_result(target, arguments.json)

@@ -20,6 +20,9 @@ from slurm.answers import Accounted, HostGroup, Job, Partition
 from toolkit.errors import SchedulerError, SlurmRefused, SlurmUnavailable
 
 TIMEOUT_S = 30.0
+#: A job that starts in the second in which its last start was killed is refused by slurmd ("job credential
+#: revoked") and fails for good (measured, 22.05). Some seconds more, because hosts' clocks differ.
+RELEASE_DELAY_S = 5
 
 #: A user's preferences for output; they would change what is printed, or ask questions (scancel).
 _PREFERENCES = ("SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_")
@@ -56,16 +59,7 @@ def call(
     Raises SlurmUnavailable for a missing program or a silent controller, AnswerLost where the request
     may have been carried out nevertheless, and SlurmRefused for any other failure.
     """
-    process = _start(command, input is not None, cwd, os.environ if env is None else env)
-    try:
-        output, errors = process.communicate(input, timeout_s)
-    except subprocess.TimeoutExpired:
-        raise AnswerLost(f"no answer in {timeout_s:g} s from: {shlex.join(command)}") from None
-    finally:
-        _end(process)
-    if process.returncode:
-        raise _failure(command, process.returncode, errors or output)
-    return output
+    return _run(command, timeout_s, input, cwd, env)[0]
 
 
 def is_available(timeout_s: float = 5.0) -> bool:
@@ -96,6 +90,16 @@ def sbatch(
     if not found:
         raise AnswerLost(f"sbatch answered without a job id: {answer.strip()!r}")
     return str(found[-1])
+
+
+def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    """What `sbatch --test-only` says about a script: when and where it would start. Submits nothing.
+
+    Raises SlurmRefused where it would be refused. It knows less than `slurm.preflight`: a time limit
+    above the partition's passes (measured, 22.05).
+    """
+    output, errors = _run(("sbatch", "--test-only"), TIMEOUT_S, script, cwd, env)
+    return "\n".join(line.removeprefix("sbatch: ").strip() for line in (errors or output).splitlines())
 
 
 def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None = None) -> list[Job]:
@@ -154,8 +158,11 @@ def requeue(job_id: str) -> None:
 
 
 def release_now(job_id: str) -> None:
-    """Make a requeued job eligible at once instead of after two minutes; only once it is pending."""
-    call("scontrol", "update", f"jobid={job_id}", "starttime=now")
+    """Make a requeued job eligible in a few seconds instead of two minutes; only once it is pending.
+
+    While it is completing, Slurm takes the request and forgets it.
+    """
+    call("scontrol", "update", f"jobid={job_id}", f"starttime=now+{RELEASE_DELAY_S}")
 
 
 def show_job(job_id: str) -> dict[str, str]:
@@ -188,6 +195,26 @@ def qos_flags(name: str) -> frozenset[str] | None:
         return None
     flags = dict(line.split("|", 1) for line in text.splitlines() if "|" in line).get(name.lower())
     return None if flags is None else frozenset(filter(None, flags.split(",")))
+
+
+def _run(
+    command: tuple[str, ...],
+    timeout_s: float,
+    input: str | None,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+) -> tuple[str, str]:
+    """Standard output and error of a program that succeeded."""
+    process = _start(command, input is not None, cwd, os.environ if env is None else env)
+    try:
+        output, errors = process.communicate(input, timeout_s)
+    except subprocess.TimeoutExpired:
+        raise AnswerLost(f"no answer in {timeout_s:g} s from: {shlex.join(command)}") from None
+    finally:
+        _end(process)
+    if process.returncode:
+        raise _failure(command, process.returncode, errors or output)
+    return output, errors
 
 
 def _start(

@@ -16,6 +16,14 @@ from toolkit.rundir import RunDir
 #: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
 WARNING_SIGNAL = "USR2"
 
+#: Measured with Slurm 22.05: a batch script in such a folder starts nowhere, or elsewhere.
+_NOT_IN_FOLDERS = {
+    "%": "Slurm expands it as a pattern",
+    "\\": "Slurm drops it",
+    "\n": "sbatch reads its options line by line",
+    ":": "it separates folders in PYTHONPATH",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
@@ -44,6 +52,7 @@ class JobPlan:
         return f"{self.run.run_id}.{self.number}"
 
     def __str__(self) -> str:
+        _check_folder(self.run)
         parts = components(self.resources)
         return "\n".join(
             [
@@ -73,16 +82,10 @@ class JobPlan:
         return [directive(name, value) for name, value in options.items()]
 
     def _environment(self) -> list[str]:
-        python_path = [str(self.run.code), "${PYTHONPATH:+:$PYTHONPATH}"]
-        if ":" in python_path[0]:
-            raise UserError(
-                f"the run folder {self.run.path} holds a colon, which separates folders in PYTHONPATH: "
-                "choose another STK_EXPERIMENT_DIR"
-            )
         return [
             *self.resources.setup,
             *(export(name, value) for name, value in self.resources.environment.items()),
-            f"export PYTHONPATH={shlex.quote(python_path[0])}{python_path[1]}",
+            f"export PYTHONPATH={shlex.quote(str(self.run.code))}${{PYTHONPATH:+:$PYTHONPATH}}",
             "export PYTHONUNBUFFERED=1",
             "export SUBMITIT_EXECUTOR=slurm",
             # torch warns on each connection where a host has no name for an address.
@@ -127,6 +130,16 @@ class JobPlan:
     def describe(self) -> str:
         """What `stk plan` prints for people."""
         return f"# {self.run.path}\n\n{to_yaml(self.experiment)}\n# batch script\n\n{self}"
+
+
+def _check_folder(run: RunDir) -> None:
+    """Raise UserError for a folder that would not reach the job unchanged."""
+    for character, reason in _NOT_IN_FOLDERS.items():
+        if character in str(run.path):
+            raise UserError(
+                f"the run folder {str(run.path)!r} holds {character!r}: {reason}. "
+                "STK_EXPERIMENT_DIR chooses another place."
+            )
 
 
 def _component_directives(part: Component) -> list[str]:

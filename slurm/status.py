@@ -111,7 +111,10 @@ def _state_of_folder(run: RunDir, job: JobState | None) -> tuple[str, str]:
     ends = [line for line in read_json_lines(run.attempts) if "time_end" in line]
     starts = [line for line in read_json_lines(run.attempts) if "time_start" in line]
     if ends and len(ends) == len(starts):
-        return "cancelled", f"stopped by {ends[-1]['why']} after step {ends[-1]['last_step']}; stk resume goes on"
+        return (
+            "cancelled",
+            f"stopped by {ends[-1]['why']} after step {ends[-1]['last_step']}; stk resume goes on",
+        )
     if job is not None and job.state == "finished":
         return "failed", "the job ended without finishing the run; its log may say why"
     return "unknown", "neither the scheduler nor the run folder says how it ended; stk resume goes on"
@@ -142,5 +145,3 @@ def is_launcher_alive(submission: Submission) -> bool:
         return process.create_time() <= submission.time + 1 and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
-
-

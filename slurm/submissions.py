@@ -67,7 +67,9 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
 
 def intend(run: RunDir, name: str) -> None:
     """Write down, before sbatch is called, the name that the job will have."""
-    write_json(run.intent, {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()})
+    write_json(
+        run.intent, {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
+    )
 
 
 def settle(run: RunDir) -> Submission | None:

@@ -60,7 +60,12 @@ def choose_cluster(wanted: str) -> str:
 
 
 def submit(
-    experiment: Experiment, parent: Path, cluster: str, *, resources: Resources | None = None, fresh: bool = False
+    experiment: Experiment,
+    parent: Path,
+    cluster: str,
+    *,
+    resources: Resources | None = None,
+    fresh: bool = False,
 ) -> Submitted:
     """Hand the experiment's run to Slurm, or to processes on this machine; join the run if it exists.
 
@@ -78,9 +83,12 @@ def submit(
         write_atomic(run.job, to_yaml(resources))
         if cluster == "local":
             return Submitted(run, _start_here(run, resources))
-        return Submitted(run, _hand_to_slurm(JobPlan(
-            experiment=experiment, resources=resources, run=run, number=len(submissions(run))
-        )))
+        return Submitted(
+            run,
+            _hand_to_slurm(
+                JobPlan(experiment=experiment, resources=resources, run=run, number=len(submissions(run)))
+            ),
+        )
 
 
 def settle_if_slurm(run: RunDir, cluster: str) -> None:

@@ -41,7 +41,11 @@ _CLASSES: tuple[tuple[str, Callable[[BaseException], bool], str], ...] = (
         _out_of_memory,
         "Raise train.accumulation (same result, less memory), or ask for more memory.",
     ),
-    ("peer_lost", _peer_lost, "Another rank died without a word; its log's last lines may tell. Resume the run."),
+    (
+        "peer_lost",
+        _peer_lost,
+        "Another rank died without a word; its log's last lines may tell. Resume the run.",
+    ),
     ("import", _is(ImportError), "Install what is missing where the job runs, then resume the run."),
     ("io", _is(OSError), "Check the file system that the message names, then resume the run."),
     ("exception", _is(BaseException), "The traceback shows the line at fault."),

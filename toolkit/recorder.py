@@ -114,4 +114,3 @@ class _Interval:
             "samples_per_s": round(self._samples / seconds, 1),
             "tokens_per_s": round(self._tokens / seconds, 1),
         }
-

@@ -1,6 +1,6 @@
 """The worker: one process of a run. `run` wires everything together; `main` is for torchrun.
 
-    torchrun --nproc-per-node 2 -m toolkit.worker configs/quickstart.yaml key=value …
+torchrun --nproc-per-node 2 -m toolkit.worker configs/quickstart.yaml key=value …
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from toolkit.config.schema import Experiment
 from toolkit.create import create_run, experiment_dir
 from toolkit.display import Display, choose_display
 from toolkit.distributed import Group, join
-from toolkit.errors import RunBusy, StkError
+from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
 from toolkit.failure import describe, record_failure
 from toolkit.files import append_json_line, read_json_lines
@@ -91,6 +91,7 @@ class _Worker:
         return self._training.state.progress.step if self._training else 0
 
     def work(self, stop: Stop) -> Outcome:
+        _check_size(self._world, self._experiment)
         set_arithmetic(self._experiment)
         self._stage = "rendezvous"
         with _alive(self._run, self._world), join(self._run, self._world, self._experiment.train) as group:
@@ -127,6 +128,15 @@ def _why(outcome: Outcome, stop: Stop) -> str:
     if outcome is Outcome.FINISHED:
         return "finished"
     return stop.reason() or "stop on another rank"
+
+
+def _check_size(world: World, experiment: Experiment) -> None:
+    logical_ranks = experiment.train.logical_ranks
+    if world.size > logical_ranks:
+        raise UserError(
+            f"{world.size} processes were started, but train.logical_ranks is {logical_ranks}: "
+            f"start at most {logical_ranks}, or set train.logical_ranks higher (that makes another run)"
+        )
 
 
 def set_arithmetic(experiment: Experiment) -> None:
@@ -197,7 +207,9 @@ def _alive(run: RunDir, world: World) -> Iterator[None]:
         # A moment's patience: `stk status` takes the lock for an instant to see whether it is held.
         lock.acquire(timeout=2)
     except Timeout:
-        raise RunBusy(f"{run.run_id} is being trained by another process right now: stk status shows it") from None
+        raise RunBusy(
+            f"{run.run_id} is being trained by another process right now: stk status shows it"
+        ) from None
     try:
         yield
     finally:
@@ -223,8 +235,16 @@ class _Attempt:
 
     def seconds(self) -> float:
         """Seconds of all attempts so far, this one included."""
-        begun = {line["attempt"]: line["time_start"] for line in read_json_lines(self._run.attempts) if "time_start" in line}
-        ended = {line["attempt"]: line["time_end"] for line in read_json_lines(self._run.attempts) if "time_end" in line}
+        begun = {
+            line["attempt"]: line["time_start"]
+            for line in read_json_lines(self._run.attempts)
+            if "time_start" in line
+        }
+        ended = {
+            line["attempt"]: line["time_end"]
+            for line in read_json_lines(self._run.attempts)
+            if "time_end" in line
+        }
         before = sum(ended[attempt] - begun[attempt] for attempt in ended)
         return before + time.time() - self._started
 

@@ -22,8 +22,8 @@ class World:
     rank, size              among all processes of the run
     local_rank, local_size  among those of the same host
     node, nodes             host number and count
-    nonce                   names this very start (job, step, restart): rank 0 publishes its store
-                            under it in the run folder; empty where master_addr is given instead
+    nonce                   names this very start (job, step, restart): its logs, and, where no
+                            master_addr is given, the file in which rank 0 publishes its store
     master_addr             host of a store that somebody else opened (torchrun); else None
     master_port             its port
     """
@@ -81,7 +81,7 @@ class World:
             local_size=local_size,
             node=_integer(environ, "GROUP_RANK", 0),
             nodes=_integer(environ, "GROUP_WORLD_SIZE", max(1, size // local_size)),
-            nonce=nonce,
+            nonce=nonce or f"torchrun-{environ.get('MASTER_PORT', 0)}.{environ.get('TORCHELASTIC_RESTART_COUNT', 0)}",
             master_addr=None if nonce else environ["MASTER_ADDR"],
             master_port=None if nonce else _integer(environ, "MASTER_PORT", 29500),
         )

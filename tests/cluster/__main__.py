@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .cluster import Cluster
 from .errors import ClusterError
-from .prerequisites import prepare_machine
+from .prerequisites import prepare_machine, require_linux_and_root
 
 DEFAULT_NAME = "demo"
 
@@ -55,6 +55,7 @@ def _up(cluster: Cluster, _: argparse.Namespace) -> int:
 
 
 def _down(cluster: Cluster, _: argparse.Namespace) -> int:
+    require_linux_and_root()
     cluster.down()
     print(f"The cluster {cluster.name!r} is down.")
     return 0

@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -133,7 +132,7 @@ class Cluster:
         add("user", "root", f"account={ACCOUNT}", f"defaultaccount={ACCOUNT}")
 
     def _remove(self) -> None:
-        self._daemons.stop_all()
+        self._daemons.kill_all()
         self._network.remove()
         self._daemons.reap()
         hosts_file.remove(self.name)
@@ -227,7 +226,7 @@ class Cluster:
         self._network.restore(host)
 
     def stop_controller(self) -> None:
-        self._daemons.stop("slurmctld", signal.SIGTERM)
+        self._daemons.stop("slurmctld")
 
     def start_controller(self) -> None:
         """Return when the controller answers; its hosts stay `unknown` until they answer, seconds later."""

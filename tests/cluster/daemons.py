@@ -19,6 +19,14 @@ class Daemons:
         self._logs = logs
         self._children: list[subprocess.Popen[bytes]] = []
 
+    def run(self, name: str, command: Sequence[str], timeout_s: float) -> None:
+        """Run `command` to its end, as a daemon: if this process is killed meanwhile, kill_all finds it."""
+        self.start(name, command)
+        exit_code = self._children[-1].wait(timeout_s)
+        if exit_code != 0:
+            raise ClusterError(f"{name} failed with exit code {exit_code}{self.output_tail(name)}")
+        self._pid_file(name).unlink()
+
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """Start `command` in the background; what it prints goes to its output file."""
         with self._output(name).open("ab") as output:
@@ -37,22 +45,29 @@ class Daemons:
     def is_running(self, name: str) -> bool:
         return self._pid(name) is not None
 
-    def stop(self, name: str, with_signal: signal.Signals = signal.SIGKILL) -> None:
-        """Send the signal and return when the process is gone; a daemon that does not run is no error."""
+    def stop(self, name: str) -> None:
+        """Ask the daemon to end and return when it has ended; one that does not run is no error."""
         pid = self._pid(name)
         if pid is not None:
-            os.kill(pid, with_signal)
-            wait_until(
-                lambda: self._pid(name) is None,
-                timeout_s=30,
-                complaint=lambda: f"{name} (pid {pid}) survives {with_signal.name}{self.output_tail(name)}",
-            )
+            os.kill(pid, signal.SIGTERM)
+        self._wait_for_end(name)
+
+    def kill_all(self) -> None:
+        for name in sorted(file.stem for file in self._pids.glob("*.pid")):
+            pid = self._pid(name)
+            if pid is not None:
+                # With its children: each daemon leads a process group of its own.
+                os.killpg(pid, signal.SIGKILL)
+            self._wait_for_end(name)
+
+    def _wait_for_end(self, name: str) -> None:
+        wait_until(
+            lambda: not self.is_running(name),
+            timeout_s=30,
+            complaint=lambda: f"{name} (pid {self._pid(name)}) does not end{self.output_tail(name)}",
+        )
         self._pid_file(name).unlink(missing_ok=True)
         self.reap()
-
-    def stop_all(self) -> None:
-        for file in sorted(self._pids.glob("*.pid")):
-            self.stop(file.stem)
 
     def reap(self) -> None:
         """Collect the exit codes of dead children, which would stay as zombies."""

@@ -14,17 +14,21 @@ class CannotRunHere(ClusterError):
 
 def prepare_machine() -> None:
     """Install missing packages; raise CannotRunHere where the cluster cannot run."""
+    require_linux_and_root()
+    try:
+        packages.install()
+    except ClusterError as error:
+        raise CannotRunHere(str(error)) from error
+    _try_a_namespace()
+
+
+def require_linux_and_root() -> None:
     if sys.platform != "linux":
         raise CannotRunHere(f"the test cluster needs Linux's network namespaces; this is {sys.platform}")
     if os.geteuid() != 0:
         raise CannotRunHere(
             f"the test cluster makes network namespaces: only root can, and this is user {os.geteuid()}"
         )
-    try:
-        packages.install()
-    except ClusterError as error:
-        raise CannotRunHere(str(error)) from error
-    _try_a_namespace()
 
 
 def _try_a_namespace() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from .daemons import Daemons
 from .network import Network, Subnet
-from .programs import output_of
 from .state_folder import StateFolder
 
 # Generous, because a busy machine with two cores may be slow; normally each is up within a second or two.
@@ -45,7 +44,7 @@ class Services:
         folders = [f"--datadir={state.database}", f"--tmpdir={state.database_scratch}"]
         own = ["--no-defaults", "--user=root", *folders]
         account = ["--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"]
-        output_of(["mariadb-install-db", *own, *account])
+        self._daemons.run("mariadb-install-db", ["mariadb-install-db", *own, *account], READY_TIMEOUT_S)
         # Nothing here must survive a power cut: do not wait for the disk.
         fast = ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-log-bin"]
         listen = ["--skip-networking", f"--socket={state.database_socket}"]

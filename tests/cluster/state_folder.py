@@ -90,15 +90,15 @@ class StateFolder:
             private.mkdir(mode=0o700)
 
     def exists(self) -> bool:
-        """Say whether the folder is there; raise ClusterError if it is somebody else's."""
+        """Say whether the folder is there; raise ClusterError if it is neither root's nor ours."""
         try:
             found = self.path.lstat()
         except FileNotFoundError:
             return False
         # The name can be guessed and /tmp is everybody's: do not trust what another user put there.
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (0, os.getuid()):
             raise ClusterError(
-                f"{self.path} is not a folder of user {os.getuid()} (owner: {found.st_uid}): "
+                f"{self.path} is not a folder of root, but belongs to user {found.st_uid}: "
                 "remove it, or set TMPDIR to a folder of your own"
             )
         return True

@@ -152,6 +152,7 @@ def test_hosts_reach_each_other_by_name_unless_the_network_is_cut(cluster: Clust
 
 def test_a_second_cluster_goes_up_and_down_beside_the_first(cluster: Cluster) -> None:
     other = Cluster(cluster.name + "x")
+    other.down()  # what a killed test run left
     before = traces(other)
     with other:
         assert sorted(other.run("srun", "--nodes=4", "hostname").stdout.split()) == other.hosts

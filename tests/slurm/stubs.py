@@ -33,7 +33,7 @@ class Stubs:
     def calls(self, name: str) -> list[list[str]]:
         """The arguments of each call of a stub."""
         path = self.folder / f"{name}.calls"
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
         calls = []
         while lines:
             count = int(lines[0])

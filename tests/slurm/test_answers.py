@@ -35,7 +35,10 @@ def jobs() -> dict[str, Job]:
 
 
 def test_every_job_array_task_and_component_is_read(jobs: dict[str, Job]) -> None:
-    assert sorted(jobs) == sorted("114 115_0 115_1 115_2 115_3 116 117 118 119 120 121+0 121+1 123".split())
+    assert sorted(jobs) == [
+        *("114", "115_0", "115_1", "115_2", "115_3", "116", "117"),
+        *("118", "119", "120", "121+0", "121+1", "123"),
+    ]
     assert {job.base_id for job in jobs.values() if job.job_id.startswith("115")} == {"115"}
 
 
@@ -126,7 +129,7 @@ def test_partitions_are_read_with_their_limits() -> None:
     assert (main.name, main.is_default, main.state, main.total_nodes) == ("main", True, "UP", 4)
     assert (main.max_time_min, main.max_nodes, main.allow_accounts) == (1440, None, None)
     assert (small.is_default, small.max_time_min, small.max_nodes, small.min_nodes) == (False, 60, 1, 0)
-    assert small.allow_accounts == {"physics", "chemistry"}
+    assert small.allow_accounts == frozenset({"physics", "chemistry"})
     assert (down.state, down.max_time_min, down.deny_accounts) == ("DOWN", None, frozenset())
     assert main.hosts == "rack1node[01-02],rack2node[01-02]"
     assert (main.preempt_mode, main.grace_s) == ("REQUEUE", 0)
@@ -138,7 +141,7 @@ def test_denied_accounts_and_allowed_qos_are_read() -> None:
     )
     (partition,) = parse_partitions(line)
     assert partition.deny_accounts == {"a", "b"}
-    assert partition.allow_qos == {"long"}
+    assert partition.allow_qos == frozenset({"long"})
     assert partition.deny_qos == {"short"}
     assert (partition.max_cpus_per_node, partition.grace_s) == (4, 30)
 
@@ -146,12 +149,12 @@ def test_denied_accounts_and_allowed_qos_are_read() -> None:
 def test_equal_hosts_come_together() -> None:
     groups = parse_hosts(_recorded("sinfo.txt"))
     assert [(g.partition, g.hosts, g.cpus, g.memory_mb, g.gres) for g in groups] == [
-        ("main", "rack1node[01-02]", 4, 8000, "gpu:a100:2"),
         ("main", "rack2node[01-02]", 8, 16000, "gpu:v100:3"),
+        ("main", "rack1node[01-02]", 4, 8000, "gpu:a100:2"),
         ("small", "rack1node[01-02]", 4, 8000, "gpu:a100:2"),
         ("down", "rack1node01", 4, 8000, "gpu:a100:2"),
     ]
-    assert groups[0].features == {"a100", "ib"}
+    assert groups[1].features == {"a100", "ib"}
 
 
 def test_a_host_without_gres_and_features_has_none() -> None:

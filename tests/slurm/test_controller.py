@@ -37,13 +37,13 @@ def test_a_program_never_waits_for_the_keyboard(stubs: Stubs) -> None:
 
 
 def test_a_missing_program_is_named_with_what_follows(stubs: Stubs) -> None:
-    with pytest.raises(SlurmUnavailable, match="squeue is not on PATH: .*--cluster local"):
+    with pytest.raises(SlurmUnavailable, match=r"squeue is not on PATH: .*--cluster local"):
         controller.call("squeue")
 
 
 def test_a_missing_folder_is_not_taken_for_a_missing_program(stubs: Stubs, tmp_path: Path) -> None:
     stubs.answers("sbatch", "1\n")
-    with pytest.raises(SlurmRefused, match="folder .* does not exist"):
+    with pytest.raises(SlurmRefused, match=r"folder .* does not exist"):
         controller.call("sbatch", cwd=tmp_path / "nowhere")
 
 
@@ -170,6 +170,12 @@ def test_a_submission_without_an_id_may_have_succeeded(stubs: Stubs, tmp_path: P
         controller.sbatch(tmp_path / "job.sh")
 
 
+def test_a_test_says_when_a_job_would_start(stubs: Stubs) -> None:
+    stubs.add("sbatch", "/bin/cat > /dev/null; echo 'sbatch: Job 7 to start at noon using 4 processors' >&2")
+    assert controller.test_only("#!/bin/sh\n") == "Job 7 to start at noon using 4 processors"
+    assert stubs.calls("sbatch") == [["--test-only"]]
+
+
 def test_a_refused_submission_has_certainly_failed(stubs: Stubs, tmp_path: Path) -> None:
     stubs.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified\n")
     with pytest.raises(SlurmRefused, match="Invalid partition name"):
@@ -232,10 +238,10 @@ def test_a_job_of_somebody_else_is_not_cancelled(stubs: Stubs) -> None:
         controller.cancel("6")
 
 
-def test_a_requeued_job_is_released_at_once(stubs: Stubs) -> None:
+def test_a_requeued_job_is_released_but_not_within_the_second_of_its_end(stubs: Stubs) -> None:
     stubs.answers("scontrol", "")
     controller.release_now("12_3")
-    assert stubs.calls("scontrol") == [["update", "jobid=12_3", "starttime=now"]]
+    assert stubs.calls("scontrol") == [["update", "jobid=12_3", "starttime=now+5"]]
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ from toolkit.errors import UserError
         ("a[1-2][3-4]", ["a13", "a14", "a23", "a24"]),
         ("rack[1-2]node[01-02],x", ["rack1node01", "rack1node02", "rack2node01", "rack2node02", "x"]),
         ("c[1-2]-ib", ["c1-ib", "c2-ib"]),
-        ("a[1-2]b[1-2].example.org,z", ["a1b1.example.org", "a1b2.example.org", "a2b1.example.org"] + ["a2b2.example.org", "z"]),
+        ("a[1-2]b[1-2].org,z", ["a1b1.org", "a1b2.org", "a2b1.org", "a2b2.org", "z"]),
     ],
-)  # fmt: skip
+)
 def test_a_host_list_expands_in_its_order(text: str, hosts: list[str]) -> None:
     assert expand(text) == hosts
 
@@ -117,10 +117,9 @@ def test_a_host_list_expands_as_scontrol_expands_it(environment: dict[str, str],
 def test_any_text_is_either_expanded_or_refused(text: str) -> None:
     try:
         hosts = expand(text)
-    except UserError as refusal:
-        assert "character" in str(refusal)
-    else:
-        assert all(host and not set(host) & set("[], ") for host in hosts)
+    except UserError:
+        return
+    assert all(host and not set(host) & set("[], ") for host in hosts)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def test_what_can_run_is_let_through(resources: dict[str, Any]) -> None:
         ),
         (
             {"mem_per_gpu": "8G", "gres": "gpu:2", "partition": "small"},
-            "16G of memory a host: 0 of 2 hosts of partition small have it, 1 needed (rack1node[01-02]: 8000M)",
+            "16G of memory a host: 0 of 2 hosts of partition small have it, 1 needed "
+            "(rack1node[01-02]: 8000M)",
         ),
         (
             {"constraint": "ib", "nodes": 3},
@@ -250,7 +251,7 @@ def test_the_facts_cost_three_calls(cluster: Stubs) -> None:
 
 
 def test_flags_are_asked_for_where_a_qos_is_given(cluster: Stubs) -> None:
-    assert read_facts(Resources(qos="long")).qos_flags == {"PartitionTimeLimit"}
+    assert read_facts(Resources(qos="long")).qos_flags == frozenset({"PartitionTimeLimit"})
 
 
 def test_a_refusal_lists_every_reason(cluster: Stubs) -> None:

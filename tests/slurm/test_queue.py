@@ -97,9 +97,12 @@ def test_a_reason_that_never_clears_comes_with_advice(reason: str, advice: str) 
 
 @pytest.mark.parametrize(
     "reason",
-    ["Resources", "Priority", "BeginTime", "Dependency", "JobArrayTaskLimit", "AssocMaxJobsLimit", "AssocGrpGRES"]
-    + ["QOSMaxJobsPerUserLimit", "QOSMaxGRESPerUser", "PartitionDown", "ReqNodeNotAvail, UnavailableNodes:n1", ""],
-)  # fmt: skip
+    [
+        *("Resources", "Priority", "BeginTime", "Dependency", "JobArrayTaskLimit", "PartitionDown", ""),
+        *("AssocMaxJobsLimit", "AssocGrpGRES", "QOSMaxJobsPerUserLimit", "QOSMaxGRESPerUser"),
+        "ReqNodeNotAvail, UnavailableNodes:n1",
+    ],
+)
 def test_a_reason_that_time_clears_comes_without(reason: str) -> None:
     assert from_controller(_job("PENDING", reason)).advice == ""
 

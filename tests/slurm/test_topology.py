@@ -183,8 +183,12 @@ def test_a_scrubbed_environment_is_that_of_a_process_outside_any_job(name: str) 
 
 
 @pytest.mark.parametrize(
-    "name", ["SLURMD_NODENAME", "SRUN_CPUS_PER_TASK", "SBATCH_PARTITION", "SALLOC_ACCOUNT", "PMI_RANK", "PMIX_RANK"]
-    + ["LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "MASTER_ADDR", "STK_RENDEZVOUS"]
-)  # fmt: skip
+    "name",
+    [
+        *("SLURMD_NODENAME", "SRUN_CPUS_PER_TASK", "SBATCH_PARTITION", "SALLOC_ACCOUNT", "PMI_RANK"),
+        *("PMIX_RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"),
+        *("MASTER_ADDR", "STK_RENDEZVOUS"),
+    ],
+)
 def test_what_a_launcher_left_is_scrubbed(name: str) -> None:
     assert scrub({name: "1", "CUDA_VISIBLE_DEVICES": "0"}) == {"CUDA_VISIBLE_DEVICES": "0"}

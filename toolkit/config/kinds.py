@@ -34,9 +34,7 @@ class TextTable:
     label_column: str = option("label")
     labels: tuple[str, ...] | None = option(None)
     """The labels in their order; null: those of the training split, sorted. Another label is a fault."""
-    splits: dict[str, float] = field(
-        default_factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1}
-    )
+    splits: dict[str, float] = field(default_factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1})
     """Shares of the file; they are divided by their sum."""
     split_seed: int = option(0, minimum=0)
     stratify: bool = option(False)

@@ -40,7 +40,9 @@ class DocNN(nn.Module):
         # Dropout1d drops whole channels, which are the tokens here: [B, L, D].
         vectors = self.embedding_dropout(self.embedding(tokens)).transpose(1, 2)
         lengths = (tokens != self._pad_id).sum(1)
-        pooled = [self._pool(conv(vectors).relu(), lengths, conv.kernel_size[0]) for conv in self.convolutions]
+        pooled = [
+            self._pool(conv(vectors).relu(), lengths, conv.kernel_size[0]) for conv in self.convolutions
+        ]
         return self.output(self.dropout(torch.cat(pooled, 1)))
 
     def _pool(self, features: torch.Tensor, lengths: torch.Tensor, kernel: int) -> torch.Tensor:

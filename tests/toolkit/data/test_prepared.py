@@ -128,6 +128,14 @@ def test_labels_keep_the_order_that_is_given(three_files: TextTable) -> None:
     assert prepared.split("train").labels.tolist() == [0, 2, 0]
 
 
+def test_stratified_splits_share_the_labels(table: TextTable) -> None:
+    """A third of the 60 texts is negative."""
+    shares = {"train": 0.5, "validation": 0.25, "test": 0.25}
+    prepared = prepare(dataclasses.replace(table, splits=shares, stratify=True))
+    negative = {split: int((prepared.split(split).labels == 0).sum()) for split in shares}
+    assert negative == {"train": 10, "validation": 5, "test": 5}
+
+
 def test_people_can_query_it(three_files: TextTable) -> None:
     prepared = prepare(three_files)
     assert query(
@@ -339,6 +347,15 @@ def test_a_flipped_bit_is_found_on_demand(table: TextTable) -> None:
         Prepared.open(prepared.path).verify()
 
 
+def test_a_set_under_a_wrong_name_is_built_again(table: TextTable) -> None:
+    path = prepare(table).path
+    other = prepare(dataclasses.replace(table, lowercase=False))
+    shutil.rmtree(path)
+    other.path.rename(path)
+    assert prepare(table).built
+    assert Prepared.open(path).fingerprint != other.fingerprint
+
+
 def test_a_set_of_another_format_is_refused(table: TextTable) -> None:
     prepared = prepare(table)
     meta = prepared.path / "meta.json"
@@ -350,6 +367,7 @@ def test_a_set_of_another_format_is_refused(table: TextTable) -> None:
 def test_a_set_that_may_not_be_read_is_left_alone(table: TextTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else's set is not damaged because its owner keeps it private."""
     path = prepare(table).path
+    (path / "theirs").touch()
 
     def refuse(file: Path) -> None:
         raise PermissionError(13, "Permission denied", str(file))
@@ -357,8 +375,7 @@ def test_a_set_that_may_not_be_read_is_left_alone(table: TextTable, monkeypatch:
     monkeypatch.setattr("toolkit.data.prepared.read_json", refuse)
     with pytest.raises(DataError, match=r"meta\.json cannot be read .*Permission denied"):
         prepare(table)
-    monkeypatch.undo()
-    assert not prepare(table).built
+    assert (path / "theirs").exists()
     assert left_over(table) == [path.name]
 
 

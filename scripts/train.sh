@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Train one experiment: as a batch script, or here.
+#
+#   STK_CONFIG=configs/quickstart.yaml sbatch --nodes=4 --ntasks-per-node=2 --gres=gpu:2 scripts/train.sh
+#   STK_CONFIG=configs/quickstart.yaml scripts/train.sh
+#
+# STK_CONFIG       experiment file; further keys as arguments: scripts/train.sh train.epochs=3
+# STK_RESUME       instead of it: a run to go on with (its folder, its id, or the beginning of that)
+# STK_FORCE_LOCAL  1, true, yes or on: train here although this is a job
+#
+# The number of processes is what Slurm was asked for: nodes times tasks per node.
+#SBATCH --job-name=stk-train
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=USR2@120
+set -euo pipefail
+
+die() {
+    echo "error: $1" >&2
+    exit 2
+}
+
+[ -n "${STK_CONFIG:-}" ] || [ -n "${STK_RESUME:-}" ] || die "set STK_CONFIG (an experiment file) or STK_RESUME (a run)"
+[ -z "${STK_CONFIG:-}" ] || [ -z "${STK_RESUME:-}" ] || die "both STK_CONFIG and STK_RESUME are set: choose one"
+what="${STK_CONFIG:-${STK_RESUME:-}}"
+
+case "${STK_FORCE_LOCAL:-}" in
+    1 | [Tt][Rr][Uu][Ee] | [Yy][Ee][Ss] | [Oo][Nn]) is_local=1 ;;
+    "" | 0 | [Ff][Aa][Ll][Ss][Ee] | [Nn][Oo] | [Oo][Ff][Ff]) is_local= ;;
+    *) die "STK_FORCE_LOCAL is '$STK_FORCE_LOCAL': use 1, true, yes, on, or 0, false, no, off" ;;
+esac
+
+if ! command -v stk >/dev/null; then
+    # Slurm runs a copy of this script from its spool folder, so there only the submitter's PATH helps.
+    venv="$(dirname "$0")/../.venv"
+    [ -x "$venv/bin/stk" ] || die "the command stk is not on PATH: activate the virtual environment first"
+    PATH="$(cd "$venv/bin" && pwd):$PATH"
+fi
+
+# Slurm sets ENVIRONMENT in batch scripts alone: not in the shell of salloc or srun --pty.
+if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BATCH ]; then
+    exec srun --kill-on-bad-exit=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@"
+fi
+exec stk run "$what" "$@"

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Reproduce the DocNN study on the movie reviews: PyText's tokens and ours, three seeds each.
+# On a login node each run becomes a job; without Slurm they train here, one after the other.
+#
+#   scripts/train_slurm_docnn.sh                                   as configs/docnn.yaml says
+#   STK_NODES=2 STK_TASKS_PER_NODE=4 scripts/train_slurm_docnn.sh resources.gres=gpu:4
+#
+# Arguments are keys of the experiment, for all runs alike. Runs that have finished are not repeated.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/setup"
+
+python scripts/get_movie_reviews
+train=(stk run)
+if scontrol ping >/dev/null 2>&1; then
+    train=(stk submit)
+fi
+for tokenizer in whitespace words; do
+    for seed in 0 1 2; do
+        "${train[@]}" configs/docnn.yaml "name=docnn-$tokenizer" "data.tokenizer=$tokenizer" "seed=$seed" "$@"
+    done
+done
+stk status
+echo "When all have finished: stk report RUN RUN … --output docnn.html sets them side by side."

@@ -1,0 +1,173 @@
+"""Slurm's programs as they answer on a real cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm import controller
+from slurm.hostlist import expand
+from slurm.queue import JobState, poll
+from toolkit.errors import SlurmRefused, SlurmUnavailable
+
+from .cluster import Cluster
+from .waiting import wait_until
+
+Submit = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def on_the_login_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_"))]:
+        monkeypatch.delenv(name)
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def submit(cluster: Cluster, tmp_path: Path) -> Iterator[Submit]:
+    """Submits a script with options; all jobs are gone afterwards."""
+    ids: list[str] = []
+
+    def submit(body: str, *options: str) -> str:
+        script = tmp_path / "job.sh"
+        script.write_text(f"#!/bin/sh\n{body}\n")
+        ids.append(controller.sbatch(script, tmp_path, options=["--output=%j.out", *options]))
+        return ids[-1]
+
+    yield submit
+    for job_id in ids:
+        controller.cancel(job_id)
+    for job_id in ids:
+        _wait(job_id, lambda state: state.is_terminal)
+
+
+def _wait(job_id: str, holds: Callable[[JobState], bool]) -> JobState:
+    wait_until(lambda: holds(poll([job_id])[job_id]), 60, lambda: f"job {job_id}: {poll([job_id])[job_id]}")
+    return poll([job_id])[job_id]
+
+
+def test_a_job_is_found_by_id_name_and_user(submit: Submit, tmp_path: Path) -> None:
+    name = "it's a=b, |name|\twith\nall of it"
+    job_id = submit("sleep 60", f"--job-name={name}", "--time=90:30", "--hold")
+    (job,) = controller.jobs(ids=[job_id])
+    assert (job.job_id, job.state, job.reason, job.name) == (job_id, "PENDING", "JobHeldUser", name)
+    assert (job.work_dir, job.time_limit_min, job.restarts, job.hosts) == (str(tmp_path), 91, 0, "")
+    assert job in controller.jobs(user=job.user)
+    assert controller.jobs(ids=[job_id], names=["another"]) == []
+    plain = submit("sleep 60", "--job-name=movies-12ab", "--hold")
+    assert [job.job_id for job in controller.jobs(names=["movies-12ab"])] == [plain]
+
+
+def test_an_unknown_job_is_left_out(submit: Submit) -> None:
+    job_id = submit("sleep 60", "--hold")
+    assert controller.jobs(ids=["999999"]) == []
+    assert [job.job_id for job in controller.jobs(ids=["999999", job_id])] == [job_id]
+    assert poll(["999999"])["999999"].state == "unknown"
+
+
+def test_a_finished_job_is_known_to_controller_and_accounting(submit: Submit) -> None:
+    job_id = submit("true")
+    state = _wait(job_id, lambda state: state.is_terminal)
+    assert (state.state, state.restarts) == ("finished", 0)
+    wait_until(
+        lambda: [start.state for start in controller.accounting([job_id])] == ["COMPLETED"],
+        60,
+        lambda: str(controller.accounting([job_id])),
+    )
+
+
+def test_a_failed_job_is_failed(submit: Submit) -> None:
+    job_id = submit("exit 3")
+    assert _wait(job_id, lambda state: state.is_terminal).state == "failed"
+    assert controller.show_job(job_id)["ExitCode"] == "3:0"
+
+
+def test_a_requeued_job_is_released_from_its_wait(submit: Submit) -> None:
+    job_id = submit("sleep 60", "--requeue")
+    _wait(job_id, lambda state: state.state == "running")
+    controller.requeue(job_id)
+    waiting = _wait(job_id, lambda state: state.slurm_state == "PENDING")
+    assert (waiting.state, waiting.restarts) == ("requeued", 1)
+    controller.requeue(job_id)
+    controller.release_now(job_id)
+    again = _wait(job_id, lambda state: state.state != "requeued")
+    assert (again.state, again.restarts) == ("running", 1)
+    wait_until(
+        lambda: len(controller.accounting([job_id])) == 2, 60, lambda: str(controller.accounting([job_id]))
+    )
+
+
+def test_a_job_that_may_not_be_requeued_says_so(submit: Submit) -> None:
+    job_id = submit("sleep 60", "--no-requeue")
+    _wait(job_id, lambda state: state.state == "running")
+    with pytest.raises(SlurmRefused, match="disabled"):
+        controller.requeue(job_id)
+
+
+def test_an_array_is_polled_as_a_whole_and_by_task(submit: Submit) -> None:
+    job_id = submit("test $SLURM_ARRAY_TASK_ID = 0 || sleep 60", "--array=0-3%2")
+    states = poll([job_id, f"{job_id}_0", f"{job_id}_3"])
+    assert set(states) == {job_id, f"{job_id}_0", f"{job_id}_3"}
+    _wait(f"{job_id}_0", lambda state: state.state == "finished")
+    _wait(f"{job_id}_1", lambda state: state.state == "running")
+    assert poll([job_id])[job_id].state == "running"
+
+
+def test_a_cancelled_job_may_be_cancelled_again(submit: Submit) -> None:
+    job_id = submit("sleep 60", "--hold")
+    controller.cancel(job_id)
+    assert _wait(job_id, lambda state: state.is_terminal).state == "cancelled"
+    controller.cancel(job_id)
+    controller.cancel("999999")
+
+
+def test_a_job_over_the_partitions_limit_comes_with_advice(submit: Submit) -> None:
+    job_id = submit("true", "--time=2-00:00:00")
+    # At first Slurm only says PartitionConfig.
+    _wait(job_id, lambda state: state.reason == "PartitionTimeLimit" and "resources.time" in state.advice)
+
+
+def test_a_test_submits_nothing_and_says_when_a_job_would_start(cluster: Cluster) -> None:
+    answer = controller.test_only("#!/bin/sh\n#SBATCH --nodes=2 --job-name=only-a-test\ntrue\n")
+    assert "to start at" in answer
+    assert controller.jobs(names=["only-a-test"]) == []
+    with pytest.raises(SlurmRefused, match="node configuration is not available"):
+        controller.test_only("#!/bin/sh\n#SBATCH --gres=gpu:99\ntrue\n")
+
+
+def test_a_refused_submission_shows_slurms_words(submit: Submit) -> None:
+    with pytest.raises(SlurmRefused, match="Invalid partition name"):
+        submit("true", "--partition=nowhere")
+    with pytest.raises(SlurmRefused, match="unrecognized option") as refusal:
+        submit("true", "--frobnicate")
+    assert "--help" not in str(refusal.value)
+
+
+def test_partitions_hosts_and_settings_are_those_of_the_cluster(cluster: Cluster) -> None:
+    partitions = {partition.name: partition for partition in controller.partitions()}
+    assert set(partitions) == {"main", "preemptible", "preemptible0", "urgent"}
+    assert [name for name, partition in partitions.items() if partition.is_default] == ["main"]
+    assert {partition.max_time_min for partition in partitions.values()} == {60}
+    assert (partitions["preemptible"].preempt_mode, partitions["preemptible"].grace_s) == ("REQUEUE", 10)
+    groups = [group for group in controller.hosts() if group.partition == "main"]
+    assert [host for group in groups for host in expand(group.hosts)] == cluster.hosts
+    assert {group.gres for group in groups} == {"gpu:4"}
+    assert controller.config()["ClusterName"] == cluster.name
+    assert controller.qos_flags("normal") == frozenset()
+    assert controller.qos_flags("nowhere") is None
+
+
+def test_a_silent_controller_is_told_from_a_missing_one(cluster: Cluster) -> None:
+    assert controller.is_available()
+    cluster.stop_controller()
+    try:
+        assert not controller.is_available()
+        with pytest.raises(SlurmUnavailable, match="Unable to contact slurm controller"):
+            controller.partitions()
+    finally:
+        cluster.start_controller()
+    assert controller.is_available()

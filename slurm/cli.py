@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from slurm import commands
 from toolkit.errors import StkError
@@ -60,11 +61,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_Parsers = argparse._SubParsersAction  # argparse offers no public name for what add_subparsers gives
+#: argparse offers no public name for what add_subparsers gives.
+_Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _command(parsers: _Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
-    parser = parsers.add_parser(
+    parser: argparse.ArgumentParser = parsers.add_parser(
         name,
         help=summary,
         description=description,
@@ -159,7 +161,7 @@ def _add_status(parsers: _Parsers) -> None:
         parsers,
         "status",
         "where everything stands",
-        "A table of runs: state, step, loss and metrics, restarts. Without RUN: all under STK_EXPERIMENT_DIR.",
+        "A table of runs: state, step, loss and metrics, restarts.\nWithout RUN: all under STK_EXPERIMENT_DIR.",
     )
     parser.add_argument("runs", nargs="*", metavar="RUN", help=_RUN_HELP)
     _json(parser)

@@ -14,9 +14,11 @@ from typing import Any
 
 from slurm import controller
 from slurm.plan import JobPlan
-from slurm.status import RunStatus, is_launcher_alive, status as status_of
+from slurm.status import RunStatus, is_launcher_alive
+from slurm.status import status as status_of
 from slurm.submissions import last_submission, submissions
-from slurm.submit import Submitted, choose_cluster, local_processes, put_aside, submit as submit_run
+from slurm.submit import Submitted, choose_cluster, local_processes, put_aside
+from slurm.submit import submit as submit_run
 from slurm.topology import how_started, scrub, world_from_step
 from toolkit.config import load, load_resolved, load_resources, run_id
 from toolkit.config.schema import Experiment, Resources

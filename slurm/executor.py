@@ -29,8 +29,7 @@ class PlanExecutor(SlurmExecutor):
         job = TrainJob(str(self._plan.run.path))
         self.folder.mkdir(parents=True, exist_ok=True)
         DelayedSubmission(job).dump(self.folder / "job.pkl")
-        submitted: SlurmJob[str] = self.submit(job)
-        return str(submitted.job_id)
+        return str(self.submit(job).job_id)
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
         return str(self._plan)

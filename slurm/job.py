@@ -35,8 +35,7 @@ def run_rank(run: RunDir, world: World) -> int:
     from toolkit import worker
 
     stop = JobStop().install()
-    outcome = worker.run(run, world, stop)
-    if outcome is worker.Outcome.FINISHED:
+    if worker.run(run, world, stop).is_finished:
         return 0
     if world.is_main and "SLURM_JOB_ID" in os.environ:
         hand_over(run, os.environ, stop)

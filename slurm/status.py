@@ -142,6 +142,6 @@ def is_launcher_alive(submission: Submission) -> bool:
     try:
         process = psutil.Process(submission.pid)
         # The number may belong to a younger process by now.
-        return process.create_time() <= submission.time + 1 and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.create_time() <= submission.time + 1 and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False

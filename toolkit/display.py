@@ -66,9 +66,8 @@ class Lines(Silent):
         if time.monotonic() - self._shown >= _LINE_EVERY_S:
             self._shown = time.monotonic()
             speed = metrics.get("samples_per_s", 0.0)
-            self.message(
-                f"step {step}/{self._total}  epoch {epoch:.2f}  loss {metrics['loss']:.4f}  {speed:.0f} samples/s"
-            )
+            facts = f"epoch {epoch:.2f}  loss {metrics['loss']:.4f}  {speed:.0f} samples/s"
+            self.message(f"step {step}/{self._total}  {facts}")
 
     def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
         self.message(_scores(split, epoch, metrics))

@@ -79,7 +79,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     output = None
     if rank > 0 or quiet:
-        output = stack.enter_context(open(run.log(nonce, rank), "ab"))
+        output = stack.enter_context(run.log(nonce, rank).open("ab"))
     return subprocess.Popen(
         [sys.executable, "-m", "toolkit.worker", str(run.path)],
         env=rank_environment(run, nonce, rank, procs, environ),

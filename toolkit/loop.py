@@ -34,6 +34,10 @@ class Outcome(Enum):
     FINISHED = "finished"
     YIELDED = "yielded"
 
+    @property
+    def is_finished(self) -> bool:
+        return self is Outcome.FINISHED
+
 
 class Stop(Protocol):
     """All that training knows of preemption."""

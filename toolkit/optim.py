@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
 
 from toolkit.config.schema import LrScheduler, Optimizer
+
+Group = dict[str, Any]
 
 
 def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
@@ -16,12 +19,13 @@ def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimize
 
     The order of parameters is that of the model, so that a stored state fits.
     """
-    decayed, free = [], []
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             exempt = any(part in name.lower() for part in config.no_decay)
             (free if exempt else decayed).append(parameter)
-    groups = [
+    groups: list[Group] = [
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": free, "weight_decay": 0.0},
     ]
@@ -29,19 +33,19 @@ def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimize
     return _KINDS[config.kind](groups, config)
 
 
-def _adam(groups: list[dict], config: Optimizer) -> torch.optim.Optimizer:
+def _adam(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
-def _adamw(groups: list[dict], config: Optimizer) -> torch.optim.Optimizer:
+def _adamw(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
-def _sgd(groups: list[dict], config: Optimizer) -> torch.optim.Optimizer:
+def _sgd(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
     return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
 
 
-_KINDS: Mapping[str, Callable[[list[dict], Optimizer], torch.optim.Optimizer]] = {
+_KINDS: Mapping[str, Callable[[list[Group], Optimizer], torch.optim.Optimizer]] = {
     "adam": _adam,
     "adamw": _adamw,
     "sgd": _sgd,

@@ -7,7 +7,7 @@ global count. A process carries a contiguous block of logical ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 import torch
@@ -41,7 +41,7 @@ class Reduction(Protocol):
     def start(self) -> None:
         """Begin a step: no gradient yet."""
 
-    def leaf(self, last: bool) -> contextmanager[None]:
+    def leaf(self, last: bool) -> AbstractContextManager[None]:
         """Surround the backward passes of one logical rank; `last` of this process in the step."""
 
     def finish(self) -> None:
@@ -98,7 +98,7 @@ class ExactReduction:
         self.needs_backward = False
         self._world = group.world
         self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._like = _single_kind(self._parameters)
+        self._dtype, self._device = _single_kind(self._parameters)
         self._length = sum(p.numel() for p in self._parameters)
         self._free: list[torch.Tensor] = []
         self._stack: list[tuple[int, torch.Tensor]] = []
@@ -113,11 +113,14 @@ class ExactReduction:
 
     @contextmanager
     def leaf(self, last: bool) -> Iterator[None]:
-        buffer = self._free.pop() if self._free else torch.empty(self._length, **self._like)
+        buffer = self._free.pop() if self._free else self._new_buffer()
         buffer.zero_()
         self._point_gradients_at(buffer)
         yield
         self._push(buffer)
+
+    def _new_buffer(self) -> torch.Tensor:
+        return torch.empty(self._length, dtype=self._dtype, device=self._device)
 
     def _push(self, buffer: torch.Tensor) -> None:
         height = 0
@@ -162,10 +165,9 @@ class ExactReduction:
             offset += parameter.numel()
 
 
-def _single_kind(parameters: Sequence[torch.Tensor]) -> dict[str, object]:
+def _single_kind(parameters: Sequence[torch.Tensor]) -> tuple[torch.dtype, torch.device]:
     kinds = {(p.dtype, p.device) for p in parameters}
     if len(kinds) != 1:
         found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds)) or "no parameters"
         raise UserError(f"train.reduction: exact needs parameters of one type on one device; found {found}")
-    ((dtype, device),) = kinds
-    return {"dtype": dtype, "device": device}
+    return kinds.pop()

@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TypedDict, cast
 
 import psutil
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but not in __all__
 
 from toolkit.errors import RendezvousError
 from toolkit.files import read_json, write_json
@@ -25,6 +26,14 @@ from toolkit.world import World
 _POLL_S = 0.02
 _CONNECT_S = 2.0
 _LOOPBACK = "127.0.0.1"
+
+
+class Place(TypedDict):
+    """Where rank 0 published that its store is."""
+
+    host: str
+    addresses: list[str]
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +99,14 @@ def _join(world: World, publication: Path, deadline: float) -> Meeting:
     return Meeting(store, replace(world, master_addr=address, master_port=place["port"]))
 
 
-def _await_publication(world: World, publication: Path, deadline: float) -> dict:
+def _await_publication(world: World, publication: Path, deadline: float) -> Place:
     while True:
         # Listing the folder makes a network file system look again instead of using its cache.
         with suppress(OSError):
             os.listdir(publication.parent)
         place = read_json(publication)
         if place is not None:
-            return place
+            return cast(Place, place)
         if time.monotonic() > deadline:
             raise RendezvousError(
                 f"rank {world.rank} on {socket.gethostname()} found no {publication}: rank 0 did not "
@@ -106,7 +115,7 @@ def _await_publication(world: World, publication: Path, deadline: float) -> dict
         time.sleep(_POLL_S)
 
 
-def _reach(world: World, place: dict, deadline: float) -> tuple[str, str]:
+def _reach(world: World, place: Place, deadline: float) -> tuple[str, str]:
     """The first of rank 0's addresses that answers, and the own address on that route."""
     while True:
         for address in place["addresses"]:

@@ -245,12 +245,11 @@ class _Attempt:
             for line in read_json_lines(self._run.attempts)
             if "time_end" in line
         }
-        before = sum(ended[attempt] - begun[attempt] for attempt in ended)
+        before: float = sum(ended[attempt] - begun[attempt] for attempt in ended)
         return before + time.time() - self._started
 
     def started(self, step: int, resumed: bool) -> None:
         world = self._group.world
-        job, _, restart = world.nonce.partition(".")
         self._write(
             nonce=world.nonce,
             time_start=self._started,

@@ -81,7 +81,8 @@ class World:
             local_size=local_size,
             node=_integer(environ, "GROUP_RANK", 0),
             nodes=_integer(environ, "GROUP_WORLD_SIZE", max(1, size // local_size)),
-            nonce=nonce or f"torchrun-{environ.get('MASTER_PORT', 0)}.{environ.get('TORCHELASTIC_RESTART_COUNT', 0)}",
+            nonce=nonce
+            or f"torchrun-{environ.get('MASTER_PORT', 0)}.{environ.get('TORCHELASTIC_RESTART_COUNT', 0)}",
             master_addr=None if nonce else environ["MASTER_ADDR"],
             master_port=None if nonce else _integer(environ, "MASTER_PORT", 29500),
         )

@@ -6,6 +6,8 @@ PyText's DocNNRepresentation.
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import nn
 
@@ -23,6 +25,7 @@ class DocNN(nn.Module):
         super().__init__()
         self._pad_id = pad_id
         self._pooling = config.pooling
+        self._kernels = config.kernels
         self.embedding = nn.Embedding(vocabulary_size, config.embedding_dim, padding_idx=pad_id)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
         with torch.no_grad():
@@ -41,9 +44,11 @@ class DocNN(nn.Module):
         vectors = self.embedding_dropout(self.embedding(tokens)).transpose(1, 2)
         lengths = (tokens != self._pad_id).sum(1)
         pooled = [
-            self._pool(conv(vectors).relu(), lengths, conv.kernel_size[0]) for conv in self.convolutions
+            self._pool(convolution(vectors).relu(), lengths, kernel)
+            for convolution, kernel in zip(self.convolutions, self._kernels, strict=True)
         ]
-        return self.output(self.dropout(torch.cat(pooled, 1)))
+        scores: torch.Tensor = self.output(self.dropout(torch.cat(pooled, 1)))
+        return scores
 
     def _pool(self, features: torch.Tensor, lengths: torch.Tensor, kernel: int) -> torch.Tensor:
         """Pool [B, F, L'] over the places that touch the text, so that padding changes nothing."""
@@ -60,6 +65,6 @@ class DocNN(nn.Module):
 def _layers(width: int, hidden: tuple[int, ...], classes: int) -> nn.Module:
     sizes = (width, *hidden)
     layers: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in itertools.pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], classes))

@@ -38,7 +38,10 @@ _SPLIT_ORDER = ("train", "validation", "test")
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
-    """Read a run folder; `result` stands for a result.json not written yet. Raises DataError for a file that holds no valid JSON or YAML."""
+    """Read a run folder; `result` stands for a result.json that is not written yet.
+
+    Raises DataError for a file that holds no valid JSON or YAML.
+    """
     config = _read(run.config, _read_config)
     result = _read(run.result, read_json) if result is None else result
     lines = [clean(line) for line in read_json_lines(run.metrics)]

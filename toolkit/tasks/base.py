@@ -104,13 +104,15 @@ class Task(Protocol):
 
 def task_class(experiment: Experiment) -> type[Task]:
     """The class of an experiment's task."""
-    return _load(kind_of(experiment.task).code)
+    found: type[Task] = _load(kind_of(experiment.task).code)
+    return found
 
 
 def build_model(experiment: Experiment, **sizes: Any) -> nn.Module:
     """The experiment's model; sizes are what only the data knows, such as the vocabulary."""
     _, code = kind_of(experiment.task).models[experiment.model.kind]
-    return _load(code)(experiment.model, **sizes)
+    model: nn.Module = _load(code)(experiment.model, **sizes)
+    return model
 
 
 def _load(code: str) -> Any:

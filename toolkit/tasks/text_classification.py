@@ -21,7 +21,6 @@ from toolkit.metrics import Classification
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Loss, Report, Score, build_model
 
-
 #: So that a row of the predictions is a line of the file.
 _ONE_LINE = str.maketrans("\t\r\n", "   ")
 

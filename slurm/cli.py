@@ -161,7 +161,8 @@ def _add_status(parsers: _Parsers) -> None:
         parsers,
         "status",
         "where everything stands",
-        "A table of runs: state, step, loss and metrics, restarts.\nWithout RUN: all under STK_EXPERIMENT_DIR.",
+        "A table of runs: state, step, loss and metrics, restarts.\n"
+        "Without RUN: all under STK_EXPERIMENT_DIR.",
     )
     parser.add_argument("runs", nargs="*", metavar="RUN", help=_RUN_HELP)
     _json(parser)

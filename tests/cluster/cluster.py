@@ -185,12 +185,14 @@ class Cluster:
     ) -> dict[str, str]:
         """Return the job's record as soon as its state is one of `states`."""
         wanted = [states] if isinstance(states, str) else states
-        wait_until(
-            lambda: self.job(job_id)["JobState"] in wanted,
-            timeout,
-            lambda: f"job {job_id} is not {' or '.join(wanted)}: {self.job(job_id)}",
-        )
-        return self.job(job_id)
+        record: dict[str, str] = {}
+
+        def is_reached() -> bool:
+            record.update(self.job(job_id))
+            return record["JobState"] in wanted
+
+        wait_until(is_reached, timeout, lambda: f"job {job_id} is not {' or '.join(wanted)}: {record}")
+        return record
 
     # ---- hosts and controller
 

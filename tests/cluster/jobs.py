@@ -3,7 +3,7 @@
 import re
 
 # A value may hold spaces and equals signs (Command=/a b --x=1): a capitalised word and "=" begin a field.
-_FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z:/]*)=")
+_FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z:/_]*)=")
 
 
 def parse_records(text: str) -> list[dict[str, str]]:

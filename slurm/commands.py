@@ -14,7 +14,7 @@ from typing import Any
 
 from slurm import controller
 from slurm.plan import JobPlan
-from slurm.status import RunStatus, is_launcher_alive
+from slurm.status import is_launcher_alive
 from slurm.status import status as status_of
 from slurm.submissions import last_submission, submissions
 from slurm.submit import Submitted, choose_cluster, local_processes, put_aside
@@ -206,38 +206,12 @@ def status(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps([row.to_json() for row in rows], ensure_ascii=False))
     elif rows:
-        _print_table(rows)
+        from slurm.status_table import show
+
+        show(rows)
     else:
         print(f"no runs under {parent}")
     return 0
-
-
-def _print_table(rows: list[RunStatus]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    for title in ("run", "state", "step", "epoch", "loss", "validation", "restarts", "job", "reason"):
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        loss = row.metrics.get("train_loss", row.metrics.get("loss"))
-        validation = row.metrics.get("validation_accuracy", row.metrics.get("validation_loss"))
-        table.add_row(
-            row.run_id,
-            row.state,
-            f"{row.step}/{row.total_steps or '?'}",
-            _number(row.epoch, 2),
-            _number(loss, 4),
-            _number(validation, 4),
-            str(row.restarts),
-            row.job_id or "",
-            row.reason,
-        )
-    Console().print(table, markup=False)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
 
 
 def logs(arguments: Namespace) -> int:

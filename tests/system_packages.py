@@ -1,0 +1,46 @@
+"""`python -m tests.system_packages`: install the Debian packages that the tests use, where root may.
+
+Without root, or without apt-get, the tests that need them are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from tests.cluster import packages
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def missing() -> list[str]:
+    """Packages of the Slurm cluster, and a browser for the HTML report."""
+    browser = [] if any(map(shutil.which, _BROWSERS)) else ["chromium", "fonts-dejavu-core"]
+    return [*packages.missing(), *browser]
+
+
+def main() -> int:
+    """Install what is missing; return the exit code."""
+    wanted = missing()
+    if not wanted:
+        return 0
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        print(f"Not installed, because only root can: {' '.join(wanted)}. Their tests will be skipped.")
+        return 0
+    print(f"Installing the Debian packages {' '.join(wanted)} …", flush=True)
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    quiet = ("apt-get", "-qq", "-o=Dpkg::Use-Pty=0")
+    for arguments in (("update",), ("install", "-y", "--no-install-recommends", *wanted)):
+        result = subprocess.run(
+            (*quiet, *arguments), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        if result.returncode != 0:
+            print(f"error: apt-get {arguments[0]} failed; install them by hand", file=sys.stderr)
+            return result.returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress import TimeRemainingColumn as RemainingColumn
 
 _LINE_EVERY_S = 30.0
+_SHOWN = 2
 
 
 class Display(Protocol):
@@ -117,7 +118,8 @@ class Live(Silent):
 
 
 def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
-    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    # The first ones are the main ones, and a line should fit a terminal; the report has them all.
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in list(metrics.items())[:_SHOWN])
     return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
 
 

@@ -33,7 +33,7 @@ from toolkit.distributed import Group, join
 from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
 from toolkit.failure import describe, record_failure
-from toolkit.files import append_json_line, read_json_lines
+from toolkit.ledger import Attempt
 from toolkit.loop import Outcome, Stop, Training, train
 from toolkit.optim import build_optimizer
 from toolkit.recorder import Recorder
@@ -63,6 +63,9 @@ def run(run: RunDir, world: World, stop: Stop) -> Outcome:
     with _log_to(run, world):
         try:
             return worker.work(stop)
+        except RunBusy:
+            # The folder belongs to another start, which has not failed.
+            raise
         except BaseException as error:
             log.exception("rank %d failed", world.rank)
             record_failure(run, world, worker.phase, worker.step, error)
@@ -95,7 +98,7 @@ class _Worker:
         set_arithmetic(self._experiment)
         self._stage = "rendezvous"
         with _alive(self._run, self._world), join(self._run, self._world, self._experiment.train) as group:
-            attempt = _Attempt(self._run, group)
+            attempt = Attempt(self._run, group)
             self._stage = "data preparation"
             task = self._open_task(group)
             self._stage = "model"
@@ -216,75 +219,6 @@ def _alive(run: RunDir, world: World) -> Iterator[None]:
         lock.release()
 
 
-class _Attempt:
-    """Two lines of attempts.jsonl: how this start began and how it ended. Rank 0 writes."""
-
-    def __init__(self, run: RunDir, group: Group) -> None:
-        self._run = run
-        self._group = group
-        self._started = time.time()
-        world = group.world
-        ranks = group.gather(_describe_rank(group))
-        self.number = 1 + len({line["attempt"] for line in read_json_lines(run.attempts)})
-        self._hosts = list(dict.fromkeys(rank["host"] for rank in ranks))
-        if world.is_main:
-            run.failure.unlink(missing_ok=True)
-            run.ranks(world.nonce).parent.mkdir(exist_ok=True)
-            for rank in ranks:
-                append_json_line(run.ranks(world.nonce), rank)
-
-    def seconds(self) -> float:
-        """Seconds of all attempts so far, this one included."""
-        begun = {
-            line["attempt"]: line["time_start"]
-            for line in read_json_lines(self._run.attempts)
-            if "time_start" in line
-        }
-        ended = {
-            line["attempt"]: line["time_end"]
-            for line in read_json_lines(self._run.attempts)
-            if "time_end" in line
-        }
-        before: float = sum(ended[attempt] - begun[attempt] for attempt in ended)
-        return before + time.time() - self._started
-
-    def started(self, step: int, resumed: bool) -> None:
-        world = self._group.world
-        self._write(
-            nonce=world.nonce,
-            time_start=self._started,
-            first_step=step,
-            resumed=resumed,
-            hosts=self._hosts,
-            world_size=world.size,
-            device=self._group.device.type,
-        )
-
-    def ended(self, step: int, why: str) -> None:
-        self._write(time_end=time.time(), last_step=step, why=why)
-
-    def _write(self, **facts: Any) -> None:
-        if self._group.world.is_main:
-            append_json_line(self._run.attempts, {"attempt": self.number, **facts})
-
-
-def _describe_rank(group: Group) -> dict[str, Any]:
-    """Who this rank is, for people who ask which process ran where."""
-    world = group.world
-    return {
-        "rank": world.rank,
-        "local_rank": world.local_rank,
-        "world_size": world.size,
-        "node": world.node,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "device": str(group.device),
-        "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        "master_addr": os.environ["MASTER_ADDR"],
-        "master_port": int(os.environ["MASTER_PORT"]),
-    }
-
-
 @contextmanager
 def _log_to(run: RunDir, world: World) -> Iterator[None]:
     """Send the log of this process to its file, stack traces of crashes included."""
@@ -314,7 +248,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return work(Path(arguments.config), arguments.overrides)
     except StkError as error:
-        print(f"error: {error}", file=sys.stderr)
+        # A launcher tells what stands in failure.json, of whichever rank.
+        if NONCE_VARIABLE not in os.environ or not RunDir(Path(arguments.config)).failure.exists():
+            print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         # Of a rank that only lost its peers the log is enough: the first failure is what matters.

@@ -31,10 +31,11 @@ case "${STK_FORCE_LOCAL:-}" in
 esac
 
 if ! command -v stk >/dev/null; then
-    # Slurm runs a copy of this script from its spool folder, so there only the submitter's PATH helps.
-    venv="$(dirname "$0")/../.venv"
-    [ -x "$venv/bin/stk" ] || die "the command stk is not on PATH: activate the virtual environment first"
-    PATH="$(cd "$venv/bin" && pwd):$PATH"
+    # Slurm runs a copy of this script from its spool folder: there only the folder of sbatch helps.
+    for root in "$(dirname "$(readlink -f "$0")")/.." "${SLURM_SUBMIT_DIR:-.}"; do
+        [ ! -x "$root/.venv/bin/stk" ] || PATH="$(cd "$root/.venv/bin" && pwd):$PATH"
+    done
+    command -v stk >/dev/null || die "the command stk is not on PATH: activate the virtual environment first"
 fi
 
 # Slurm sets ENVIRONMENT in batch scripts alone: not in the shell of salloc or srun --pty.

@@ -30,7 +30,7 @@ Any key of the experiment can be set: key.path=value, for example
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 2 (input), 3 (Slurm), 4 (run failed), 130."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parse(argv)
     try:
         return int(arguments.command(arguments))
     except StkError as error:
@@ -42,6 +42,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of a pipe, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parsed arguments; key=value and further runs may also stand after options, which argparse refuses."""
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
+    if rest and (not lists or any(word.startswith("-") for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    for known in lists:
+        known.extend(rest)
+    return arguments
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -17,13 +18,14 @@ from slurm.plan import JobPlan
 from slurm.status import is_launcher_alive
 from slurm.status import status as status_of
 from slurm.submissions import last_submission, submissions
-from slurm.submit import Submitted, choose_cluster, local_processes, put_aside
+from slurm.submit import Submitted, choose_cluster, local_processes, put_aside, refuse_if_live
 from slurm.submit import submit as submit_run
 from slurm.topology import how_started, scrub, world_from_step
 from toolkit.config import load, load_resolved, load_resources, run_id
 from toolkit.config.schema import Experiment, Resources
 from toolkit.create import create_run, experiment_dir
-from toolkit.errors import RunNotFound, UserError
+from toolkit.data.glance import glance
+from toolkit.errors import RunNotFound, SlurmUnavailable, UserError
 from toolkit.files import read_json
 from toolkit.rundir import RunDir, find_run, find_runs
 from toolkit.world import World
@@ -58,25 +60,51 @@ def _test_only(job: JobPlan) -> str:
 def submit(arguments: Namespace) -> int:
     """stk submit"""
     experiment = load(Path(arguments.config), arguments.overrides)
-    cluster = _choose(arguments.cluster)
-    submitted = submit_run(experiment, experiment_dir(), cluster, fresh=arguments.fresh)
+    target = RunDir(experiment_dir() / run_id(experiment))
+    cluster = _choose(arguments.cluster, target)
+    if arguments.fresh or not target.result.exists():
+        glance(experiment)
+    submitted = submit_run(experiment, target.path.parent, cluster, fresh=arguments.fresh)
     return _tell(submitted, arguments.json)
 
 
 def resume(arguments: Namespace) -> int:
     """stk resume"""
     run = find_run(arguments.run, experiment_dir())
-    experiment = load_resolved(run.config)
-    cluster = _choose(arguments.cluster)
+    experiment = _stored_experiment(run)
+    cluster = _choose(arguments.cluster, run)
     submitted = submit_run(experiment, run.path.parent, cluster, resources=_last_resources(run, experiment))
     return _tell(submitted, arguments.json)
 
 
-def _choose(wanted: str) -> str:
+def _stored_experiment(run: RunDir) -> Experiment:
+    """The experiment in a run's folder. Raises UserError where the folder has another one's name."""
+    experiment = load_resolved(run.config)
+    if run_id(experiment) != run.run_id:
+        raise UserError(
+            f"the folder {run.path} holds the run {run_id(experiment)}: give it this name to go on with it"
+        )
+    return experiment
+
+
+def _choose(wanted: str, target: RunDir) -> str:
     cluster = choose_cluster(wanted)
     if wanted == "auto" and cluster == "local":
+        _refuse_what_slurm_may_have(target)
         print("No Slurm controller answers here: training in local processes.", file=sys.stderr)
     return cluster
+
+
+def _refuse_what_slurm_may_have(target: RunDir) -> None:
+    """Raise SlurmUnavailable where a job of the run may wait or run, unseen from here."""
+    last = last_submission(target)
+    is_of_slurm = target.intent.exists() or (last is not None and last.cluster == "slurm")
+    if is_of_slurm and not target.result.exists():
+        job = f" as job {last.job_id}" if last else ""
+        raise SlurmUnavailable(
+            f"{target.run_id} was handed to Slurm{job}, and no controller answers, so it may wait or run "
+            "there. Try again later; if that job is gone, use --cluster local"
+        )
 
 
 def _last_resources(run: RunDir, experiment: Experiment) -> Resources:
@@ -115,7 +143,7 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     found = find_run(arguments.config, parent)
     if arguments.overrides:
         raise UserError(f"{found.run_id} goes on with its own config: give no {arguments.overrides[0]}")
-    return load_resolved(found.config), found.path.parent
+    return _stored_experiment(found), found.path.parent
 
 
 def _world_of_this_process(environ: Mapping[str, str]) -> World | None:
@@ -149,20 +177,32 @@ def _run_here(experiment: Experiment, parent: Path, arguments: Namespace) -> int
     from toolkit.launch import launch
 
     target = RunDir(parent / run_id(experiment))
-    if arguments.fresh and target.path.exists():
-        put_aside(target)
-    procs = arguments.procs or local_processes(experiment.resources)
+    procs = local_processes(experiment.resources) if arguments.procs is None else arguments.procs
     _check_processes(procs, experiment)
-    target = create_run(experiment, parent)
-    if target.result.exists():
+    if target.result.exists() and not arguments.fresh:
         print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
         return _show_result(target, arguments.json)
+    existed = _make_room(target, experiment, fresh=arguments.fresh)
+    create_run(experiment, parent)
     print(f"{target.run_id}: {procs} local processes, folder {target.path}", file=sys.stderr)
     code = launch(target, procs, environ=scrub(), quiet=arguments.json)
     if code == 0:
         return _show_result(target, arguments.json)
-    _explain(target, code)
+    _explain(target, code, quiet=arguments.json)
+    if code == UserError.exit_code and not existed and not target.attempts.exists():
+        # Nothing came of it, and what was wrong has been told.
+        shutil.rmtree(target.path, ignore_errors=True)
     return code
+
+
+def _make_room(target: RunDir, experiment: Experiment, *, fresh: bool) -> bool:
+    """See that the run can start; return whether its folder is there. Raises DataError, RunBusy."""
+    glance(experiment)
+    if fresh and target.path.exists():
+        put_aside(target)
+    elif target.path.exists():
+        refuse_if_live(target)
+    return target.path.exists()
 
 
 def _check_processes(procs: int, experiment: Experiment) -> None:
@@ -182,14 +222,17 @@ def _show_result(target: RunDir, as_json: bool) -> int:
     return 0
 
 
-def _explain(target: RunDir, code: int) -> None:
-    """After a run that did not finish: what failed, or how to go on."""
+def _explain(target: RunDir, code: int, *, quiet: bool) -> None:
+    """After a run that did not finish: what failed, or how to go on.
+
+    What rank 0 could not write into failure.json it has told by itself, unless quiet.
+    """
     failure = read_json(target.failure)
     if code == 130:
         print(f"interrupted; `stk resume {target.run_id}` or the same command goes on", file=sys.stderr)
     elif failure is not None:
         print(_failure_text(failure), file=sys.stderr)
-    else:
+    elif code != UserError.exit_code or quiet:
         print(f"error: the run failed; stk logs {target.run_id}", file=sys.stderr)
 
 

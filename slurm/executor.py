@@ -29,7 +29,16 @@ class PlanExecutor(SlurmExecutor):
         job = TrainJob(str(self._plan.run.path))
         self.folder.mkdir(parents=True, exist_ok=True)
         DelayedSubmission(job).dump(self.folder / "job.pkl")
-        return str(self.submit(job).job_id)
+        try:
+            return str(self.submit(job).job_id)
+        finally:
+            self._drop_unnamed_pickles()
+
+    def _drop_unnamed_pickles(self) -> None:
+        """What submitit leaves where sbatch fails."""
+        for path in self.folder.glob("*.pkl"):
+            if path.name != "job.pkl" and not path.name.endswith("_submitted.pkl"):
+                path.unlink()
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
         return str(self._plan)

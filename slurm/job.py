@@ -31,10 +31,11 @@ def run_rank(run: RunDir, world: World) -> int:
 
     Stopped by Slurm, it saves, and rank 0 sees to it that the job goes back into the queue.
     """
+    # First of all, because a signal may come in the seconds that torch takes to import.
+    stop = JobStop().install()
     # Deferred: the login node unpickles and submits this class without paying for torch.
     from toolkit import worker
 
-    stop = JobStop().install()
     if worker.run(run, world, stop).is_finished:
         return 0
     if world.is_main and "SLURM_JOB_ID" in os.environ:

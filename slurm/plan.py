@@ -16,6 +16,21 @@ from toolkit.rundir import RunDir
 #: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
 WARNING_SIGNAL = "USR2"
 
+#: sbatch options that the promises of this project rest on, and what to use instead.
+_OWN_OPTIONS = {
+    "job-name": "a lost job is found again by its name; `name` is its first part",
+    "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses where that lies",
+    "open-mode": "what an earlier start wrote must stay",
+    "requeue": "an interrupted job must go back into the queue",
+    "no-requeue": "an interrupted job must go back into the queue",
+    "signal": "resources.signal_s sets the warning before the time limit",
+    "array": "one run is one job",
+    "wrap": "the batch script is the plan's own",
+    "nodes": "use resources.nodes",
+    "ntasks": "use resources.nodes and resources.tasks_per_node",
+    "ntasks-per-node": "use resources.tasks_per_node",
+}
+
 #: Measured with Slurm 22.05: a batch script in such a folder starts nowhere, or elsewhere.
 _NOT_IN_FOLDERS = {
     "%": "Slurm expands it as a pattern",
@@ -53,6 +68,7 @@ class JobPlan:
 
     def __str__(self) -> str:
         _check_folder(self.run)
+        _check_options(self.resources)
         parts = components(self.resources)
         return "\n".join(
             [
@@ -96,16 +112,18 @@ class JobPlan:
         pickle = '"submitit/${SLURM_JOB_ID}_submitted.pkl"'
         return [
             # Whoever submitted may have died before naming the pickle after the job.
-            f"[ -e {pickle} ] || ln submitit/job.pkl {pickle} || exit 1",
+            # -f, for the submitter may be naming it in this very moment.
+            f"[ -e {pickle} ] || ln -f submitit/job.pkl {pickle} || exit 1",
             "mkdir -p logs",
             " ".join(["exec", "srun", *self._srun_options(parts), *self._command()]),
         ]
 
     def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
+        cpus = parts[0].options.get("cpus-per-task")
         options = [
             "--kill-on-bad-exit=1",
             # From 22.05 on srun does not take this over from the job.
-            f"--cpus-per-task={parts[0].options.get('cpus-per-task', '${SLURM_CPUS_PER_TASK:-1}')}",
+            "--cpus-per-task=" + ("${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))),
             "--unbuffered",
             "--open-mode=append",
             '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"',
@@ -140,6 +158,14 @@ def _check_folder(run: RunDir) -> None:
                 f"the run folder {str(run.path)!r} holds {character!r}: {reason}. "
                 "STK_EXPERIMENT_DIR chooses another place."
             )
+
+
+def _check_options(resources: Resources) -> None:
+    """Raise UserError for an sbatch option that would break what the job relies on."""
+    for given in resources.sbatch:
+        name = given.lstrip("-").replace("_", "-")
+        if name in _OWN_OPTIONS:
+            raise UserError(f"resources.sbatch.{given} cannot be set here: {_OWN_OPTIONS[name]}.")
 
 
 def _component_directives(part: Component) -> list[str]:

@@ -30,5 +30,11 @@ def _quoted(text: str) -> str:
 
 
 def export(name: str, value: str) -> str:
-    """A shell line that sets a variable to any value without NUL, line breaks included."""
+    """A shell line that sets a variable to any value, line breaks included.
+
+    Raises UserError for NUL, which no variable can hold.
+    """
+    if "\0" in value:
+        fault = Fault(key=name, problem=f"{value!r} holds NUL", origin="environment")
+        raise UserError(f"{fault}: no variable can hold it. Choose another value.")
     return f"export {name}={shlex.quote(value)}"

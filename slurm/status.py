@@ -13,10 +13,14 @@ from filelock import FileLock, Timeout
 from slurm import controller
 from slurm.queue import JobState, poll
 from slurm.submissions import Submission, last_submission
+from toolkit.errors import SchedulerError
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir
 
 _LIVE = ("pending", "running", "requeued", "held")
+
+#: Begins the reason of a run whose job may wait or run for all that is known.
+CANNOT_ASK = "Slurm cannot be asked about the job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,15 @@ def status(runs: Sequence[RunDir]) -> list[RunStatus]:
 
 def _poll(submissions: Iterable[Submission | None]) -> dict[str, JobState]:
     ids = [s.job_id for s in submissions if s is not None and s.cluster == "slurm"]
-    return poll(ids) if ids and controller.is_available() else {}
+    if not ids:
+        return {}
+    try:
+        if controller.is_available():
+            return poll(ids)
+        why = "no controller answers"
+    except SchedulerError as error:
+        why = str(error).splitlines()[0]
+    return dict.fromkeys(ids, JobState(state="unknown", reason=f"{CANNOT_ASK}: {why}"))
 
 
 def _status(run: RunDir, submission: Submission | None, jobs: dict[str, JobState]) -> RunStatus:
@@ -95,29 +107,47 @@ def _state(run: RunDir, submission: Submission | None, jobs: dict[str, JobState]
     if submission is not None and submission.cluster == "slurm":
         job = jobs.get(submission.job_id)
         if job is not None and job.state in (*_LIVE, "cancelled"):
-            return job.state, job.reason
+            return job.state, _why(job)
     elif submission is not None and is_launcher_alive(submission):
         return "pending", "the processes are starting"
-    return _state_of_folder(run, jobs.get(submission.job_id) if submission else None)
+    return _state_of_ended(run, submission, jobs.get(submission.job_id) if submission else None)
 
 
-def _state_of_folder(run: RunDir, job: JobState | None) -> tuple[str, str]:
+def _why(job: JobState) -> str:
+    """Slurm's reason, and what to do where waiting does not help."""
+    if job.reason in job.advice:
+        return job.advice or job.reason
+    return f"{job.reason}: {job.advice}" if job.advice else job.reason
+
+
+def _state_of_ended(run: RunDir, submission: Submission | None, job: JobState | None) -> tuple[str, str]:
     failure = read_json(run.failure)
     if failure is not None:
-        place = f"rank {failure['rank']} on {failure['host']}"
-        return "failed", f"{place}: {failure['message'].splitlines()[0]}"
+        return "failed", f"rank {failure['rank']} on {failure['host']}: {_first_line(failure['message'])}"
     if job is not None and job.state == "failed":
         return "failed", job.reason
-    ends = [line for line in read_json_lines(run.attempts) if "time_end" in line]
-    starts = [line for line in read_json_lines(run.attempts) if "time_start" in line]
-    if ends and len(ends) == len(starts):
-        return (
-            "cancelled",
-            f"stopped by {ends[-1]['why']} after step {ends[-1]['last_step']}; stk resume goes on",
-        )
+    if job is not None and job.reason.startswith(CANNOT_ASK):
+        return "unknown", job.reason
+    end = _last_end(run)
+    if end is not None:
+        return "cancelled", f"stopped by {end['why']} after step {end['last_step']}; stk resume goes on"
     if job is not None and job.state == "finished":
         return "failed", "the job ended without finishing the run; its log may say why"
+    if submission is not None and submission.cluster == "local" and submission.host == socket.gethostname():
+        return "failed", "its processes are gone without a word (killed?); stk resume goes on"
     return "unknown", "neither the scheduler nor the run folder says how it ended; stk resume goes on"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _last_end(run: RunDir) -> dict[str, Any] | None:
+    """How the newest start ended; None where it did not say so."""
+    last: dict[str, Any] = {}
+    for line in read_json_lines(run.attempts):
+        last = line
+    return last if "time_end" in last else None
 
 
 def is_training_here(run: RunDir) -> bool:

@@ -73,7 +73,18 @@ def intend(run: RunDir, name: str) -> None:
 
 
 def settle(run: RunDir) -> Submission | None:
-    """Look for the job of a submitter that died before it wrote the job's id, and record it.
+    """Find the job of a submitter that died before it wrote the job's id; without one, drop its intent.
+
+    Raises SchedulerError where the controller does not answer.
+    """
+    found = recover(run)
+    if found is None:
+        run.intent.unlink(missing_ok=True)
+    return found
+
+
+def recover(run: RunDir) -> Submission | None:
+    """Record the job that an intent led to, if there is one.
 
     Names are unique in a run, and a job's working directory is the run's folder, so another job of
     the same name is not mistaken for it. Raises SchedulerError where the controller does not answer.
@@ -84,7 +95,6 @@ def settle(run: RunDir) -> Submission | None:
     for job in controller.jobs(names=[intent["name"]]):
         if os.path.realpath(job.work_dir) == os.path.realpath(run.path):
             return record(run, cluster="slurm", job_id=job.base_id, name=intent["name"], recovered=True)
-    run.intent.unlink(missing_ok=True)
     return None
 
 

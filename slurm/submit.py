@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +15,12 @@ from slurm import controller
 from slurm.plan import JobPlan
 from slurm.preflight import preflight
 from slurm.status import status
-from slurm.submissions import Submission, exclusively, intend, record, settle, submissions
+from slurm.submissions import Submission, exclusively, intend, record, recover, settle, submissions
 from slurm.topology import scrub
 from toolkit.config import run_id, to_yaml
 from toolkit.config.schema import Experiment, Resources
 from toolkit.create import create_run
-from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
+from toolkit.errors import RunBusy, SchedulerError, SlurmUnavailable, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.rundir import RunDir, set_aside
 
@@ -74,26 +74,27 @@ def submit(
     """
     resources = resources or experiment.resources
     if cluster == "slurm":
-        preflight(resources)
-    with _run_folder(experiment, parent, fresh) as run, exclusively(run):
-        settle_if_slurm(run, cluster)
+        _check(experiment, resources, RunDir(parent / run_id(experiment)))
+    with _run_folder(experiment, parent, fresh) as run:
+        settle_if_possible(run)
         if run.result.exists():
             return Submitted(run, None)
         refuse_if_live(run)
-        write_atomic(run.job, to_yaml(resources))
         if cluster == "local":
             return Submitted(run, _start_here(run, resources))
-        return Submitted(
-            run,
-            _hand_to_slurm(
-                JobPlan(experiment=experiment, resources=resources, run=run, number=len(submissions(run)))
-            ),
-        )
+        plan = JobPlan(experiment=experiment, resources=resources, run=run, number=len(submissions(run)))
+        return Submitted(run, _hand_to_slurm(plan))
 
 
-def settle_if_slurm(run: RunDir, cluster: str) -> None:
+def _check(experiment: Experiment, resources: Resources, run: RunDir) -> None:
+    """Raise UserError for what no batch script can hold, SlurmRefused for what no host can give."""
+    str(JobPlan(experiment=experiment, resources=resources, run=run))
+    preflight(resources)
+
+
+def settle_if_possible(run: RunDir) -> None:
     """Find the job of a submitter that died; only a controller can know it."""
-    if run.intent.exists() and (cluster == "slurm" or controller.is_available()):
+    if run.intent.exists() and controller.is_available():
         settle(run)
 
 
@@ -116,21 +117,34 @@ def _hand_to_slurm(plan: JobPlan) -> Submission:
     intend(run, plan.job_name)
     try:
         job_id = PlanExecutor(plan).launch()
-    except controller.AnswerLost:
-        # The job may exist all the same: its name tells.
-        found = settle(run)
-        if found is None:
-            raise
-        return found
-    except SlurmRefused:
+    except controller.AnswerLost as lost:
+        return _find_lost(run, lost)
+    except StkError:
         run.intent.unlink(missing_ok=True)
         raise
+    # Only now: what is refused must not be what a later `stk resume` asks for.
+    write_atomic(run.job, to_yaml(plan.resources))
     return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size)
+
+
+def _find_lost(run: RunDir, lost: controller.AnswerLost) -> Submission:
+    """The job may exist although sbatch did not say so: its name tells.
+
+    The intent stays where it is not found: the controller may still be busy with it.
+    """
+    with suppress(SchedulerError):
+        if (found := recover(run)) is not None:
+            return found
+    raise controller.AnswerLost(
+        f"{lost}\nThe job may come to be all the same: the same command again looks for it first, "
+        "so that the run is never submitted twice."
+    ) from lost
 
 
 def _start_here(run: RunDir, resources: Resources) -> Submission:
     """Start a launcher that outlives this command."""
     name = f"{run.run_id}.{len(submissions(run))}"
+    write_atomic(run.job, to_yaml(resources))
     log = run.logs / f"{name}.launcher.log"
     environment = scrub()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(run.code), os.environ.get("PYTHONPATH")]))
@@ -153,21 +167,39 @@ def local_processes(resources: Resources) -> int:
 
 @contextmanager
 def _run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
-    """The run's folder; taken away again if it was made here and nothing came of it."""
-    planned = RunDir(parent / run_id(experiment))
-    if fresh and planned.path.exists():
-        put_aside(planned)
-    existed = planned.path.exists()
-    run = create_run(experiment, parent)
-    try:
-        yield run
-    except (SlurmRefused, RunBusy, OSError):
-        if not existed and not run.submissions.exists():
-            shutil.rmtree(run.path, ignore_errors=True)
-        raise
+    """The run's folder, held against other submitters; as it was before if nothing comes of it."""
+    run = RunDir(parent / run_id(experiment))
+    aside = put_aside(run) if fresh and run.path.exists() else None
+    existed = run.path.exists()
+    create_run(experiment, parent)
+    with exclusively(run):
+        try:
+            # Again: whoever held the lock before may have been refused, and taken the folder away.
+            create_run(experiment, parent)
+            yield run
+        except (StkError, OSError) as error:
+            if not existed and not run.submissions.exists() and not run.intent.exists():
+                shutil.rmtree(run.path, ignore_errors=True)
+                if aside is not None:
+                    aside.rename(run.path)
+            if isinstance(error, OSError):
+                raise _cannot_write(run, error) from error
+            raise
 
 
-def put_aside(run: RunDir) -> None:
-    """Move a run's folder out of the way, so that it can start anew. Raises RunBusy where it is live."""
-    refuse_if_live(run)
-    set_aside(run)
+def _cannot_write(run: RunDir, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write the run folder {run.path}: {error.strerror or error}. "
+        "STK_EXPERIMENT_DIR chooses another place."
+    )
+
+
+def put_aside(run: RunDir) -> Path:
+    """Move a run's folder out of the way, so that it can start anew; return where it lies then.
+
+    Raises RunBusy where the run is live.
+    """
+    with exclusively(run):
+        settle_if_possible(run)
+        refuse_if_live(run)
+        return set_aside(run)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model, save_file, save_model
 
 from toolkit.distributed import Group
@@ -68,7 +69,18 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} has no {MANIFEST}")
     if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
         raise CheckpointError(f"{folder / MANIFEST} is not a manifest of version {VERSION}")
+    if not _lists_files(manifest):
+        raise CheckpointError(f"{folder / MANIFEST} is damaged: it does not list the files")
     return manifest
+
+
+def _lists_files(manifest: dict[str, Any]) -> bool:
+    files = manifest.get("files")
+    return (
+        isinstance(files, dict)
+        and files.keys() == {WEIGHTS, TRAINING, PROGRESS}
+        and all(isinstance(facts, dict) and {"bytes", "crc32"} <= facts.keys() for facts in files.values())
+    )
 
 
 def _check_identity(folder: Path, manifest: dict[str, Any], identity: Identity) -> None:
@@ -97,12 +109,13 @@ class Checkpoints:
         step, started = state.progress.step, time.monotonic()
         target = self._run.checkpoint(step)
         try:
-            if not _is_sound(target):
+            if not _is_sound(target, self._identity):
                 self._write(state, target)
             self._link(state.progress.best_step, step)
             self._prune(state.progress.best_step)
-        except OSError as error:
-            raise CheckpointError(f"cannot write {target}: {error.strerror or error}") from error
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CheckpointError(f"cannot write {target}: {reason}") from error
         self._note("save", step=step, seconds=round(time.monotonic() - started, 4))
 
     def _write(self, state: TrainState, target: Path) -> None:
@@ -120,8 +133,7 @@ class Checkpoints:
         )
         _write_manifest(temporary, state.progress.step, self._group.world.size, self._identity)
         if target.exists():
-            # Something of that name that does not verify: keep it for the curious, out of the way.
-            os.rename(target, target.with_name(f".{target.name}.damaged.{time.time_ns()}"))
+            _set_aside(target)
         os.rename(temporary, target)
         fsync_dir(target.parent)
 
@@ -162,6 +174,9 @@ class Checkpoints:
             except CheckpointError as error:
                 self._note("checkpoint_rejected", step=step, reason=str(error))
             else:
+                # Or they would count as the newest, and what is saved from here on would make room for them.
+                for rejected in steps[steps.index(step) + 1 :]:
+                    _set_aside(self._run.checkpoint(rejected))
                 return step
         return "all bad" if steps else "none"
 
@@ -186,14 +201,19 @@ def load_weights(folder: Path, model: torch.nn.Module) -> None:
     load_model(model, str(folder / WEIGHTS))
 
 
-def _is_sound(folder: Path) -> bool:
+def _is_sound(folder: Path, identity: Identity) -> bool:
     if not folder.is_dir():
         return False
     try:
-        verify(folder)
+        verify(folder, identity)
     except CheckpointError:
         return False
     return True
+
+
+def _set_aside(folder: Path) -> None:
+    """Keep what does not verify for the curious, out of the way."""
+    os.rename(folder, folder.with_name(f".{folder.name}.damaged.{time.time_ns()}"))
 
 
 def _write_manifest(folder: Path, step: int, world_size: int, identity: Identity) -> None:

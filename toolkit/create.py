@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from pathlib import Path
 
 from toolkit.config import load_resolved, run_id, to_yaml
@@ -29,6 +30,7 @@ def create_run(experiment: Experiment, parent: Path) -> RunDir:
     Raises UserError where the folder cannot be written or holds another experiment.
     """
     run = RunDir(parent / run_id(experiment))
+    existed = run.path.exists()
     try:
         run.logs.mkdir(parents=True, exist_ok=True)
         if run.config.exists():
@@ -37,6 +39,8 @@ def create_run(experiment: Experiment, parent: Path) -> RunDir:
             write_atomic(run.config, to_yaml(experiment))
         _snapshot(run)
     except OSError as error:
+        if not existed:
+            shutil.rmtree(run.path, ignore_errors=True)
         raise UserError(
             f"cannot write the run folder {run.path}: {error.strerror or error}. "
             "STK_EXPERIMENT_DIR chooses another place."
@@ -57,7 +61,8 @@ def _snapshot(run: RunDir) -> None:
     """Copy the code once: a run goes on with what it started with."""
     if run.code.exists():
         return
-    temporary = run.path / f".code.{os.getpid()}.tmp"
+    # Not the process id: those of two hosts may be equal.
+    temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
     for package in PACKAGES:
         source = _SOURCE / package
         if source.is_dir():

@@ -111,7 +111,7 @@ class Live(Silent):
         self.message(_scores(split, epoch, metrics))
 
     def message(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False, markup=False)
+        self._progress.console.print(text, highlight=False, markup=False, emoji=False)
 
     def stop(self) -> None:
         self._progress.stop()

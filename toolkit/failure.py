@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.errors import CheckpointError, RendezvousError, StkError, TrainingDiverged, UserError
+from toolkit.errors import CheckpointError, RendezvousError, RunBusy, StkError, TrainingDiverged, UserError
 from toolkit.events import note_event
 from toolkit.files import create_once, read_json, write_json
 from toolkit.rundir import RunDir
@@ -60,8 +60,11 @@ def describe(error: BaseException) -> tuple[str, str]:
 def record_failure(run: RunDir, world: World, phase: str, step: int, error: BaseException) -> bool:
     """Write failure.json unless another rank was first; return whether this call did.
 
-    What follows from another rank's death is told apart by whoever comes second.
+    What follows from another rank's death is told apart by whoever comes second. A run that is busy
+    elsewhere has not failed: nothing is written into it.
     """
+    if isinstance(error, RunBusy):
+        return False
     name, advice = describe(error)
     message = str(error) if isinstance(error, StkError) else f"{type(error).__name__}: {error}"
     record = {
@@ -80,12 +83,14 @@ def record_failure(run: RunDir, world: World, phase: str, step: int, error: Base
 
 
 def write_first(run: RunDir, record: dict[str, Any]) -> bool:
-    """Put a record into failure.json; the first one stands, unless it was only a consequence."""
+    """Put a record into failure.json; the first one of a start stands, unless it was only a consequence."""
     note_event(run, "failure", **{name: record[name] for name in ("rank", "host", "phase", "step", "class")})
     if create_once(run.failure, json.dumps(record, indent=2, ensure_ascii=False) + "\n"):
         return True
     present = read_json(run.failure) or {}
-    if present.get("class") == "peer_lost" and record["class"] != "peer_lost":
+    is_stale = present.get("nonce") != record["nonce"]
+    is_consequence = present.get("class") == "peer_lost" and record["class"] != "peer_lost"
+    if is_stale or is_consequence:
         write_json(run.failure, record)
         return True
     return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +28,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     Raises OSError; the file of that name, if there was one, is untouched then.
     """
     raw = data.encode() if isinstance(data, str) else data
-    # The process id keeps two writers apart; the dot keeps listings clean.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path)
     try:
         with open(temporary, "wb") as stream:
             stream.write(raw)
@@ -39,6 +39,12 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         temporary.unlink(missing_ok=True)
         raise
     fsync_dir(path.parent)
+
+
+def _beside(path: Path) -> Path:
+    """A name of one's own in the same folder; hidden, so that listings stay clean."""
+    # Not the process id: those of two hosts may be equal.
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -55,11 +61,16 @@ def read_json(path: Path) -> Any:
 
 
 def append_json_line(path: Path, record: dict[str, Any]) -> None:
-    """Append one record as one line in a single write, so that concurrent lines do not mix."""
+    """Append one record as one line in a single write, so that concurrent lines do not mix.
+
+    What a killed writer left torn becomes a line of its own, which readers pass over.
+    """
     line = json.dumps(record, ensure_ascii=False) + "\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(descriptor, line.encode())
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        os.write(descriptor, ("\n" + line if torn else line).encode())
     finally:
         os.close(descriptor)
 
@@ -84,7 +95,7 @@ def create_once(path: Path, data: str) -> bool:
 
     Of several racing writers exactly one wins, also on a network file system (hard link).
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path)
     temporary.write_text(data, encoding="utf-8")
     try:
         os.link(temporary, path)

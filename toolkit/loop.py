@@ -89,7 +89,8 @@ def train(training: Training, stop: Stop) -> Outcome:
     progress, calendar = training.state.progress, training.calendar
     control = Control(training.group, training.micro_batches, training.task.train_sums)
     plan, planned_epoch, step_s = None, -1, 0.0
-    while progress.step < calendar.total_steps:
+    # Done already where an attempt was killed between its last save and result.json.
+    while not _is_finished(training):
         started = time.perf_counter()
         epoch, position = divmod(progress.step, calendar.steps_per_epoch)
         if epoch != planned_epoch:
@@ -101,13 +102,11 @@ def train(training: Training, stop: Stop) -> Outcome:
         evaluated = calendar.evaluates_at(progress.step)
         if evaluated:
             _validate(training)
-        finished = progress.step == calendar.total_steps or _is_out_of_patience(training)
+        finished = _is_finished(training)
         if evaluated or finished or agreement.stop or calendar.saves_at(progress.step):
             training.phase = "save"
             training.checkpoints.save(training.state)
-        if finished:
-            break
-        if agreement.stop:
+        if agreement.stop and not finished:
             return Outcome.YIELDED
     return Outcome.FINISHED
 
@@ -231,6 +230,9 @@ def _validate(training: Training) -> None:
     training.recorder.evaluation("validation", progress.step, metrics)
 
 
-def _is_out_of_patience(training: Training) -> bool:
-    patience = training.experiment.evaluation.patience
-    return patience is not None and training.state.progress.since_best >= patience
+def _is_finished(training: Training) -> bool:
+    """Whether the last step is done, or patience is over."""
+    progress, patience = training.state.progress, training.experiment.evaluation.patience
+    if patience is not None and progress.since_best >= patience:
+        return True
+    return progress.step >= training.calendar.total_steps

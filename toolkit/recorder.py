@@ -31,10 +31,17 @@ class Recorder:
         self._board: Any = None
 
     def start(self, step: int) -> None:
-        """Drop what an earlier attempt wrote after the step that this one starts from."""
+        """Drop what an earlier attempt wrote after the step that this one starts from.
+
+        Scores of the test set are of the end, so one that was not reached will write them anew.
+        """
         if not self._is_main:
             return
-        kept = [line for line in read_json_lines(self._run.metrics) if line["step"] <= step]
+        kept = [
+            line
+            for line in read_json_lines(self._run.metrics)
+            if line["step"] <= step and line["split"] != "test"
+        ]
         if self._run.metrics.exists():
             write_atomic(self._run.metrics, "".join(json.dumps(line) + "\n" for line in kept))
         from torch.utils.tensorboard import SummaryWriter  # slow to import, and only rank 0 needs it

@@ -20,7 +20,7 @@ import psutil
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but not in __all__
 
 from toolkit.errors import RendezvousError
-from toolkit.files import read_json, write_json
+from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.world import World
 
 _POLL_S = 0.02
@@ -65,7 +65,7 @@ def _host(world: World, publication: Path, deadline: float) -> Meeting:
     while missing:
         missing = {rank for rank in missing if not store.check([f"joined/{rank}"])}
         if missing and time.monotonic() > deadline:
-            raise RendezvousError(_absentees(missing, world))
+            raise RendezvousError(_absentees(missing, world, publication))
         time.sleep(_POLL_S)
     routes = [store.get(f"joined/{rank}").decode() for rank in range(1, world.size)]
     address = routes[0] if routes else addresses[0]
@@ -74,17 +74,26 @@ def _host(world: World, publication: Path, deadline: float) -> Meeting:
     return Meeting(store, replace(world, master_addr=address, master_port=store.port))
 
 
-def _absentees(missing: set[int], world: World) -> str:
-    ranks = ", ".join(map(str, sorted(missing)))
-    return (
-        f"{len(missing)} of {world.size} ranks did not arrive at rank 0 on {socket.gethostname()}: "
-        f"rank {ranks}. Their logs say why; train.rendezvous_timeout_s sets how long to wait."
+def _absentees(missing: set[int], world: World, publication: Path) -> str:
+    hosts = {note["rank"]: note["host"] for note in read_json_lines(_notes(publication))}
+    ranks = ", ".join(
+        f"rank {rank}" + (f" (host {hosts[rank]} cannot reach it)" if rank in hosts else "")
+        for rank in sorted(missing)
     )
+    return (
+        f"{len(missing)} of {world.size} ranks did not arrive at rank 0 on {socket.gethostname()}: {ranks}. "
+        "Their logs say why; train.rendezvous_timeout_s sets how long to wait."
+    )
+
+
+def _notes(publication: Path) -> Path:
+    """Who could not reach rank 0: left in the run folder, because the network is what fails them."""
+    return publication.with_name(publication.name + ".unreached")
 
 
 def _join(world: World, publication: Path, deadline: float) -> Meeting:
     place = _await_publication(world, publication, deadline)
-    address, own = _reach(world, place, deadline)
+    address, own = _reach(world, place, deadline, _notes(publication))
     _use_interface_of(own)
     remaining = timedelta(seconds=max(1.0, deadline - time.monotonic()))
     store = TCPStore(address, place["port"], world.size, is_master=False, timeout=remaining)
@@ -115,12 +124,16 @@ def _await_publication(world: World, publication: Path, deadline: float) -> Plac
         time.sleep(_POLL_S)
 
 
-def _reach(world: World, place: Place, deadline: float) -> tuple[str, str]:
+def _reach(world: World, place: Place, deadline: float, notes: Path) -> tuple[str, str]:
     """The first of rank 0's addresses that answers, and the own address on that route."""
+    has_noted = False
     while True:
         for address in place["addresses"]:
             with suppress(OSError), socket.create_connection((address, place["port"]), _CONNECT_S) as link:
                 return address, link.getsockname()[0]
+        if not has_noted:
+            append_json_line(notes, {"rank": world.rank, "host": socket.gethostname()})
+            has_noted = True
         if time.monotonic() > deadline:
             raise RendezvousError(
                 f"host {socket.gethostname()} (rank {world.rank}) cannot reach rank 0 on host "

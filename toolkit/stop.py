@@ -15,19 +15,24 @@ class StopFlag:
 
     def __init__(self) -> None:
         self._reason: str | None = None
+        self._interrupted = False
 
     def install(self, *signals: signal.Signals) -> StopFlag:
         """Catch these signals from now on; only in the main thread."""
         for number in signals:
             signal.signal(number, self._handle)
+        # A launcher starts its ranks with the signals held back, so that none ends them before this.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return self
 
     def reason(self) -> str | None:
         return self._reason
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and self._reason == "SIGINT":
-            os._exit(130)
+        if number == signal.SIGINT:
+            if self._interrupted:
+                os._exit(130)
+            self._interrupted = True
         self._reason = self._reason or signal.Signals(number).name
 
 

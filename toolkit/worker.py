@@ -12,12 +12,10 @@ import os
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from filelock import FileLock, Timeout

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from slurm.topology import scrub
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
 from tests.slurm.stubs import Stubs
 
 
@@ -16,3 +20,24 @@ def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stubs:
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     return Stubs(folder)
+
+
+@pytest.fixture
+def fake(stubs: Stubs) -> FakeSlurm:
+    """A pretend Slurm, the only programs on PATH."""
+    return FakeSlurm(stubs.folder)
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """A working folder with a small experiment, in a clean environment."""
+    kept = scrub(os.environ)
+    for name in os.environ:
+        if name not in kept or name.startswith("STK_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    house = House(tmp_path)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(house.experiments))
+    # Tables are as wide as the terminal.
+    monkeypatch.setenv("COLUMNS", "200")
+    return house

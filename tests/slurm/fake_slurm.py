@@ -1,0 +1,198 @@
+"""A pretend Slurm with a job table in a folder, for what a real one does not do on demand.
+
+It hangs, refuses, loses answers and dies at the worst moment. What a real cluster can show is tested
+in tests/cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+#: What `sbatch` does. commit: the job is there, and its id is told.
+MODES = (
+    "commit",
+    "refuse",  # with Slurm's words in sbatch.words
+    "silent",  # the job is there, but nothing is told
+    "late",  # the job is there, but the answer never comes
+    "hang",  # no job, and no answer
+    "die",  # the job is there, and the submitter is killed before it learns so
+    "wait",  # as commit, once somebody has written into the pipe `gate`
+)
+
+_PROGRAM = """#!{python} -IS
+import json, os, signal, sys, time
+from pathlib import Path
+
+STATE = Path({state!r})
+FIELDS = (
+    "job_id", "job_id", "state", "reason", "restarts", "requeue", "submitted", "started",
+    "limit", "hosts", "user", "partition", "work_dir", "name",
+)
+name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+with open(STATE / (name + ".calls"), "a") as stream:
+    stream.write(json.dumps(arguments) + "\\n")
+
+
+def table():
+    return json.loads((STATE / "jobs.json").read_text())
+
+
+def commit():
+    lines = Path(arguments[-1]).read_text().splitlines()
+    given = {{}}
+    for line in lines:
+        if line.startswith("#SBATCH --"):
+            key, _, value = line.removeprefix("#SBATCH --").partition("=")
+            given.setdefault(key, value.strip('"'))
+    jobs = table()
+    job = {{
+        "job_id": str(len(jobs) + 101), "state": "PENDING", "reason": "Priority", "restarts": "0",
+        "requeue": "1", "submitted": "2026-01-01T00:00:00", "started": "N/A", "limit": "1:00:00",
+        "hosts": "", "user": "me", "partition": "main", "work_dir": given["chdir"],
+        "name": given["job-name"],
+    }}
+    (STATE / "jobs.json").write_text(json.dumps([*jobs, job]))
+    (STATE / "environment.json").write_text(json.dumps(dict(os.environ)))
+    return job["job_id"]
+
+
+def sbatch():
+    mode = (STATE / "sbatch.mode").read_text()
+    if mode == "refuse":
+        sys.exit((STATE / "sbatch.words").read_text())
+    if mode == "hang":
+        time.sleep(600)
+    if mode == "wait":
+        (STATE / "gate").read_text()
+    job_id = commit()
+    if mode == "die":
+        os.kill(os.getppid(), signal.SIGKILL)
+    if mode == "late":
+        time.sleep(600)
+    if mode != "silent":
+        print(job_id)
+
+
+def squeue():
+    wanted = {{}}
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        wanted[key] = value.split(",")
+    for job in table():
+        if job["job_id"] in wanted.get("--jobs", [job["job_id"]]) and job["name"] in wanted.get(
+            "--name", [job["name"]]
+        ):
+            sys.stdout.write("\\x1f".join(job[field] for field in FIELDS) + "\\x1e\\n")
+
+
+def scontrol():
+    if arguments == ["ping"]:
+        print("Slurmctld(primary) at head is UP")
+    answer = STATE / ("scontrol " + " ".join(arguments))
+    if answer.exists():
+        print(answer.read_text())
+
+
+if (STATE / (name + ".words")).exists() and name != "sbatch":
+    sys.exit((STATE / (name + ".words")).read_text())
+{{"sbatch": sbatch, "squeue": squeue, "scontrol": scontrol}}.get(name, lambda: None)()
+"""
+
+
+class FakeSlurm:
+    """The programs in `folder`, which stands on PATH, and their state."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._state = folder / "state"
+        self._state.mkdir(parents=True)
+        self._write("jobs.json", "[]")
+        self.submits("commit")
+        program = _PROGRAM.format(python=sys.executable, state=str(self._state))
+        for name in ("sbatch", "squeue", "scontrol", "sinfo", "sacct", "scancel"):
+            (folder / name).write_text(program)
+            (folder / name).chmod(0o755)
+
+    def submits(self, mode: str, words: str = "") -> None:
+        """Choose what sbatch does from now on."""
+        assert mode in MODES
+        self._write("sbatch.mode", mode)
+        self._write("sbatch.words", words)
+
+    def goes_away(self) -> None:
+        """From now on no program reaches the controller."""
+        words = "Unable to contact slurm controller (connect failure)"
+        self.submits("refuse", f"sbatch: error: Batch job submission failed: {words}")
+        for name in ("squeue", "scontrol", "sinfo", "sacct", "scancel"):
+            self._write(f"{name}.words", f"{name}: error: {words}")
+
+    def comes_back(self) -> None:
+        """The controller answers again."""
+        self.submits("commit")
+        for path in self._state.glob("*.words"):
+            if path.name != "sbatch.words":
+                path.unlink()
+
+    def answers(self, command: str, text: str) -> None:
+        """What `scontrol COMMAND` prints."""
+        self._write(f"scontrol {command}", text)
+
+    def refuses(self, program: str, words: str) -> None:
+        """From now on a program fails with these words."""
+        self._write(f"{program}.words", words)
+
+    @property
+    def jobs(self) -> list[dict[str, str]]:
+        """The job table."""
+        jobs: list[dict[str, str]] = json.loads((self._state / "jobs.json").read_text())
+        return jobs
+
+    def add(self, job_id: str, **facts: str) -> None:
+        """Put a job into the table."""
+        job = {
+            "job_id": job_id,
+            "state": "PENDING",
+            "reason": "Priority",
+            "restarts": "0",
+            "requeue": "1",
+            "submitted": "2026-01-01T00:00:00",
+            "started": "N/A",
+            "limit": "1:00:00",
+            "hosts": "",
+            "user": "me",
+            "partition": "main",
+            "work_dir": "/",
+            "name": "job",
+        }
+        self._write("jobs.json", json.dumps([*self.jobs, job | facts]))
+
+    def change(self, job_id: str, **facts: str) -> None:
+        """Change facts of a job."""
+        changed = [job | facts if job["job_id"] == job_id else job for job in self.jobs]
+        self._write("jobs.json", json.dumps(changed))
+
+    def calls(self, name: str) -> list[list[str]]:
+        """The arguments of each call of a program."""
+        path = self._state / f"{name}.calls"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the last sbatch that made a job."""
+        environment: dict[str, str] = json.loads((self._state / "environment.json").read_text())
+        return environment
+
+    @property
+    def gate(self) -> Path:
+        """A pipe that sbatch waits at in the mode `wait`."""
+        path = self._state / "gate"
+        if not path.exists():
+            os.mkfifo(path)
+        return path
+
+    def _write(self, name: str, text: Any) -> None:
+        (self._state / name).write_text(text)

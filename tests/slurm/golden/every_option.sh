@@ -1,0 +1,46 @@
+#!/bin/bash
+#SBATCH --job-name=tiny-0123abcd.0
+#SBATCH --chdir=/scratch/me/experiments/tiny-0123abcd
+#SBATCH --output=logs/%j.out
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR2@300
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=2
+#SBATCH --gres=gpu:a100:2,tmpdisk:10
+#SBATCH --gpus-per-node=2
+#SBATCH --gpus-per-task=1
+#SBATCH --cpus-per-task=6
+#SBATCH --mem=64G
+#SBATCH --mem-per-cpu=4G
+#SBATCH --mem-per-gpu=32G
+#SBATCH --time=1-12:00:00
+#SBATCH --partition=long,short
+#SBATCH --account=lab
+#SBATCH --qos=high
+#SBATCH --constraint=a100|h100
+#SBATCH --nodelist=node[1-4]
+#SBATCH --exclude=node7,node9
+#SBATCH --reservation=course
+#SBATCH --dependency=afterok:12:13
+#SBATCH --mail-user=me@example.org
+#SBATCH --mail-type=END,FAIL
+#SBATCH --comment="first try"
+#SBATCH --licenses=matlab:1
+#SBATCH --exclusive
+#SBATCH --kill-on-invalid-dep=yes
+#SBATCH --spread-job
+#SBATCH --nice=100
+
+module purge
+module load cuda/12.4
+export OMP_NUM_THREADS=6
+export NCCL_DEBUG=INFO
+export PYTHONPATH=/scratch/me/experiments/tiny-0123abcd/code${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONUNBUFFERED=1
+export SUBMITIT_EXECUTOR=slurm
+export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}
+
+[ -e "submitit/${SLURM_JOB_ID}_submitted.pkl" ] || ln -f submitit/job.pkl "submitit/${SLURM_JOB_ID}_submitted.pkl" || exit 1
+mkdir -p logs
+exec srun --kill-on-bad-exit=1 --cpus-per-task=6 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit

@@ -1,0 +1,18 @@
+#!/bin/bash
+#SBATCH --job-name=tiny-0123abcd.0
+#SBATCH --chdir=/scratch/me/experiments/tiny-0123abcd
+#SBATCH --output=logs/%j.batch.log
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR2@120
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+
+export PYTHONPATH=/scratch/me/experiments/tiny-0123abcd/code${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONUNBUFFERED=1
+export SUBMITIT_EXECUTOR=slurm
+export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}
+
+[ -e "submitit/${SLURM_JOB_ID}_submitted.pkl" ] || ln -f submitit/job.pkl "submitit/${SLURM_JOB_ID}_submitted.pkl" || exit 1
+mkdir -p logs
+exec srun --kill-on-bad-exit=1 --cpus-per-task=${SLURM_CPUS_PER_TASK:-1} --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit

@@ -1,0 +1,112 @@
+"""A working folder with a small experiment, and the command `stk` in it."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from slurm.cli import main
+from toolkit.config import load, run_id
+from toolkit.config.schema import Experiment
+from toolkit.rundir import RunDir, find_runs
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """\
+name: tiny
+task: {kind: text_classification}
+model: {kind: docnn, embedding_dim: 4, filters: 3, kernels: [2]}
+data: {path: reviews.tsv, prepared_dir: prepared}
+train: {epochs: 1, batch_size: 32}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command returned and printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class House:
+    """Files under `root`, which is the working folder; runs go to `experiments`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "tiny.yaml"
+        self.config.write_text(CONFIG)
+        self.experiments = root / "experiments"
+        (root / "reviews.tsv").write_text(reviews())
+
+    def write(self, name: str, text: str) -> Path:
+        """A file below the working folder."""
+        path = self.root / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def experiment(self, *overrides: str) -> Experiment:
+        return load(self.config, overrides)
+
+    def run(self, *overrides: str) -> RunDir:
+        """The folder that the experiment's run has, or will have."""
+        return RunDir(self.experiments / run_id(self.experiment(*overrides)))
+
+    @property
+    def runs(self) -> list[str]:
+        """The runs that are there."""
+        return [run.run_id for run in find_runs(self.experiments)]
+
+    @property
+    def listing(self) -> list[str]:
+        """Every path in the working folder, the prepared data left out."""
+        found = (str(path.relative_to(self.root)) for path in self.root.rglob("*"))
+        return sorted(path for path in found if not path.startswith(("prepared", "bin")))
+
+    def stk(self, *arguments: object) -> Answer:
+        """The command in this process."""
+        out, err = StringIO(), StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                code = main([str(argument) for argument in arguments])
+            except SystemExit as exit:
+                code = int(exit.code or 0)
+        return Answer(code, out.getvalue(), err.getvalue())
+
+    def start(self, *arguments: object, environ: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """The command in a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "slurm", *map(str, arguments)],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, *arguments: object, environ: Mapping[str, str] | None = None) -> Answer:
+        """The command in a process of its own, to its end."""
+        process = self.start(*arguments, environ=environ)
+        out, err = process.communicate(timeout=120)
+        return Answer(process.returncode, out, err)
+
+
+def reviews(rows: int = 120) -> str:
+    """A table of texts whose first word tells the label."""
+    generator = random.Random(0)
+    words = {"good": ["fine", "great", "lovely"], "bad": ["poor", "dull", "awful"]}
+    rest = ["movie", "plot", "actor", "scene", "the", "a", "of"]
+    lines = ["text\tlabel"]
+    for number in range(rows):
+        label = ("good", "bad")[number % 2]
+        text = [generator.choice(words[label]), *generator.choices(rest, k=generator.randint(2, 8))]
+        lines.append(f"{' '.join(text)}\t{label}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,275 @@
+"""The command line: help, arguments, and one clear message for each bad input."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slurm import cli
+from slurm.cli import main
+from tests.slurm.house import CONFIG, ROOT, House, reviews
+
+COMMANDS = ("plan", "submit", "run", "resume", "status", "logs", "report", "cancel", "prepare")
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    (action,) = (each for each in cli._parser()._actions if isinstance(each, argparse._SubParsersAction))
+    parser: argparse.ArgumentParser = action.choices[command]
+    return parser
+
+
+def test_the_help_names_every_command(house: House) -> None:
+    answer = house.stk("--help")
+    assert answer.code == 0
+    for command in COMMANDS:
+        assert f"\n    {command} " in answer.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_explains_every_argument(house: House, command: str) -> None:
+    answer = house.stk(command, "--help")
+    assert (answer.code, answer.err) == (0, "")
+    for action in parser_of(command)._actions:
+        for name in action.option_strings or [str(action.metavar)]:
+            assert name in answer.out
+        assert action.help, f"{action.dest} is not explained"
+
+
+@pytest.mark.parametrize("command", ["plan", "submit", "run", "prepare"])
+def test_the_help_shows_how_a_key_is_set(house: House, command: str) -> None:
+    assert "key.path=value" in house.stk(command, "--help").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["frobnicate"],
+        ["plan"],
+        ["report"],
+        ["plan", "tiny.yaml", "--frobnicate"],
+        ["submit", "tiny.yaml", "--cluster", "cloud"],
+        ["run", "tiny.yaml", "--procs", "two"],
+        ["logs", "a", "b"],
+        ["resume", "a", "seed=1"],
+    ],
+)
+def test_arguments_that_are_unknown_or_missing_are_told(house: House, arguments: list[str]) -> None:
+    answer = house.stk(*arguments)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert "error: " in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_keys_may_stand_before_and_after_options(house: House) -> None:
+    answer = house.stk("plan", house.config, "seed=1", "--json", "train.epochs=3", "seed=2")
+    config = json.loads(answer.out)["config"]
+    assert (config["seed"], config["train"]["epochs"]) == (2, 3)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(house: House) -> None:
+    process = house.start("plan", house.config)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 0
+    process.stderr.close()
+
+
+def test_ctrl_c_is_no_stack_trace(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(arguments: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.commands, "status", interrupted)
+    assert main(["status"]) == 130
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+#: What is written into tiny.yaml, the arguments after it, and what the message must name.
+BAD_CONFIGS: dict[str, tuple[str | None, list[str], list[str]]] = {
+    "missing": (None, [], ["tiny.yaml"]),
+    "empty": ("", [], ["tiny.yaml", "empty"]),
+    "no mapping": ("- a\n- b\n", [], ["tiny.yaml", "list"]),
+    "not yaml": ("name: [tiny\n", [], ["tiny.yaml:"]),
+    "a key twice": (CONFIG + "name: other\n", [], ["name"]),
+    "unknown key": (CONFIG + "optimiser: {lr: 1}\n", [], ["optimiser", "optimizer"]),
+    "unknown key below": (CONFIG, ["train.epoch=3"], ["train.epoch", "epochs"]),
+    "unknown task": (CONFIG, ["task.kind=text_clasification"], ["task.kind", "text_classification"]),
+    "wrong type": (CONFIG, ["train.epochs=many"], ["train.epochs", "many", "whole number"]),
+    "out of range": (CONFIG, ["train.epochs=0"], ["train.epochs", "0"]),
+    "hostile name": (CONFIG, ["name=a/../b"], ["name", "a/../b"]),
+    "missing section": ("name: tiny\n", [], ["task", "model", "data"]),
+    "circular include": (CONFIG + "seed: ${from_file:tiny.yaml}\n", [], ["seed", "tiny.yaml -> tiny.yaml"]),
+    "missing include": (CONFIG + "seed: ${from_file:nowhere.yaml}\n", [], ["seed", "nowhere.yaml"]),
+    "missing variable": (CONFIG + "seed: ${oc.env:STK_NO_SUCH}\n", [], ["seed", "STK_NO_SUCH"]),
+    "broken reference": (CONFIG + "seed: ${no.such.key}\n", [], ["seed", "no.such.key"]),
+    "override without a value": (CONFIG, ["train.epochs"], ["train.epochs"]),
+    "override of nothing": (CONFIG, ["=3"], ["=3"]),
+    "a metric that is not there": (CONFIG, ["evaluation.metric=f1:max"], ["evaluation.metric", "macro_f1"]),
+    "more processes than work": (CONFIG, ["resources.nodes=9"], ["train.logical_ranks", "9"]),
+    "line break for sbatch": (CONFIG, ["resources.comment=\"a\\nb\""], ["resources.comment", "line break"]),
+    "hostile variable": (CONFIG, ["resources.environment={A B: c}"], ["A B"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["plan", "submit", "run"])
+@pytest.mark.parametrize("case", BAD_CONFIGS)
+def test_a_bad_config_is_told_once_and_nothing_is_written(house: House, case: str, command: str) -> None:
+    text, arguments, named = BAD_CONFIGS[case]
+    if text is None:
+        house.config.unlink()
+    else:
+        house.config.write_text(text)
+    before = house.listing
+    answer = house.stk(command, house.config.name, *arguments)
+    check_refusal(answer.code, answer.out, answer.err, named)
+    assert house.listing == before
+
+
+def check_refusal(code: int, out: str, err: str, named: list[str]) -> None:
+    assert code == 2
+    assert out == ""
+    assert err.count("error: ") == 1
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    for word in named:
+        assert word in err
+
+
+@pytest.mark.parametrize("command", ["plan", "submit", "run"])
+def test_a_folder_is_no_config(house: House, command: str) -> None:
+    (house.root / "folder.yaml").mkdir()
+    answer = house.stk(command, "folder.yaml")
+    check_refusal(answer.code, answer.out, answer.err, ["folder.yaml"])
+
+
+def test_a_config_that_is_not_text_is_told(house: House) -> None:
+    house.config.write_bytes(b"name: \xff\xfe\n")
+    answer = house.stk("plan", house.config)
+    check_refusal(answer.code, answer.out, answer.err, ["tiny.yaml", "UTF-8"])
+
+
+def test_all_faults_of_a_config_come_in_one_message(house: House) -> None:
+    house.config.write_text(CONFIG + "optimiser: {}\n")
+    answer = house.stk("submit", house.config, "train.epochs=0", "resources.time=soon")
+    check_refusal(
+        answer.code, answer.out, answer.err, ["optimiser", "train.epochs", "resources.time", "command line"]
+    )
+
+
+#: What reviews.tsv holds (None: it is missing), the arguments, and what the message must name.
+BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
+    "missing": (None, [], ["reviews.tsv", "no such file"]),
+    "empty": (b"", [], ["reviews.tsv", "empty"]),
+    "only a header": (b"text\tlabel\n", [], ["reviews.tsv", "no rows"]),
+    "not utf-8": (reviews().encode() + b"caf\xe9\tgood\n", [], ["reviews.tsv:122", "utf-8"]),
+    "no such column": (reviews().encode(), ["data.label_column=lable"], ["'lable'", "text, label", "'label'"]),
+    "label outside the map": (
+        reviews().encode() + b"so so\tmiddling\n", ["data.labels=[good,bad]"],
+        ["reviews.tsv:122", "'middling'", "good, bad"],
+    ),
+    "empty label": (reviews().encode() + b"so so\t\n", [], ["reviews.tsv:122", "label is empty"]),
+    "ragged rows": (reviews().encode() + b"a\tb\tc\n", [], ["reviews.tsv:122", "3 fields", "2"]),
+    "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
+    "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_are_told_once_before_anything_is_started(
+    house: House, case: str, command: list[str]
+) -> None:
+    content, arguments, named = BAD_DATA[case]
+    table = house.root / "reviews.tsv"
+    table.unlink()
+    (house.root / "folder.tsv").mkdir()
+    if content is not None:
+        table.write_bytes(content)
+    before = house.listing
+    answer = house.stk(*command, house.config, *arguments)
+    check_refusal(answer.code, answer.out, answer.err, named)
+    assert house.listing == before
+
+
+@pytest.mark.parametrize("procs", ["0", "-1", "9"])
+def test_a_number_of_processes_that_cannot_be_is_told(house: House, procs: str) -> None:
+    before = house.listing
+    answer = house.stk("run", house.config, f"--procs={procs}")
+    check_refusal(answer.code, answer.out, answer.err, [procs, "from 1 to train.logical_ranks, 8"])
+    assert house.listing == before
+
+
+@pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
+def test_a_file_in_place_of_the_experiment_folder_is_told(house: House, command: list[str]) -> None:
+    house.experiments.write_text("I was here first")
+    answer = house.stk(*command, house.config)
+    check_refusal(answer.code, answer.out, answer.err, [str(house.experiments), "STK_EXPERIMENT_DIR"])
+    assert house.experiments.read_text() == "I was here first"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_experiment_folder_that_may_not_be_written_is_told(house: House) -> None:
+    house.experiments.mkdir(mode=0o555)
+    answer = house.stk("submit", house.config, "--cluster", "local")
+    check_refusal(answer.code, answer.out, answer.err, [str(house.experiments), "Permission denied"])
+    assert list(house.experiments.iterdir()) == []
+
+
+def test_an_edited_run_is_not_continued(house: House) -> None:
+    """Its numbers would belong to two experiments."""
+    run = house.run()
+    run.path.mkdir(parents=True)
+    run.config.write_text(house.write("other.yaml", CONFIG).read_text().replace("epochs: 1", "epochs: 7"))
+    for command in (
+        ["run", house.config],
+        ["submit", house.config, "--cluster", "local"],
+        ["resume", run.path],
+    ):
+        answer = house.stk(*command)
+        check_refusal(answer.code, answer.out, answer.err, [run.run_id])
+
+
+@pytest.mark.parametrize("command", ["resume", "logs", "report", "cancel", "status"])
+def test_a_run_that_is_not_there_is_told(house: House, command: str) -> None:
+    answer = house.stk(command, "nowhere")
+    check_refusal(answer.code, answer.out, answer.err, ["no run 'nowhere'", str(house.experiments)])
+
+
+# -- light ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_a_login_node_never_pays_for_torch(house: House, command: str) -> None:
+    program = (
+        "import sys\nfrom slurm.cli import main\n"
+        "code = main(sys.argv[1:])\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'submitit', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else code)\n"
+    )
+    arguments = [str(house.config)] if command == "plan" else []
+    done = subprocess.run(
+        [sys.executable, "-c", program, command, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_and_the_module_are_the_same(house: House) -> None:
+    answer = house.call("plan", house.config, "--json")
+    assert answer.code == 0
+    assert json.loads(answer.out) == json.loads(house.stk("plan", house.config, "--json").out)
+    assert Path(sys.executable).name in json.loads(answer.out)["script"]

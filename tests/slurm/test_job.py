@@ -1,0 +1,87 @@
+"""One task of the job: a path in a pickle, a rank when it runs."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import toolkit
+from slurm.job import TrainJob, run_rank
+from tests.slurm.fake_slurm import FakeSlurm
+from toolkit.errors import SchedulerError
+from toolkit.rundir import RunDir
+from toolkit.world import World
+
+RANKS = [World(rank=rank, size=2, local_rank=rank, local_size=2) for rank in range(2)]
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """A worker without torch; `is_finished` is what its training comes to."""
+    stand_in = SimpleNamespace(EXIT_YIELDED=75, is_finished=True, seen=[])
+
+    def run(run: RunDir, world: World, stop: object) -> SimpleNamespace:
+        stand_in.seen.append((run, world))
+        signal.raise_signal(signal.SIGUSR2)
+        return SimpleNamespace(is_finished=stand_in.is_finished)
+
+    stand_in.run = run
+    monkeypatch.setitem(sys.modules, "toolkit.worker", stand_in)  # type: ignore[arg-type]
+    monkeypatch.setattr(toolkit, "worker", stand_in, raising=False)
+    numbers = (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield stand_in
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def in_job(fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    fake.answers("--all show job 12", "JobId=12\n   PreemptTime=None\n")
+    return fake
+
+
+def test_a_job_is_a_path_and_survives_its_pickle() -> None:
+    job = TrainJob("/scratch/me/tiny-1")
+    assert pickle.loads(pickle.dumps(job)) == job
+    assert b"/scratch/me/tiny-1" in pickle.dumps(job)
+    assert len(pickle.dumps(job)) < 200
+
+
+def test_a_finished_rank_ends_well(worker: SimpleNamespace, in_job: FakeSlurm, tmp_path: Path) -> None:
+    assert run_rank(RunDir(tmp_path), RANKS[0]) == 0
+    assert worker.seen == [(RunDir(tmp_path), RANKS[0])]
+    assert in_job.calls("scontrol") == []
+
+
+def test_rank_0_puts_the_job_back_and_every_rank_says_that_it_is_not_done(
+    worker: SimpleNamespace, in_job: FakeSlurm, tmp_path: Path
+) -> None:
+    worker.is_finished = False
+    assert run_rank(RunDir(tmp_path), RANKS[1]) == 75
+    assert in_job.calls("scontrol") == []
+    assert run_rank(RunDir(tmp_path), RANKS[0]) == 75
+    assert in_job.calls("scontrol")[-1] == ["requeue", "12"]
+
+
+def test_outside_a_job_nobody_is_asked(
+    worker: SimpleNamespace, fake: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    worker.is_finished = False
+    assert run_rank(RunDir(tmp_path), RANKS[0]) == 75
+    assert fake.calls("scontrol") == []
+
+
+def test_a_job_that_is_called_outside_a_step_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(SchedulerError, match="no task of an srun step"):
+        TrainJob("/scratch/me/tiny-1")()

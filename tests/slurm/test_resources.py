@@ -1,0 +1,114 @@
+"""Resources become options of sbatch."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm.resources import components, world_size
+from toolkit.config.schema import Group, Resources
+
+
+def options(**fields: object) -> dict[str, object]:
+    (part,) = components(Resources(**fields))  # type: ignore[arg-type]
+    return dict(part.options)
+
+
+def test_without_a_word_one_task_on_one_host_is_asked_for() -> None:
+    assert options() == {"nodes": 1, "ntasks-per-node": 1}
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("gres", "gpu:a100:2"),
+        ("gpus_per_node", "2"),
+        ("gpus_per_task", "1"),
+        ("cpus_per_task", 4),
+        ("mem", "16G"),
+        ("mem_per_cpu", "2G"),
+        ("mem_per_gpu", "8G"),
+        ("time", "4:00:00"),
+        ("partition", "long,short"),
+        ("account", "lab"),
+        ("qos", "high"),
+        ("constraint", "a100|h100"),
+        ("nodelist", "node[1-3]"),
+        ("exclude", "node7"),
+        ("reservation", "course"),
+        ("dependency", "afterok:12"),
+        ("mail_user", "me@example.org"),
+        ("mail_type", "END,FAIL"),
+        ("comment", "a remark"),
+        ("licenses", "matlab:1"),
+        ("exclusive", True),
+    ],
+)
+def test_every_field_becomes_the_option_of_its_name(field: str, value: object) -> None:
+    assert options(**{field: value})[field.replace("_", "-")] == value
+
+
+def test_what_is_not_given_is_left_to_the_cluster() -> None:
+    assert options(exclusive=False, mem=None, time=None) == options()
+
+
+def test_any_other_option_goes_by_its_name_with_dashes_or_underscores() -> None:
+    given = options(sbatch={"kill-on-invalid-dep": "yes", "spread_job": True, "nice": 100})
+    assert given == options() | {"kill-on-invalid-dep": "yes", "spread-job": True, "nice": 100}
+
+
+def test_an_option_by_name_wins() -> None:
+    assert options(mem="16G", sbatch={"mem": "32G"})["mem"] == "32G"
+    assert options(mail_type="END", sbatch={"mail_type": "ALL"})["mail-type"] == "ALL"
+
+
+@pytest.mark.parametrize("nothing", [None, False])
+def test_an_option_by_name_without_a_value_takes_the_option_away(nothing: object) -> None:
+    assert "mem" not in options(mem="16G", sbatch={"mem": nothing})
+
+
+def test_zero_is_a_value() -> None:
+    assert options(sbatch={"nice": 0})["nice"] == 0
+
+
+def test_the_world_is_nodes_times_tasks() -> None:
+    assert world_size(Resources(nodes=3, tasks_per_node=4)) == 12
+
+
+def test_uneven_hosts_become_one_component_for_each_group() -> None:
+    resources = Resources(
+        groups=(Group(nodes=1, gpus=3), Group(nodes=2, gpus=1, partition="short", constraint="v100")),
+        partition="long",
+        mem="8G",
+    )
+    first, second = components(resources)
+    assert first.options == {
+        "nodes": 1, "ntasks-per-node": 3, "mem": "8G", "partition": "long", "gres": "gpu:3",
+    }  # fmt: skip
+    assert second.options == {
+        "nodes": 2, "ntasks-per-node": 1, "mem": "8G", "partition": "short", "gres": "gpu:1",
+        "constraint": "v100",
+    }  # fmt: skip
+    assert world_size(resources) == 5
+
+
+def test_a_group_without_gpus_has_one_task_on_each_host() -> None:
+    parts = components(Resources(groups=(Group(nodes=2, gpus=0), Group(nodes=1, gpus=2))))
+    assert [part.tasks_per_node for part in parts] == [1, 2]
+    assert "gres" not in parts[0].options
+
+
+def test_what_concerns_the_whole_job_stands_in_its_first_component_only() -> None:
+    resources = Resources(
+        groups=(Group(nodes=1, gpus=1), Group(nodes=1, gpus=2)),
+        dependency="afterok:12",
+        mail_user="me",
+        mail_type="END",
+        comment="x",
+        licenses="l",
+        account="lab",
+    )
+    first, second = components(resources)
+    whole = {"dependency", "mail-user", "mail-type", "comment", "licenses"}
+    assert whole <= set(first.options)
+    assert not whole & set(second.options)
+    assert second.options["account"] == "lab"

@@ -1,0 +1,361 @@
+"""Where runs stand: what the folder says and what the scheduler says, put together."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from slurm.status import RunStatus, is_launcher_alive, is_training_here, status
+from slurm.submissions import Submission, record
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.files import append_json_line, write_json
+from toolkit.rundir import RunDir
+
+RESULT = {
+    "state": "finished",
+    "step": 40,
+    "epoch": 2.0,
+    "metrics": {"train": {"loss": 0.5}, "validation": {"loss": 0.6, "accuracy": 0.75}},
+}
+PROGRESS = {"step": 10, "total_steps": 40, "epoch": 0.5, "metrics": {"loss": 0.7, "samples_per_s": 900.0}}
+FAILURE = {
+    "rank": 3, "host": "node7", "phase": "forward", "step": 9, "class": "exception",
+    "message": "ValueError: no\nand more", "advice": "Think.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return new_run(tmp_path)
+
+
+def new_run(parent: Path, name: str = "tiny-0123abcd") -> RunDir:
+    run = RunDir(parent / name)
+    run.path.mkdir()
+    run.config.write_text("name: tiny\n")
+    return run
+
+
+def submitted(run: RunDir, job_id: str = "101") -> None:
+    record(run, cluster="slurm", job_id=job_id, name=f"{run.run_id}.0")
+
+
+def started(run: RunDir, attempt: int = 1) -> None:
+    append_json_line(run.attempts, {"attempt": attempt, "time_start": 1.0, "first_step": 0})
+
+
+def ended(run: RunDir, attempt: int = 1, why: str = "SIGTERM") -> None:
+    append_json_line(run.attempts, {"attempt": attempt, "time_end": 2.0, "last_step": 10, "why": why})
+
+
+def state(run: RunDir) -> RunStatus:
+    (row,) = status([run])
+    return row
+
+
+# -- with a scheduler ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "facts, expected, reason",
+    [
+        ({"state": "PENDING", "reason": "Priority"}, "pending", "Priority"),
+        ({"state": "CONFIGURING", "reason": "None"}, "pending", ""),
+        ({"state": "RUNNING", "reason": "None"}, "running", ""),
+        ({"state": "COMPLETING", "reason": "None"}, "running", ""),
+        ({"state": "PENDING", "reason": "BeginTime", "restarts": "1"}, "requeued", "BeginTime"),
+        ({"state": "PREEMPTED", "reason": "None"}, "requeued", ""),
+        ({"state": "REQUEUE_HOLD", "reason": "None"}, "held", "scontrol release 101"),
+        ({"state": "PENDING", "reason": "JobHeldUser"}, "held", "JobHeldUser): scontrol release 101"),
+        ({"state": "PENDING", "reason": "PartitionTimeLimit"}, "pending", "lower resources.time"),
+        ({"state": "CANCELLED", "reason": "None"}, "cancelled", ""),
+        ({"state": "FAILED", "reason": "NonZeroExitCode"}, "failed", "NonZeroExitCode"),
+        ({"state": "TIMEOUT", "reason": "TimeLimit"}, "failed", "TimeLimit"),
+        ({"state": "NODE_FAIL", "reason": "None", "requeue": "0"}, "failed", ""),
+    ],
+)
+def test_a_job_stands_where_slurm_says(
+    fake: FakeSlurm, run: RunDir, facts: dict[str, str], expected: str, reason: str
+) -> None:
+    submitted(run)
+    fake.add("101", **facts)
+    row = state(run)
+    assert (row.state, row.job_id) == (expected, "101")
+    assert reason in row.reason
+    assert bool(row.reason) == bool(reason)
+    assert row.is_live == (expected in ("pending", "running", "requeued", "held"))
+
+
+def test_a_reason_that_time_does_not_clear_comes_with_the_word_and_what_to_do(
+    fake: FakeSlurm, run: RunDir
+) -> None:
+    submitted(run)
+    fake.add("101", state="PENDING", reason="PartitionTimeLimit")
+    word, _, advice = state(run).reason.partition(": ")
+    assert word == "PartitionTimeLimit"
+    assert "cancel, lower resources.time" in advice
+
+
+@pytest.mark.parametrize("slurm_state", ["RUNNING", "FAILED", "CANCELLED", "PENDING"])
+def test_a_result_counts_more_than_anything_slurm_says(
+    fake: FakeSlurm, run: RunDir, slurm_state: str
+) -> None:
+    submitted(run)
+    fake.add("101", state=slurm_state)
+    write_json(run.result, RESULT)
+    assert state(run).state == "finished"
+
+
+def test_a_job_that_ended_well_without_a_result_has_failed(fake: FakeSlurm, run: RunDir) -> None:
+    """A batch script can swallow what went wrong."""
+    submitted(run)
+    fake.add("101", state="COMPLETED", reason="None")
+    row = state(run)
+    assert row.state == "failed"
+    assert "ended without finishing" in row.reason
+
+
+def test_a_failure_is_told_in_its_own_words_and_with_its_place(fake: FakeSlurm, run: RunDir) -> None:
+    submitted(run)
+    fake.add("101", state="FAILED", reason="NonZeroExitCode")
+    write_json(run.failure, FAILURE)
+    row = state(run)
+    assert (row.state, row.reason) == ("failed", "rank 3 on node7: ValueError: no")
+
+
+def test_a_failure_of_an_earlier_start_does_not_hide_that_the_job_is_back_in_the_queue(
+    fake: FakeSlurm, run: RunDir
+) -> None:
+    submitted(run)
+    fake.add("101", state="PENDING", reason="BeginTime", restarts="1")
+    write_json(run.failure, FAILURE)
+    assert state(run).state == "requeued"
+
+
+def test_a_job_that_slurm_has_forgotten_leaves_the_folder_to_tell(fake: FakeSlurm, run: RunDir) -> None:
+    submitted(run)
+    row = state(run)
+    assert row.state == "unknown"
+    assert "stk resume goes on" in row.reason
+    started(run)
+    ended(run)
+    row = state(run)
+    assert (row.state, row.reason) == ("cancelled", "stopped by SIGTERM after step 10; stk resume goes on")
+
+
+def test_only_the_newest_submission_counts(fake: FakeSlurm, run: RunDir) -> None:
+    submitted(run, "101")
+    submitted(run, "102")
+    fake.add("101", state="FAILED")
+    fake.add("102", state="RUNNING")
+    assert state(run).job_id == "102"
+    assert state(run).state == "running"
+
+
+def test_without_a_controller_nothing_is_guessed(fake: FakeSlurm, run: RunDir) -> None:
+    """The run saved and left: it may be back in the queue by now."""
+    submitted(run)
+    started(run)
+    ended(run)
+    fake.goes_away()
+    row = state(run)
+    assert row.state == "unknown"
+    assert row.reason == "Slurm cannot be asked about the job: no controller answers"
+
+
+def test_without_a_controller_a_result_and_a_failure_still_count(
+    fake: FakeSlurm, run: RunDir, tmp_path: Path
+) -> None:
+    submitted(run)
+    write_json(run.result, RESULT)
+    other = new_run(tmp_path, "tiny-2")
+    submitted(other, "102")
+    write_json(other.failure, FAILURE)
+    fake.goes_away()
+    assert [row.state for row in status([run, other])] == ["finished", "failed"]
+
+
+def test_a_controller_that_goes_away_between_two_questions_is_no_crash(fake: FakeSlurm, run: RunDir) -> None:
+    submitted(run)
+    fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
+    row = state(run)
+    assert row.state == "unknown"
+    assert row.reason.startswith("Slurm cannot be asked about the job: ")
+
+
+def test_many_runs_cost_one_question(fake: FakeSlurm, tmp_path: Path) -> None:
+    runs = [new_run(tmp_path, f"tiny-{number}") for number in range(50)]
+    for number, each in enumerate(runs):
+        submitted(each, str(200 + number))
+        if number % 2:
+            fake.add(str(200 + number), state="RUNNING")
+    rows = status(runs)
+    assert [row.state for row in rows] == ["unknown", "running"] * 25
+    assert len(fake.calls("squeue")) + len(fake.calls("sacct")) <= 2
+
+
+def test_runs_that_slurm_never_had_cost_no_question(fake: FakeSlurm, run: RunDir) -> None:
+    state(run)
+    assert [fake.calls(name) for name in ("scontrol", "squeue", "sacct")] == [[], [], []]
+
+
+# -- on this machine -----------------------------------------------------------------------------
+
+
+def test_whoever_holds_the_runs_lock_trains(run: RunDir) -> None:
+    assert not is_training_here(run)
+    with FileLock(run.alive):
+        assert is_training_here(run)
+        assert state(run).state == "running"
+    assert not is_training_here(run)
+
+
+def local(pid: int, **facts: Any) -> Submission:
+    given = {"cluster": "local", "job_id": f"local-{pid}", "host": socket.gethostname(), "name": "n"}
+    return Submission(**{**given, "time": time.time(), **facts})
+
+
+def test_a_launcher_lives_as_long_as_its_process() -> None:
+    process = subprocess.Popen([sys.executable, "-IS"], stdin=subprocess.PIPE)
+    assert is_launcher_alive(local(process.pid))
+    assert process.stdin is not None
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert not is_launcher_alive(local(process.pid)), "a zombie is dead"
+    process.wait()
+    assert not is_launcher_alive(local(process.pid))
+
+
+def test_a_process_that_got_an_old_number_is_not_the_launcher() -> None:
+    assert is_launcher_alive(local(os.getpid()))
+    assert not is_launcher_alive(local(os.getpid(), time=1.0))
+
+
+def test_a_launcher_on_another_host_cannot_be_seen() -> None:
+    assert not is_launcher_alive(local(os.getpid(), host="elsewhere"))
+
+
+def test_a_launcher_without_ranks_is_about_to_start_them(run: RunDir) -> None:
+    record(run, cluster="local", job_id=f"local-{os.getpid()}", name="n")
+    row = state(run)
+    assert (row.state, row.reason) == ("pending", "the processes are starting")
+
+
+def test_a_launcher_that_died_without_a_word_is_told(run: RunDir) -> None:
+    process = subprocess.Popen([sys.executable, "-IS", "-c", ""])
+    process.wait()
+    record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
+    started(run)
+    row = state(run)
+    assert row.state == "failed"
+    assert "gone without a word" in row.reason
+    assert "stk resume goes on" in row.reason
+
+
+def test_a_run_that_left_again_after_one_that_was_killed_has_said_why(run: RunDir) -> None:
+    started(run, 1)
+    started(run, 2)
+    assert state(run).state == "unknown"
+    ended(run, 2, "SIGINT")
+    row = state(run)
+    assert (row.state, row.restarts) == ("cancelled", 1)
+    assert "stopped by SIGINT" in row.reason
+
+
+def test_a_folder_that_nobody_started_says_nothing(run: RunDir) -> None:
+    row = state(run)
+    assert (row.state, row.job_id, row.step, row.total_steps, row.restarts) == ("unknown", None, 0, None, 0)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def test_a_live_run_shows_its_progress(fake: FakeSlurm, run: RunDir) -> None:
+    submitted(run)
+    fake.add("101", state="RUNNING")
+    write_json(run.progress, PROGRESS)
+    row = state(run)
+    assert (row.step, row.total_steps, row.epoch) == (10, 40, 0.5)
+    assert row.metrics == {"loss": 0.7, "samples_per_s": 900.0}
+
+
+def test_a_finished_run_shows_its_result(run: RunDir) -> None:
+    write_json(run.progress, PROGRESS)
+    write_json(run.result, RESULT)
+    row = state(run)
+    assert (row.step, row.total_steps, row.epoch) == (40, 40, 2.0)
+    assert row.metrics == {"train_loss": 0.5, "validation_loss": 0.6, "validation_accuracy": 0.75}
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_json_has_the_agreed_keys(house: House, fake: FakeSlurm) -> None:
+    house.stk("submit", house.config)
+    (row,) = json.loads(house.stk("status", "--json").out)
+    assert row == {
+        "run_id": house.run().run_id,
+        "run_dir": str(house.run().path),
+        "job_id": "101",
+        "state": "pending",
+        "step": 0,
+        "total_steps": None,
+        "epoch": None,
+        "restarts": 0,
+        "metrics": {},
+        "reason": "Priority",
+    }
+
+
+def test_without_a_run_all_are_shown(house: House, fake: FakeSlurm) -> None:
+    house.stk("submit", house.config)
+    house.stk("submit", house.config, "name=other")
+    shown = house.stk("status").out
+    for name in house.runs:
+        assert name in shown
+    assert len(house.runs) == 2
+    assert "Priority" in shown
+
+
+def test_no_runs_are_no_error(house: House) -> None:
+    answer = house.stk("status")
+    assert (answer.code, answer.err) == (0, "")
+    assert f"no runs under {house.experiments}" in answer.out
+    assert json.loads(house.stk("status", "--json").out) == []
+
+
+def test_a_run_may_be_named_by_folder_id_or_the_beginning_of_it(house: House, fake: FakeSlurm) -> None:
+    house.stk("submit", house.config)
+    house.stk("submit", house.config, "name=other")
+    run = house.run()
+    for name in (run.path, run.run_id, "tin", f"experiments/{run.run_id}"):
+        (row,) = json.loads(house.stk("status", name, "--json").out)
+        assert row["run_id"] == run.run_id
+    rows = json.loads(house.stk("status", "tiny", "--json", "other").out)
+    assert [row["run_id"][:4] for row in rows] == ["tiny", "othe"]
+
+
+def test_a_beginning_of_several_runs_lists_them(house: House, fake: FakeSlurm) -> None:
+    house.stk("submit", house.config)
+    house.stk("submit", house.config, "seed=1")
+    answer = house.stk("status", "tiny")
+    assert answer.code == 2
+    assert "names 2 runs" in answer.err
+    assert all(name in answer.err for name in house.runs)
+
+
+def test_a_run_that_is_not_there_lists_those_that_are(house: House, fake: FakeSlurm) -> None:
+    house.stk("submit", house.config)
+    answer = house.stk("status", "nothing")
+    assert answer.code == 2
+    assert f"no run 'nothing' under {house.experiments}; runs there: {house.run().run_id}" in answer.err

@@ -1,0 +1,149 @@
+"""submissions.jsonl and the intent file, whatever dies in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from slurm import submissions
+from slurm.submissions import (
+    Submission,
+    exclusively,
+    intend,
+    last_submission,
+    record,
+    recover,
+    settle,
+)
+from tests.slurm.fake_slurm import FakeSlurm
+from toolkit.errors import RunBusy, SchedulerError
+from toolkit.rundir import RunDir
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    folder = tmp_path / "tiny-0123abcd"
+    folder.mkdir()
+    return RunDir(folder)
+
+
+def test_a_new_run_has_no_submission(run: RunDir) -> None:
+    assert submissions.submissions(run) == []
+    assert last_submission(run) is None
+
+
+def test_a_record_is_read_back_and_the_newest_one_is_last(run: RunDir) -> None:
+    first = record(run, cluster="slurm", job_id="101", name="tiny.0", world_size=4)
+    second = record(run, cluster="local", job_id="local-77", name="tiny.1")
+    assert submissions.submissions(run) == [first, second]
+    assert last_submission(run) == second
+    assert second.pid == 77
+    assert second.host == socket.gethostname()
+
+
+def test_a_record_keeps_further_facts_for_people(run: RunDir) -> None:
+    record(run, cluster="slurm", job_id="101", name="tiny.0", world_size=4)
+    line = json.loads(run.submissions.read_text())
+    assert line["world_size"] == 4
+    assert line["user"]
+
+
+def test_a_torn_last_line_is_no_submission(run: RunDir) -> None:
+    first = record(run, cluster="slurm", job_id="101", name="tiny.0")
+    with open(run.submissions, "a") as stream:
+        stream.write('{"cluster": "sl')
+    assert submissions.submissions(run) == [first]
+
+
+def test_the_intent_stands_until_the_record(run: RunDir) -> None:
+    intend(run, "tiny.0")
+    intent = json.loads(run.intent.read_text())
+    assert (intent["name"], intent["pid"], intent["host"]) == ("tiny.0", os.getpid(), socket.gethostname())
+    record(run, cluster="slurm", job_id="101", name="tiny.0")
+    assert not run.intent.exists()
+
+
+def test_without_an_intent_nobody_is_asked(run: RunDir, fake: FakeSlurm) -> None:
+    assert settle(run) is None
+    assert fake.calls("squeue") == []
+
+
+def test_a_job_without_a_record_is_found_by_its_name_and_folder(run: RunDir, fake: FakeSlurm) -> None:
+    intend(run, "tiny.0")
+    fake.add("101", name="tiny.0", work_dir=str(run.path))
+    found = settle(run)
+    assert found == last_submission(run)
+    assert found is not None
+    assert (found.job_id, found.name, found.cluster) == ("101", "tiny.0", "slurm")
+    assert json.loads(run.submissions.read_text())["recovered"] is True
+    assert not run.intent.exists()
+
+
+def test_a_job_is_found_through_a_link_to_its_folder(run: RunDir, fake: FakeSlurm, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    intend(run, "tiny.0")
+    fake.add("101", name="tiny.0", work_dir=str(tmp_path / "link" / run.run_id))
+    assert settle(run) is not None
+
+
+def test_of_an_uneven_job_the_whole_is_recorded(run: RunDir, fake: FakeSlurm) -> None:
+    intend(run, "tiny.0")
+    fake.add("101+0", name="tiny.0", work_dir=str(run.path))
+    found = settle(run)
+    assert found is not None
+    assert found.job_id == "101"
+
+
+def test_a_job_of_the_same_name_in_another_folder_is_somebody_elses(run: RunDir, fake: FakeSlurm) -> None:
+    intend(run, "tiny.0")
+    fake.add("101", name="tiny.0", work_dir="/home/you/experiments/tiny-0123abcd")
+    assert settle(run) is None
+    assert submissions.submissions(run) == []
+
+
+def test_an_intent_that_led_to_no_job_is_dropped_when_settled_but_not_when_looked_at(
+    run: RunDir, fake: FakeSlurm
+) -> None:
+    intend(run, "tiny.0")
+    assert recover(run) is None
+    assert run.intent.exists()
+    assert settle(run) is None
+    assert not run.intent.exists()
+
+
+def test_an_intent_outlives_a_controller_that_does_not_answer(run: RunDir, fake: FakeSlurm) -> None:
+    intend(run, "tiny.0")
+    fake.goes_away()
+    with pytest.raises(SchedulerError):
+        settle(run)
+    assert run.intent.exists()
+
+
+def test_only_one_submits_at_a_time(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
+    with (
+        FileLock(run.lock),
+        pytest.raises(RunBusy, match="tiny-0123abcd is being submitted"),
+        exclusively(run),
+    ):
+        pass
+    with exclusively(run):
+        pass
+
+
+def test_the_lock_is_let_go_after_an_error(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
+    with pytest.raises(KeyError), exclusively(run):
+        raise KeyError
+    with exclusively(run):
+        pass
+
+
+def test_a_submission_is_a_value() -> None:
+    facts = {"cluster": "slurm", "job_id": "1", "host": "h", "name": "n", "time": 1.0}
+    assert Submission(**facts) == Submission(**facts)  # type: ignore[arg-type]

@@ -81,6 +81,8 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
             node=_integer(environ, "SLURM_NODEID"),
             nodes=_integer(environ, "SLURM_STEP_NUM_NODES"),
             nonce=nonce,
+            job=environ["SLURM_JOB_ID"],
+            restart=int(restarts),
         )
     except UserError as error:
         raise SchedulerError(f"the variables of step {nonce} contradict each other: {error}") from None

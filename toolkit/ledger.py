@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
 from typing import Any
 
 from toolkit.distributed import Group
-from toolkit.files import append_json_line, read_json_lines
+from toolkit.files import append_json_line, read_json_lines, write_atomic
 from toolkit.rundir import RunDir
 
 
 class Attempt:
-    """Two lines of attempts.jsonl: how this start began and how it ended. Rank 0 writes.
+    """One line of attempts.jsonl: how this start began, and, once it has ended, how. Rank 0 writes.
 
     Made by every rank (collective), it also writes who the ranks are.
     """
@@ -25,6 +26,7 @@ class Attempt:
         world = group.world
         ranks = group.gather(_describe_rank(group))
         self.number = 1 + len({line["attempt"] for line in read_json_lines(run.attempts)})
+        self._line: dict[str, Any] = {}
         self._hosts = list(dict.fromkeys(rank["host"] for rank in ranks))
         if world.is_main:
             run.failure.unlink(missing_ok=True)
@@ -33,38 +35,39 @@ class Attempt:
                 append_json_line(run.ranks(world.nonce), rank)
 
     def seconds(self) -> float:
-        """Seconds of all attempts so far, this one included."""
-        begun = {
-            line["attempt"]: line["time_start"]
-            for line in read_json_lines(self._run.attempts)
-            if "time_start" in line
-        }
-        ended = {
-            line["attempt"]: line["time_end"]
+        """Seconds of all attempts that ended in order, and of this one so far."""
+        before: float = sum(
+            line["time_end"] - line["time_start"]
             for line in read_json_lines(self._run.attempts)
             if "time_end" in line
-        }
-        before: float = sum(ended[attempt] - begun[attempt] for attempt in ended)
+        )
         return before + time.time() - self._started
 
     def started(self, step: int, resumed: bool) -> None:
+        """Write the line of this start."""
         world = self._group.world
-        self._write(
-            nonce=world.nonce,
-            time_start=self._started,
-            first_step=step,
-            resumed=resumed,
-            hosts=self._hosts,
-            world_size=world.size,
-            device=self._group.device.type,
-        )
+        self._line = {
+            "attempt": self.number,
+            "job_id": world.job or None,
+            "restart": world.restart,
+            "nonce": world.nonce,
+            "hosts": self._hosts,
+            "world_size": world.size,
+            "device": self._group.device.type,
+            "time_start": self._started,
+            "first_step": step,
+            "resumed": resumed,
+        }
+        if world.is_main:
+            append_json_line(self._run.attempts, self._line)
 
     def ended(self, step: int, why: str) -> None:
-        self._write(time_end=time.time(), last_step=step, why=why)
-
-    def _write(self, **facts: Any) -> None:
+        """Complete the line. That of a start which was killed stays as it began."""
+        self._line.update(time_end=time.time(), last_step=step, why=why)
         if self._group.world.is_main:
-            append_json_line(self._run.attempts, {"attempt": self.number, **facts})
+            earlier = [line for line in read_json_lines(self._run.attempts) if line["attempt"] != self.number]
+            lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in (*earlier, self._line))
+            write_atomic(self._run.attempts, "".join(lines))
 
 
 def _describe_rank(group: Group) -> dict[str, Any]:

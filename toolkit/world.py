@@ -24,6 +24,8 @@ class World:
     node, nodes             host number and count
     nonce                   names this very start (job, step, restart): its logs, and, where no
                             master_addr is given, the file in which rank 0 publishes its store
+    job, restart            the scheduler's name for what runs this start, and how often it was started
+                            before; empty and 0 where there is no scheduler
     master_addr             host of a store that somebody else opened (torchrun); else None
     master_port             its port
     """
@@ -35,6 +37,8 @@ class World:
     node: int = 0
     nodes: int = 1
     nonce: str = ""
+    job: str = ""
+    restart: int = 0
     master_addr: str | None = None
     master_port: int | None = None
 

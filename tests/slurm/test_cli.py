@@ -89,7 +89,7 @@ def test_ctrl_c_is_no_stack_trace(house: House, monkeypatch: pytest.MonkeyPatch)
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.commands, "status", interrupted)
+    monkeypatch.setattr("slurm.commands.status", interrupted)
     assert main(["status"]) == 130
 
 
@@ -173,7 +173,9 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
     "empty": (b"", [], ["reviews.tsv", "empty"]),
     "only a header": (b"text\tlabel\n", [], ["reviews.tsv", "no rows"]),
     "not utf-8": (reviews().encode() + b"caf\xe9\tgood\n", [], ["reviews.tsv:122", "utf-8"]),
-    "no such column": (reviews().encode(), ["data.label_column=lable"], ["'lable'", "text, label", "'label'"]),
+    "no such column": (
+        reviews().encode(), ["data.label_column=lable"], ["'lable'", "text, label", "'label'"],
+    ),
     "label outside the map": (
         reviews().encode() + b"so so\tmiddling\n", ["data.labels=[good,bad]"],
         ["reviews.tsv:122", "'middling'", "good, bad"],

@@ -62,7 +62,8 @@ def test_the_pickle_holds_a_path_and_nothing_of_the_experiment(plan: JobPlan, fa
 
 def named_globals(content: bytes) -> set[str]:
     """Modules and attributes that loading a pickle would import."""
-    found, strings = set(), []
+    found: set[str] = set()
+    strings: list[str] = []
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name == "STACK_GLOBAL":
             found.add(" ".join(strings[-2:]))

@@ -32,7 +32,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
         return SimpleNamespace(is_finished=stand_in.is_finished)
 
     stand_in.run = run
-    monkeypatch.setitem(sys.modules, "toolkit.worker", stand_in)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "toolkit.worker", stand_in)
     monkeypatch.setattr(toolkit, "worker", stand_in, raising=False)
     numbers = (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT)
     before = {number: signal.getsignal(number) for number in numbers}

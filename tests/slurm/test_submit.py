@@ -405,7 +405,7 @@ def test_a_folder_that_a_refused_submitter_took_away_is_made_again(
     house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one waits for the lock meanwhile, in a folder that is no more."""
-    honest = submit.exclusively
+    honest = submissions.exclusively
 
     @contextmanager
     def exclusively_after_a_refusal(run: RunDir) -> Iterator[None]:

@@ -117,11 +117,12 @@ def test_array_tasks_steps_and_restarts_have_different_nonces() -> None:
     ]
     nonces = [world_from_step(variant).nonce for variant in variants]
     assert nonces == ["13.0.1", "13.0.0", "13.1.0", "12.0.1"]
+    assert (world_from_step(environ).job, world_from_step(environ).restart) == ("13", 1)
 
 
 def test_a_world_is_joined_by_nonce_not_by_address() -> None:
     world = world_from_step(ENVIRONMENTS["srun of 1 task"])
-    assert world == World(rank=0, size=1, local_rank=0, local_size=1, node=0, nodes=1, nonce="3.0.0")
+    assert world == World(rank=0, size=1, local_rank=0, local_size=1, node=0, nodes=1, nonce="3.0.0", job="3")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,127 @@
+"""The README's commands that need Slurm, word for word on the real cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import readme
+from tests.readme import ROOT
+from toolkit.files import read_json, read_json_lines
+from toolkit.rundir import RunDir, find_runs
+
+from .cluster import Cluster
+
+_FOREIGN = ("STK_", "SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "TORCHELASTIC_")
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+_OTHER_NAME = "readme"
+
+
+@dataclass(frozen=True, slots=True)
+class LoginNode:
+    """A shell on the cluster, in a folder with the experiments and small data."""
+
+    cluster: Cluster
+    home: Path
+
+    def run(self, command: str) -> str:
+        """Run a command; return what it printed, or fail with all of it."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        environment = {
+            **own,
+            **self.cluster.environment,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "STK_DATA_DIR": str(self.home / "data"),
+        }
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def only_run(self, name: str) -> RunDir:
+        (run,) = (run for run in find_runs(self.home / "experiments") if run.run_id.startswith(f"{name}-"))
+        return run
+
+
+@pytest.fixture(scope="module")
+def login_node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> LoginNode:
+    home = tmp_path_factory.mktemp("login")
+    for folder in ("configs", "scripts"):
+        shutil.copytree(ROOT / folder, home / folder)
+    (home / "data").mkdir()
+    (home / "data" / "movie_reviews.tsv").write_text(readme.small_table(), encoding="utf-8")
+    return LoginNode(cluster, home)
+
+
+@pytest.fixture(scope="module")
+def jobs(login_node: LoginNode) -> dict[str, str]:
+    """All jobs, submitted one after the other: name and id."""
+    found = {}
+    for claim in readme.JOBS:
+        command = readme.command(claim)
+        (job_id,) = re.findall(r"job +(\d+)", login_node.run(command))
+        found[command.partition(" name=")[2].split()[0]] = job_id
+    return found
+
+
+@pytest.mark.parametrize("name, tasks", [("even", [2, 2]), ("uneven", [2, 1]), ("script", [2, 2])])
+def test_a_job_trains_on_two_hosts(
+    login_node: LoginNode, jobs: dict[str, str], name: str, tasks: list[int]
+) -> None:
+    state = login_node.cluster.wait_for_state(jobs[name], _ENDED, timeout=120)["JobState"]
+    run = login_node.only_run(name)
+    logs = "\n".join(path.read_text() for path in [*run.logs.iterdir(), *login_node.home.glob("slurm-*.out")])
+    assert (state, run.result.exists()) == ("COMPLETED", True), logs
+    (ranks,) = ([*read_json_lines(path)] for path in (run.path / "ranks").glob("*[0-9].jsonl"))
+    hosts = [rank["host"] for rank in ranks]
+    assert [hosts.count(host) for host in dict.fromkeys(hosts)] == tasks
+    assert all(rank["cuda_visible_devices"] for rank in ranks)
+
+
+@pytest.mark.parametrize("claim, name, size", [("srun -n 4", "tasks", 4), ("salloc", "shell", 2)])
+def test_it_trains_in_the_foreground(login_node: LoginNode, claim: str, name: str, size: int) -> None:
+    assert claim in readme.IN_THE_FOREGROUND
+    login_node.run(readme.command(claim))
+    run = login_node.only_run(name)
+    assert read_json(run.result)["state"] == "finished"
+    assert next(iter(read_json_lines(run.attempts)))["world_size"] == size
+
+
+def test_a_cluster_of_ones_own_comes_and_goes(cluster: Cluster) -> None:
+    """Under another name, because somebody may have one up by hand; the fixture asks whether one can run."""
+    up, shell, down = (f"{readme.command(each)} --name {_OTHER_NAME}" for each in readme.OWN_CLUSTER)
+    try:
+        assert f"{_OTHER_NAME}-4" in _by_hand(up)
+        assert f"{_OTHER_NAME}-4" in _by_hand(shell, typed="srun -N4 hostname\nexit\n")
+    finally:
+        assert "is down" in _by_hand(down)
+    assert not Cluster(_OTHER_NAME).is_up()
+
+
+def _by_hand(command: str, typed: str = "") -> str:
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=ROOT,
+        env={**os.environ, "SHELL": "/bin/bash"},
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

@@ -1,0 +1,69 @@
+"""The README's commands, and which test runs each of them.
+
+A command is claimed by its beginning. Every command must be claimed exactly once: `test_readme.py`
+fails otherwise, so a new one cannot go untested.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+
+QUICKSTART = "./scripts/quickstart"
+ACTIVATE = "source .venv/bin/activate"
+
+#: One after the other, as a reader would, with small data: tests/test_readme.py.
+EVERY_DAY = (
+    "stk plan configs/quickstart.yaml",
+    "stk run configs/quickstart.yaml",
+    "stk submit configs/quickstart.yaml name=second",
+    "stk status",
+    "stk logs",
+    "stk report",
+)
+TORCHRUN = "torchrun "
+
+#: On the real cluster: tests/cluster/test_readme_on_slurm.py. The first three are jobs of their own.
+JOBS = (
+    "stk submit configs/quickstart.yaml name=even",
+    "stk submit configs/quickstart.yaml name=uneven",
+    "STK_CONFIG=configs/quickstart.yaml sbatch",
+)
+IN_THE_FOREGROUND = ("srun -n 4", "salloc")
+OWN_CLUSTER = ("./scripts/cluster up", "./scripts/cluster shell", "./scripts/cluster down")
+
+#: Commands that no test runs, and why.
+EXEMPT = {"./scripts/test": "it is what runs the tests"}
+
+CLAIMS = (QUICKSTART, ACTIVATE, *EVERY_DAY, TORCHRUN, *JOBS, *IN_THE_FOREGROUND, *OWN_CLUSTER, *EXEMPT)
+
+_SHELL_BLOCK = re.compile(r"^```(?:sh|bash|shell|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Every command of the README's shell blocks; continued lines are one command."""
+    blocks = _SHELL_BLOCK.findall(README.read_text(encoding="utf-8"))
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def command(claim: str) -> str:
+    """The one command that begins like this. Raises LookupError."""
+    found = [each for each in commands() if each.startswith(claim)]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} commands of the README begin with {claim!r}, expected one")
+    return found[0]
+
+
+def small_table() -> str:
+    """A data set that is learnt in a second, with the columns of the film reviews."""
+    words = {"positive": ("moving", "warm", "sharp"), "negative": ("dull", "clumsy", "bland")}
+    rows = [
+        f"the film {number % 7} is {words[label][number % 3]}\t{label}"
+        for number in range(60)
+        for label in words
+    ]
+    return "\n".join(["text\tlabel", *rows, ""])

@@ -56,10 +56,20 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
+class _Version(argparse.Action):
+    """Look the version up only when asked: the look-up costs as much as reading a config."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib import metadata
+
+        parser.exit(message=f"slurm-toolkit {metadata.version('slurm-toolkit')}\n")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stk", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_plan(parsers)
     _add_submit(parsers)

@@ -91,7 +91,8 @@ def _choose(wanted: str, target: RunDir) -> str:
     cluster = choose_cluster(wanted)
     if wanted == "auto" and cluster == "local":
         _refuse_what_slurm_may_have(target)
-        print("No Slurm controller answers here: training in local processes.", file=sys.stderr)
+        if not target.result.exists():
+            print("No Slurm controller answers here: training in local processes.", file=sys.stderr)
     return cluster
 
 

@@ -45,7 +45,7 @@ def _cells(row: RunStatus) -> list[str | Text]:
         Text(row.state, style=_COLOURS.get(row.state, "")),
         f"{row.step}/{row.total_steps or '?'}",
         _number(row.epoch, 2),
-        _number(metrics.get("train_loss", metrics.get("loss")), 4),
+        _number(metrics.get("train_loss"), 4),
         _number(metrics.get("validation_accuracy", metrics.get("validation_loss")), 4),
         str(row.restarts),
         row.job_id or "",

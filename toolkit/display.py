@@ -66,8 +66,8 @@ class Lines(Silent):
     def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
         if time.monotonic() - self._shown >= _LINE_EVERY_S:
             self._shown = time.monotonic()
-            speed = metrics.get("samples_per_s", 0.0)
-            facts = f"epoch {epoch:.2f}  loss {metrics['loss']:.4f}  {speed:.0f} samples/s"
+            speed = metrics.get("train_samples_per_s", 0.0)
+            facts = f"epoch {epoch:.2f}  loss {metrics['train_loss']:.4f}  {speed:.0f} samples/s"
             self.message(f"step {step}/{self._total}  {facts}")
 
     def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
@@ -102,7 +102,7 @@ class Live(Silent):
         self._progress.reset(self._task, description="training", total=total_steps, completed=step)
 
     def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
-        facts = f"epoch {epoch:.1f}  loss {metrics['loss']:.3f}"
+        facts = f"epoch {epoch:.1f}  loss {metrics['train_loss']:.3f}"
         if "validation_accuracy" in metrics:
             facts += f"  validation {metrics['validation_accuracy']:.3f}"
         self._progress.update(self._task, completed=step, facts=facts)

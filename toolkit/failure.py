@@ -39,7 +39,7 @@ _CLASSES: tuple[tuple[str, Callable[[BaseException], bool], str], ...] = (
     (
         "out_of_memory",
         _out_of_memory,
-        "Raise train.accumulation (same result, less memory), or ask for more memory.",
+        "Ask for more memory, or raise train.accumulation, which needs less (that makes another run).",
     ),
     (
         "peer_lost",

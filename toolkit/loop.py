@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -156,9 +157,10 @@ def _micro_batch(
         if idle and not (last and reduction.needs_backward):
             return
         training.phase = "data"
+        # Before the batch is made, so that a task may draw random numbers for it.
+        seed_everything(training.experiment.seed, state.progress.step, number)
         batch = training.task.collate("train", plan.order[:1] if idle else indices, training.group.device)
         training.phase = "forward"
-        seed_everything(training.experiment.seed, state.progress.step, number)
         loss = _loss(training, batch)
         training.phase = "backward"
         # An idle rank takes part in the others' reduction with a sample of weight zero.
@@ -223,7 +225,7 @@ def _validate(training: Training) -> None:
     metrics = training.task.metrics(result.sums)
     name, direction = experiment.evaluation.metric.split(":")
     value, best = metrics[name], progress.best_value
-    if best is None or (value < best if direction == "min" else value > best):
+    if math.isfinite(value) and (best is None or (value < best if direction == "min" else value > best)):
         progress.best_value, progress.best_step, progress.since_best = value, progress.step, 0
     else:
         progress.since_best += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -54,7 +55,7 @@ class Recorder:
         if not self._is_main:
             return
         self._interval.add(agreement)
-        self._metrics["loss"] = agreement.loss / agreement.count
+        self._metrics["train_loss"] = agreement.loss / agreement.count
         self._display.step(step, self._calendar.epoch(step), self._metrics)
         if time.monotonic() - self._written > _PROGRESS_EVERY_S:
             self.progress(step)
@@ -64,7 +65,7 @@ class Recorder:
         if self._is_main:
             speed = self._interval.speed()
             self._interval = _Interval()
-            self._metrics.update(speed)
+            self._metrics.update({f"train_{name}": value for name, value in speed.items()})
             self._line("train", step, {**metrics, **speed})
 
     def evaluation(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
@@ -85,7 +86,7 @@ class Recorder:
                     "step": step,
                     "total_steps": self._calendar.total_steps,
                     "epoch": self._calendar.epoch(step),
-                    "metrics": self._metrics,
+                    "metrics": {name: v for name, v in self._metrics.items() if math.isfinite(v)},
                 },
             )
 
@@ -98,7 +99,9 @@ class Recorder:
 
     def _line(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
         head = {"time": time.time(), "step": step, "epoch": self._calendar.epoch(step), "split": split}
-        append_json_line(self._run.metrics, {**head, **metrics})
+        # JSON knows no NaN.
+        numbers = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        append_json_line(self._run.metrics, {**head, **numbers})
         if self._board is not None:
             for name, value in metrics.items():
                 self._board.add_scalar(f"{split}/{name}", value, step)

@@ -263,7 +263,7 @@ def _prepare(path: Path, overrides: Sequence[str]) -> int:
     experiment = load(path, overrides)
     display = choose_display(is_main=True)
     try:
-        task_class(experiment).prepare(experiment, display.preparing)
+        display.message(task_class(experiment).prepare(experiment, display.preparing))
     finally:
         display.stop()
     return 0

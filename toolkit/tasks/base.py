@@ -74,8 +74,11 @@ class Task(Protocol):
     output_width: int
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> None:
-        """Build the prepared data unless it is there. Called by one process while others wait."""
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        """Build the prepared data unless it is there; say what there is, and where.
+
+        Called by one process while others wait.
+        """
 
     def __init__(self, experiment: Experiment) -> None:
         """Open the prepared data."""

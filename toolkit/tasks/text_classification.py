@@ -40,8 +40,11 @@ class TextClassificationTask:
     train_sums = ("correct",)
 
     @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> None:
-        prepare(experiment.data, report)
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        data = prepare(experiment.data, report)
+        counts = ", ".join(f"{name} {count:,}" for name, count in data.splits.items())
+        state = "prepared" if data.built else "was prepared before"
+        return f"{state}: {counts}; {len(data.labels)} labels, {data.vocabulary_size:,} tokens; {data.path}"
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

@@ -1,0 +1,142 @@
+"""A line of metrics appears once, also after a resume, and views' files never end a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.tiny import metrics_lines
+from toolkit.calendar import Calendar
+from toolkit.control import Agreement
+from toolkit.display import Silent
+from toolkit.files import append_json_line, read_json
+from toolkit.recorder import Recorder
+from toolkit.rundir import RunDir
+
+CALENDAR = Calendar(steps_per_epoch=10, total_steps=30, log_per_epoch=5, eval_per_epoch=1, save_every=None)
+
+
+class Remembering(Silent):
+    """A display that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def start(self, total_steps: int, step: int) -> None:
+        self.told.append(("start", total_steps, step))
+
+    def evaluation(self, split: str, epoch: float, metrics: Any) -> None:
+        self.told.append((split, epoch, dict(metrics)))
+
+    def stop(self) -> None:
+        self.told.append(("stop",))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path)
+
+
+def recorder(run: RunDir, is_main: bool = True, display: Any = None) -> Recorder:
+    return Recorder(run, CALENDAR, is_main, display or Silent())
+
+
+def agreement(loss: float = 6.0, count: float = 8.0) -> Agreement:
+    return Agreement(loss=loss, count=count, tokens=80.0, stop=False, step_s=0.1, sums={})
+
+
+def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
+    writing = recorder(run)
+    writing.start(0)
+    writing.count(2, agreement())
+    writing.train(2, {"loss": 0.75, "lr": 0.1})
+    writing.evaluation("validation", 10, {"loss": 0.5, "accuracy": 0.8})
+    writing.close(10)
+    train, validation = (json.loads(line) for line in run.metrics.read_text().splitlines())
+    assert list(train)[:4] == ["time", "step", "epoch", "split"]
+    assert (train["step"], train["epoch"], train["split"], train["loss"], train["lr"]) == (2, 0.2, "train", 0.75, 0.1)
+    assert train["samples_per_s"] > 0
+    assert train["tokens_per_s"] == pytest.approx(10 * train["samples_per_s"], rel=0.01)
+    assert (validation["epoch"], validation["accuracy"]) == (1.0, 0.8)
+    assert len(list(run.tensorboard.glob("events.*"))) == 1
+
+
+def test_lines_after_the_step_that_a_run_resumes_from_are_dropped(run: RunDir) -> None:
+    for step in (2, 4, 6, 8, 10):
+        append_json_line(run.metrics, {"time": 1.0, "step": step, "epoch": step / 10, "split": "train", "loss": 0.1 + 0.2})
+    append_json_line(run.metrics, {"time": 1.0, "step": 6, "epoch": 0.6, "split": "validation", "loss": 0.5})
+    writing = recorder(run)
+    writing.start(6)
+    writing.train(8, {"loss": 0.7})
+    writing.close(8)
+    lines = metrics_lines(run)
+    assert [(line["step"], line["split"]) for line in lines] == [
+        (2, "train"),
+        (4, "train"),
+        (6, "train"),
+        (6, "validation"),
+        (8, "train"),
+    ]
+    assert lines[0]["loss"] == 0.1 + 0.2
+    assert lines[-1]["loss"] == 0.7
+
+
+def test_torn_line_of_a_killed_writer_is_dropped(run: RunDir) -> None:
+    append_json_line(run.metrics, {"step": 2, "split": "train", "loss": 0.5})
+    with open(run.metrics, "a") as stream:
+        stream.write('{"step": 4, "spl')
+    writing = recorder(run)
+    writing.start(4)
+    writing.train(6, {"loss": 0.4})
+    writing.close(6)
+    assert [line["step"] for line in metrics_lines(run)] == [2, 6]
+
+
+def test_scores_of_the_test_set_are_written_anew_by_an_end_that_was_not_reached(run: RunDir) -> None:
+    """They stand under the best step, which lies before the step that the run resumes from."""
+    append_json_line(run.metrics, {"step": 10, "split": "validation", "loss": 0.5})
+    append_json_line(run.metrics, {"step": 10, "split": "test", "loss": 0.6})
+    writing = recorder(run)
+    writing.start(30)
+    writing.evaluation("test", 10, {"loss": 0.6})
+    writing.close(30)
+    assert [line["split"] for line in metrics_lines(run)] == ["validation", "test"]
+
+
+def test_progress_says_where_the_run_stands(run: RunDir) -> None:
+    writing = recorder(run)
+    writing.start(0)
+    writing.count(1, agreement())
+    writing.evaluation("validation", 10, {"accuracy": 0.8})
+    writing.close(10)
+    progress = read_json(run.progress)
+    assert (progress["step"], progress["total_steps"], progress["epoch"]) == (10, 30, 1.0)
+    assert progress["metrics"] == {"train_loss": 0.75, "validation_accuracy": 0.8}
+
+
+def test_progress_that_cannot_be_written_is_no_failure(run: RunDir) -> None:
+    run.progress.mkdir()
+    recorder(run).progress(3)
+    assert run.progress.is_dir()
+
+
+def test_other_ranks_write_nothing(run: RunDir) -> None:
+    writing = recorder(run, is_main=False)
+    writing.start(0)
+    writing.count(1, agreement())
+    writing.train(1, {"loss": 0.5})
+    writing.evaluation("validation", 1, {"loss": 0.5})
+    writing.close(1)
+    assert list(run.path.iterdir()) == []
+
+
+def test_display_is_told(run: RunDir) -> None:
+    display = Remembering()
+    writing = recorder(run, display=display)
+    writing.start(6)
+    writing.evaluation("validation", 10, {"loss": 0.5})
+    writing.close(10)
+    assert display.told == [("start", 30, 6), ("validation", 1.0, {"loss": 0.5}), ("stop",)]

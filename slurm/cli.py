@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import commands
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -32,7 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, 2 (input), 3 (Slurm), 4 (run failed), 130."""
     arguments = _parse(argv)
     try:
-        return int(arguments.command(arguments))
+        # Late, so that a command pays for no other's imports.
+        command = importlib.import_module(f"slurm.commands.{arguments.command}")
+        return int(command.run(arguments))
     except StkError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -95,7 +97,7 @@ def _command(parsers: _Parsers, name: str, summary: str, description: str) -> ar
         epilog=_EPILOG if name in ("plan", "submit", "run", "prepare") else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=getattr(commands, name))
+    parser.set_defaults(command=name)
     return parser
 
 

@@ -20,7 +20,6 @@ from toolkit.rendezvous import meet
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
-
 #: Groups that were left. DDP owns its group too, and frees it with the GIL held, while the group's thread
 #: may want the GIL to drop the last all-reduce: a deadlock (torch 2.13, gloo). Their own handles free
 #: them without the GIL, so a handle must outlive DDP.

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.errors import CheckpointError, RendezvousError, RunBusy, StkError, TrainingDiverged, UserError
+from toolkit.errors import CheckpointError, RendezvousError, StkError, TrainingDiverged, UserError
 from toolkit.events import note_event
 from toolkit.files import create_once, read_json, write_json
 from toolkit.rundir import RunDir
@@ -60,11 +60,8 @@ def describe(error: BaseException) -> tuple[str, str]:
 def record_failure(run: RunDir, world: World, phase: str, step: int, error: BaseException) -> bool:
     """Write failure.json unless another rank was first; return whether this call did.
 
-    What follows from another rank's death is told apart by whoever comes second. A run that is busy
-    elsewhere has not failed: nothing is written into it.
+    What follows from another rank's death is told apart by whoever comes second.
     """
-    if isinstance(error, RunBusy):
-        return False
     name, advice = describe(error)
     message = str(error) if isinstance(error, StkError) else f"{type(error).__name__}: {error}"
     record = {
@@ -94,3 +91,9 @@ def write_first(run: RunDir, record: dict[str, Any]) -> bool:
         write_json(run.failure, record)
         return True
     return False
+
+
+def tell_failure(failure: dict[str, Any]) -> str:
+    """What failure.json says, in three lines."""
+    place = f"rank {failure['rank']} on {failure['host']}, in {failure['phase']}, at step {failure['step']}"
+    return f"error: {failure['message']}\n  where   {place}\n  what to do   {failure['advice']}"

@@ -89,7 +89,7 @@ def test_ctrl_c_is_no_stack_trace(house: House, monkeypatch: pytest.MonkeyPatch)
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("slurm.commands.status", interrupted)
+    monkeypatch.setattr("slurm.commands.status.run", interrupted)
     assert main(["status"]) == 130
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm.commands import _world_of_this_process, is_forced_local
+from slurm.commands.run import is_forced_local, world_of_this_process
 from tests.slurm.house import Answer, House
 from toolkit.errors import UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
@@ -397,25 +397,25 @@ def test_fresh_sets_the_old_run_aside(house: House, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", ["salloc", "srun --pty", "batch script of 4 tasks"])
 def test_a_shell_in_an_allocation_starts_its_own_processes(name: str) -> None:
 
-    assert _world_of_this_process(ENVIRONMENTS[name]) is None
+    assert world_of_this_process(ENVIRONMENTS[name]) is None
 
 
 def test_a_task_of_a_step_and_a_process_of_torchrun_are_ranks() -> None:
-    world = _world_of_this_process(ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"])
+    world = world_of_this_process(ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"])
     assert world is not None
     assert (world.rank, world.size) == (2, 4)
     torchrun = {
         "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
         "MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
     }  # fmt: skip
-    world = _world_of_this_process(torchrun)
+    world = world_of_this_process(torchrun)
     assert world is not None
     assert (world.rank, world.size, world.master_port) == (1, 2, 29500)
 
 
 def test_a_forced_local_run_is_no_rank_wherever_it_stands() -> None:
     for environ in (ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"], {"RANK": "1", "WORLD_SIZE": "2"}):
-        assert _world_of_this_process({**environ, "STK_FORCE_LOCAL": "yes"}) is None
+        assert world_of_this_process({**environ, "STK_FORCE_LOCAL": "yes"}) is None
 
 
 @pytest.mark.parametrize("word", ["1", "true", "True", "YES", "on", " on "])

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -220,11 +221,22 @@ def test_a_file_in_place_of_the_experiment_folder_is_told(house: House, command:
     assert house.experiments.read_text() == "I was here first"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_experiment_folder_that_may_not_be_written_is_told(house: House) -> None:
+@pytest.fixture
+def unwritable(house: House) -> Iterator[str]:
+    """Make the experiment folder one that cannot be written; give the system's word for why."""
     house.experiments.mkdir(mode=0o555)
+    if os.geteuid() != 0:
+        yield "Permission denied"
+        return
+    # Root may write everywhere but here.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(house.experiments)], check=True)
+    yield "Read-only file system"
+    subprocess.run(["umount", str(house.experiments)], check=True)
+
+
+def test_an_experiment_folder_that_cannot_be_written_is_told(house: House, unwritable: str) -> None:
     answer = house.stk("submit", house.config, "--cluster", "local")
-    check_refusal(answer.code, answer.out, answer.err, [str(house.experiments), "Permission denied"])
+    check_refusal(answer.code, answer.out, answer.err, [str(house.experiments), unwritable])
     assert list(house.experiments.iterdir()) == []
 
 

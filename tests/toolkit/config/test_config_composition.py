@@ -328,9 +328,9 @@ class TestFiles:
         (fault,) = faults(load, Path("configs"))
         assert "this is a folder" in fault.problem
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_unreadable(self, movies, faults):
+    def test_unreadable(self, movies, faults, request):
         movies.chmod(0)
+        request.getfixturevalue("ordinary_user")
         (fault,) = faults(load, movies)
         assert "Permission denied" in fault.problem
 

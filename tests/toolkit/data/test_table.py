@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -136,17 +135,6 @@ def test_a_folder_is_refused_with_its_files(csv_file: Path) -> None:
 def test_a_pipe_is_refused_at_once(csv_file: Path) -> None:
     os.mkfifo(csv_file)
     assert "pipe or a device" in fault(csv_file)
-
-
-@pytest.fixture
-def ordinary_user() -> Iterator[None]:
-    """Root may read everything: be somebody else for a while."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    yield
-    os.seteuid(0)
 
 
 def test_a_file_that_may_not_be_read_is_named(csv_file: Path, request: pytest.FixtureRequest) -> None:

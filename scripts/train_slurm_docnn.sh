@@ -5,7 +5,7 @@
 #   scripts/train_slurm_docnn.sh                                   as configs/docnn.yaml says
 #   STK_NODES=2 STK_TASKS_PER_NODE=4 scripts/train_slurm_docnn.sh resources.gres=gpu:4
 #
-# Arguments are keys of the experiment, for all runs alike. Runs that have finished are not repeated.
+# Arguments are keys of the experiment, for all runs alike. Runs that have finished or are live are not repeated.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup"
 
@@ -14,10 +14,14 @@ train=(stk run)
 if scontrol ping >/dev/null 2>&1; then
     train=(stk submit)
 fi
+failed=0
 for tokenizer in whitespace words; do
     for seed in 0 1 2; do
-        "${train[@]}" configs/docnn.yaml "name=docnn-$tokenizer" "data.tokenizer=$tokenizer" "seed=$seed" "$@"
+        # One run that is refused, because it is live for example, does not keep the others from starting.
+        "${train[@]}" configs/docnn.yaml "name=docnn-$tokenizer" "data.tokenizer=$tokenizer" "seed=$seed" "$@" ||
+            failed=$?
     done
 done
 stk status
 echo "When all have finished: stk report RUN RUN … --output docnn.html sets them side by side."
+exit "$failed"

@@ -1,0 +1,36 @@
+"""What every Python process of a job runs first, copied to a folder on PYTHONPATH as sitecustomize.py.
+
+A rank waits here while a file called `hold` lies beside this one, and leaves what its environment was
+when it ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import time
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_DEADLINE_S = 60
+
+
+def _wait_while_held() -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    (_FOLDER / f"waiting.{os.environ['SLURM_PROCID']}").touch()
+    while (_FOLDER / "hold").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _leave_environment() -> None:
+    if "RANK" in os.environ:
+        temporary = _FOLDER / f"{os.getpid()}.tmp"
+        temporary.write_text(json.dumps(dict(os.environ)), encoding="utf-8")
+        temporary.rename(_FOLDER / f"environment.{os.getpid()}.json")
+
+
+if __name__ == "sitecustomize":
+    atexit.register(_leave_environment)
+    if "SLURM_PROCID" in os.environ:
+        _wait_while_held()

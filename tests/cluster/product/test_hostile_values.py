@@ -1,0 +1,129 @@
+"""Names and values that shells, sbatch and YAML would take for something else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from toolkit.rundir import RunDir
+
+from .user import User, starts, weights
+
+#: What a folder's name may hold; only slash, NUL and what the test at the end refuses are missing.
+FOLDER = """it's "my" $HOME `id` #1; ä 漢字 * ? [a] {b} & | < > ~ ! = , (x) @ ^"""
+COMMENT = """she said "don't $(touch /tmp/never)", #1, 100% \\n"""
+ENVIRONMENT = {
+    "PLAIN": "value",
+    "WITH_COMMAS": "a,b,,c",
+    "WITH_NEWLINES": "one\ntwo\n\nthree\n",
+    "WITH_QUOTES": """it's "quoted" and \\ `ticked` """,
+    "WITH_DOLLARS": "$HOME ${PATH} $(id) $$",
+    "WITH_UNICODE": "Grüße 漢字 🙂",
+    "lower_case": "kept",
+    "WITH_EQUALS": "a=b #c;d&e|f",
+    "LEADING": "  \t spaces \t ",
+    "EMPTY": "",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    user: User
+    run: RunDir
+    job_id: str
+
+
+@pytest.fixture(scope="module")
+def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """A run of two hosts whose home, data, comment and environment are full of traps."""
+    folder = tmp_path_factory.mktemp("hostile") / FOLDER
+    folder.mkdir()
+    copy = folder / "data;rm -rf $X" / "it's.tsv"
+    copy.parent.mkdir()
+    copy.write_bytes(table.read_bytes())
+    user = User(cluster, copy, folder / "home")
+    user.install_probe()
+    setup = """export FROM_SETUP="$(printf 'set up: %s' "it's")" """
+    # A colon would part the probe's folder in two; this one holds none.
+    run, job_id = user.submit(
+        "quick",
+        "resources.nodes=2",
+        f"resources.comment={_literally(COMMENT)}",
+        f"resources.environment={_literally(ENVIRONMENT)}",
+        f"resources.setup={_literally([setup])}",
+        env={"PYTHONPATH": str(user.home / "probe"), "INHERITED": "a,b\nc"},
+    )
+    user.wait_until_finished(run, job_id)
+    return Story(user=user, run=run, job_id=job_id)
+
+
+def _literally(value: object) -> str:
+    """A value for the command line in which ${…} is not a reference but the text itself."""
+    return json.dumps(value, ensure_ascii=False).replace("${", "\\\\${")
+
+
+def test_a_folder_of_any_name_is_trained_in(story: Story, quick_alone: RunDir) -> None:
+    assert story.run.path.parent == story.user.runs
+    assert weights(story.run) == weights(quick_alone)
+    assert story.user.job_folders() == [str(story.run.path)]
+    logs = {log.name for log in story.run.logs.iterdir()}
+    assert logs >= {f"{story.job_id}.batch.log", *(f"{story.job_id}.0.0.rank_0000{n}.log" for n in (0, 1))}
+
+
+def test_the_code_is_that_of_the_run_folder(story: Story) -> None:
+    for environment in story.user.environments_of_ranks():
+        assert environment["PYTHONPATH"].split(":")[0] == str(story.run.code)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_a_variable_reaches_every_rank_unchanged(story: Story, name: str) -> None:
+    values = [environment.get(name) for environment in story.user.environments_of_ranks()]
+    assert values == [ENVIRONMENT[name]] * 2
+
+
+def test_what_setup_lines_and_the_submitting_shell_export_reaches_every_rank(story: Story) -> None:
+    for environment in story.user.environments_of_ranks():
+        assert environment["FROM_SETUP"] == "set up: it's"
+        assert environment["INHERITED"] == "a,b\nc"
+
+
+def test_the_comment_reaches_slurm_unchanged(story: Story) -> None:
+    shown = story.user.run("squeue", "--noheader", "--states=all", f"--jobs={story.job_id}", "--format=%k")
+    assert shown.stdout.rstrip("\n") == COMMENT
+    assert not Path("/tmp/never").exists()
+
+
+def test_the_job_was_started_once(story: Story) -> None:
+    assert [start["world_size"] for start in starts(story.run)] == [2]
+
+
+@pytest.mark.parametrize(
+    "character, reason",
+    [
+        ("%", "Slurm expands it as a pattern"),
+        ("\\", "Slurm drops it"),
+        (":", "separates folders in PYTHONPATH"),
+        ("\n", "line by line"),
+    ],
+)
+def test_a_folder_that_slurm_would_change_is_refused(user: User, character: str, reason: str) -> None:
+    parent = user.home / f"a{character}j"
+    refusal = user.run("stk", "submit", "quick.yaml", env={"STK_EXPERIMENT_DIR": str(parent)}, check=False)
+    assert refusal.returncode == 2, refusal.stderr
+    assert reason in refusal.stderr
+    assert "STK_EXPERIMENT_DIR" in refusal.stderr
+    assert "Traceback" not in refusal.stderr
+    assert user.job_folders() == []
+    assert not parent.exists() or [*parent.iterdir()] == []
+
+
+def test_a_line_break_in_an_option_of_sbatch_is_refused(user: User) -> None:
+    refusal = user.run("stk", "submit", "quick.yaml", 'resources.comment="a\\nb"', check=False)
+    assert refusal.returncode == 2, refusal.stderr
+    assert "resources.comment: found 'a\\nb', which holds a line break" in refusal.stderr
+    assert user.job_folders() == []
+    assert not user.runs.exists() or [*user.runs.iterdir()] == []

@@ -1,0 +1,116 @@
+"""One run that is preempted, comes back by itself, is cancelled and resumed: as if nothing had happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json, read_json_lines
+from toolkit.rundir import RunDir
+
+from .user import User, curve, starts, weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """The run, its two jobs, and what was there to see between them.
+
+    preempted, cancelled   the steps of the checkpoints right after each stop
+    """
+
+    user: User
+    run: RunDir
+    first_job: str
+    second_job: str
+    preempted: list[int]
+    cancelled: list[int]
+    status_when_cancelled: dict[str, Any]
+    record_when_cancelled: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    user = User(cluster, table, tmp_path_factory.mktemp("stopped"))
+    run, first_job = user.submit(
+        "long", "resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible"
+    )
+    user.wait_for_step(run)
+    preempted = _preempt(user, run, first_job)
+    user.wait_for_step(run)
+    user.run("stk", "cancel", run.run_id)
+    user.wait_for_end(first_job)
+    cancelled = run.checkpoint_steps()
+    status = user.status(run)
+    record = cluster.job(first_job)
+    second_job = user.stk_json("resume", run.run_id)["job_id"]
+    user.wait_until_finished(run, second_job)
+    return Story(
+        user=user,
+        run=run,
+        first_job=first_job,
+        second_job=second_job,
+        preempted=preempted,
+        cancelled=cancelled,
+        status_when_cancelled=status,
+        record_when_cancelled=record,
+    )
+
+
+def _preempt(user: User, run: RunDir, job_id: str) -> list[int]:
+    """Take one of the job's hosts for something urgent; return the checkpoints that the run left."""
+    host = starts(run)[0]["hosts"][1]
+    urgent = user.sbatch(
+        "--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true"
+    )
+    wait_until(
+        lambda: user.cluster.job(job_id)["Restarts"] == "1",
+        60,
+        lambda: f"{user.cluster.job(job_id)}\n{user.story(run)}",
+    )
+    steps = run.checkpoint_steps()
+    assert user.wait_for_end(urgent) == "COMPLETED"
+    return steps
+
+
+def test_a_preempted_run_saves_and_comes_back_by_itself(story: Story) -> None:
+    first, second, _ = starts(story.run)
+    assert first["why"] in ("SIGTERM", "stop on another rank")
+    assert story.preempted[-1] == first["last_step"] == second["first_step"]
+    assert second["resumed"]
+    assert (first["nonce"], second["nonce"]) == (f"{story.first_job}.0.0", f"{story.first_job}.0.1")
+    (requeue,) = _events(story.run, "requeue")
+    assert (requeue["why"], requeue["job_id"]) == ("preempted", story.first_job)
+
+
+def test_a_cancelled_run_saves_and_stays_away(story: Story) -> None:
+    _, second, third = starts(story.run)
+    assert story.cancelled[-1] == second["last_step"] == third["first_step"]
+    assert second["first_step"] < second["last_step"]
+    assert len(_events(story.run, "cancelled")) == 1
+    record = story.record_when_cancelled
+    assert (record["JobState"], record["Restarts"]) == ("CANCELLED", "1")
+    assert story.status_when_cancelled["state"] == "cancelled"
+    assert story.status_when_cancelled["step"] == second["last_step"]
+
+
+def test_a_resumed_run_is_a_new_job_on_the_same_resources(story: Story) -> None:
+    third = starts(story.run)[2]
+    assert third["nonce"] == f"{story.second_job}.0.0"
+    assert story.user.cluster.job(story.second_job)["Partition"] == "preemptible"
+    status = story.user.status(story.run)
+    assert (status["state"], status["job_id"], status["restarts"]) == ("finished", story.second_job, 2)
+    assert read_json(story.run.result)["attempts"] == 3
+
+
+def test_no_step_is_lost_repeated_or_changed(story: Story, long_alone: RunDir) -> None:
+    assert curve(story.run) == curve(long_alone)
+    assert weights(story.run) == weights(long_alone)
+
+
+def _events(run: RunDir, kind: str) -> list[dict[str, Any]]:
+    return [line for line in read_json_lines(run.events) if line["event"] == kind]

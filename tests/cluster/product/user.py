@@ -1,0 +1,220 @@
+"""Somebody who uses the product: a home folder, an experiment or two, and a shell on the login node."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.errors import CommandFailed
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json, read_json_lines
+from toolkit.rundir import RunDir, find_runs
+
+from . import probe
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+
+#: Of a test's surroundings, what would steer the product or Slurm.
+_FOREIGN = ("STK_", "SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "TORCHELASTIC_")
+_FOREIGN_NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONPATH")
+
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
+
+_EXPERIMENT = """\
+name: {name}
+task: {{kind: text_classification}}
+model: {{kind: docnn, embedding_dim: 8, kernels: [3], filters: 8}}
+data:
+  path: {table}
+  prepared_dir: {prepared}
+train: {{epochs: {epochs}, batch_size: 16, log_per_epoch: 10}}
+"""
+
+#: Epochs of ten steps: quick ones cost little more than their start; long ones last some seconds, so that
+#: something can happen to them meanwhile.
+EPOCHS = {"quick": 2, "long": 50}
+
+
+class User:
+    """Runs commands on the login node of a cluster, with runs under `home`/experiments."""
+
+    def __init__(self, cluster: Cluster, table: Path, home: Path) -> None:
+        self.cluster = cluster
+        self.home = home
+        self.runs = home / "experiments"
+        home.mkdir(parents=True, exist_ok=True)
+        for name, epochs in EPOCHS.items():
+            # JSON strings are YAML, whatever the path holds.
+            paths = {"table": json.dumps(str(table)), "prepared": json.dumps(str(table.parent / "prepared"))}
+            text = _EXPERIMENT.format(name=name, epochs=epochs, **paths)
+            (home / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of this user's shell, with the command stk on PATH."""
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
+        }
+        programs = str(Path(sys.executable).parent)
+        return {
+            **own,
+            **self.cluster.environment,
+            "PATH": os.pathsep.join([programs, own["PATH"]]),
+            "STK_EXPERIMENT_DIR": str(self.runs),
+        }
+
+    # ---- commands
+
+    def run(
+        self,
+        *command: str | Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        check: bool = True,
+        timeout_s: float = 120,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in this user's home; with `check`, raise CommandFailed for a bad exit code."""
+        result = subprocess.run(
+            command,
+            env=self.environment | dict(env or {}),
+            cwd=cwd or self.home,
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if check and result.returncode != 0:
+            raise CommandFailed(result)
+        return result
+
+    def start(self, *command: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a command and let it run."""
+        return subprocess.Popen(
+            command,
+            env=self.environment | dict(env or {}),
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def stk_json(self, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
+        """What a command answers with --json."""
+        return json.loads(self.run("stk", *arguments, "--json", env=env).stdout)
+
+    def submit(
+        self, experiment: str, *overrides: str, env: Mapping[str, str] | None = None
+    ) -> tuple[RunDir, str]:
+        """Submit quick or long; return its run and job id."""
+        answer = self.stk_json("submit", f"{experiment}.yaml", *overrides, env=env)
+        return RunDir(Path(answer["run_dir"])), answer["job_id"]
+
+    def sbatch(
+        self, *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> str:
+        """Submit a batch script whose output goes to this user's home; return the job's id."""
+        fixed = ("--parsable", f"--output={self.home}/%j.out")
+        return self.run("sbatch", *fixed, *arguments, env=env, cwd=cwd).stdout.strip()
+
+    def status(self, run: RunDir) -> dict[str, Any]:
+        """What `stk status` says of a run."""
+        (row,) = self.stk_json("status", run.run_id)
+        return dict(row)
+
+    def only_run(self) -> RunDir:
+        """The one run of this user."""
+        (run,) = find_runs(self.runs)
+        return run
+
+    def job_folders(self) -> list[str]:
+        """The working folders of this user's jobs, ended ones too."""
+        every = self.run("squeue", "--noheader", "--states=all", "--format=%Z").stdout.splitlines()
+        return [folder for folder in every if Path(folder).is_relative_to(self.home)]
+
+    # ---- the probe
+
+    def install_probe(self) -> Path:
+        """Put the probe before every Python process of this user's jobs; return its folder."""
+        folder = self.home / "probe"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(probe.__file__, folder / "sitecustomize.py")
+        return folder
+
+    def environments(self) -> dict[int, dict[str, str]]:
+        """What the probe found in ranks that have ended, by process id."""
+        found = (self.home / "probe").glob("environment.*.json")
+        return {int(file.suffixes[0][1:]): json.loads(file.read_text()) for file in found}
+
+    def environments_of_ranks(self) -> list[dict[str, str]]:
+        """The same by rank, where there was one start."""
+        return sorted(self.environments().values(), key=lambda environment: int(environment["RANK"]))
+
+    # ---- waiting
+
+    def wait_for_step(self, run: RunDir, timeout_s: float = 90) -> None:
+        """Return when the run is training and has some steps behind it."""
+        steps_before = max((line["step"] for line in read_json_lines(run.metrics)), default=0)
+
+        def is_training() -> bool:
+            # A view of where it stands, which may be of an earlier start.
+            lines = [line["step"] for line in read_json_lines(run.metrics)]
+            return bool(lines) and max(lines) > steps_before
+
+        wait_until(is_training, timeout_s, lambda: f"no step: {self.story(run)}")
+
+    def wait_for_end(self, job_id: str, timeout_s: float = 120) -> str:
+        """Return the job's state once it has ended for good."""
+        return self.cluster.wait_for_state(job_id, _ENDED, timeout_s)["JobState"]
+
+    def wait_until_finished(self, run: RunDir, job_id: str, timeout_s: float = 120) -> None:
+        """Return when the job has ended COMPLETED and the run has finished; complain with its story."""
+        state = self.wait_for_end(job_id, timeout_s)
+        assert (state, run.result.exists()) == ("COMPLETED", True), self.story(run)
+
+    def story(self, run: RunDir) -> str:
+        """What there is to read about a run, for a test that fails."""
+        logs = [f"{file.name}: …{file.read_text()[-1500:]}" for file in sorted(run.logs.glob("*.log"))]
+        return "\n".join([str(read_json(run.failure)), *map(str, read_json_lines(run.events)), *logs])
+
+
+def weights(run: RunDir) -> bytes:
+    """The weights that a run ended with."""
+    return (run.last / "model.safetensors").read_bytes()
+
+
+def curve(run: RunDir) -> list[dict[str, Any]]:
+    """metrics.jsonl without what is a matter of the clock."""
+    clock = ("time", "samples_per_s", "tokens_per_s")
+    return [
+        {name: value for name, value in line.items() if name not in clock}
+        for line in read_json_lines(run.metrics)
+    ]
+
+
+def starts(run: RunDir) -> list[dict[str, Any]]:
+    """The starts of a run, each with its end if it came to one."""
+    attempts: dict[int, dict[str, Any]] = {}
+    for line in read_json_lines(run.attempts):
+        attempts.setdefault(line["attempt"], {}).update(line)
+    return list(attempts.values())
+
+
+def ranks(run: RunDir) -> list[dict[str, Any]]:
+    """Who the ranks of the newest start were."""
+    return list(read_json_lines(run.ranks(starts(run)[-1]["nonce"])))
+
+
+def host_numbers(run: RunDir) -> list[int]:
+    """The hosts of the ranks of the newest start, numbered as they first appear."""
+    hosts = [rank["host"] for rank in ranks(run)]
+    order = list(dict.fromkeys(hosts))
+    return [order.index(host) for host in hosts]

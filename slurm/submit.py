@@ -150,7 +150,7 @@ def _start_here(run: RunDir, resources: Resources) -> Submission:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(run.code), os.environ.get("PYTHONPATH")]))
     with open(log, "ab") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "toolkit.launch", str(run.path), str(local_processes(resources))],
+            [sys.executable, "-P", "-m", "toolkit.launch", str(run.path), str(local_processes(resources))],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=stream,

@@ -74,7 +74,7 @@ class World:
                 "Unset them to run as a single process."
             )
         size = _integer(environ, "WORLD_SIZE")
-        local_size = _integer(environ, "LOCAL_WORLD_SIZE", size)
+        local_size = max(1, _integer(environ, "LOCAL_WORLD_SIZE", size))
         nonce = environ.get(NONCE_VARIABLE, "")
         if not nonce and not environ.get("MASTER_ADDR"):
             raise UserError(f"WORLD_SIZE is {size} but MASTER_ADDR is not set: start the ranks with torchrun")

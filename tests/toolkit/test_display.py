@@ -38,7 +38,7 @@ def test_lines_tell_of_steps_only_now_and_then(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = 1000.0
-    monkeypatch.setattr(display.time, "monotonic", lambda: clock)
+    monkeypatch.setattr("toolkit.display.time.monotonic", lambda: clock)
     lines = Lines()
     lines.start(200, 0)
     for step in range(1, 101):

@@ -57,7 +57,13 @@ def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
     writing.close(10)
     train, validation = (json.loads(line) for line in run.metrics.read_text().splitlines())
     assert list(train)[:4] == ["time", "step", "epoch", "split"]
-    assert (train["step"], train["epoch"], train["split"], train["loss"], train["lr"]) == (2, 0.2, "train", 0.75, 0.1)
+    assert (train["step"], train["epoch"], train["split"], train["loss"], train["lr"]) == (
+        2,
+        0.2,
+        "train",
+        0.75,
+        0.1,
+    )
     assert train["samples_per_s"] > 0
     assert train["tokens_per_s"] == pytest.approx(10 * train["samples_per_s"], rel=0.01)
     assert (validation["epoch"], validation["accuracy"]) == (1.0, 0.8)
@@ -66,7 +72,9 @@ def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
 
 def test_lines_after_the_step_that_a_run_resumes_from_are_dropped(run: RunDir) -> None:
     for step in (2, 4, 6, 8, 10):
-        append_json_line(run.metrics, {"time": 1.0, "step": step, "epoch": step / 10, "split": "train", "loss": 0.1 + 0.2})
+        append_json_line(
+            run.metrics, {"time": 1.0, "step": step, "epoch": step / 10, "split": "train", "loss": 0.1 + 0.2}
+        )
     append_json_line(run.metrics, {"time": 1.0, "step": 6, "epoch": 0.6, "split": "validation", "loss": 0.5})
     writing = recorder(run)
     writing.start(6)

@@ -80,7 +80,7 @@ class LrScheduler:
     warmup: float = option(0.0, minimum=0)
     """Up to 1: share of all steps; above: number of steps. The first step is already above zero."""
     final_factor: float = option(0.0, minimum=0, maximum=1)
-    """Factor at the last step, for linear and cosine."""
+    """Factor that linear and cosine reach when all steps are done: the last step still learns."""
     step_epochs: float = option(1.0, above=0)
     """Epochs between two reductions, for step."""
     gamma: float = option(0.5, above=0, maximum=1)

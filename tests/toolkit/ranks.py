@@ -1,0 +1,92 @@
+"""Real processes as the ranks of a world, forked from a server that has imported torch once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from toolkit.world import World
+
+_TIMEOUT_S = 120.0
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    ["toolkit.worker", "torch._dynamo", "torch.utils.tensorboard", "tests.toolkit.training"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a rank ended: what its function returned or raised, and the exit status of its process."""
+
+    value: Any
+    error: str
+    exit_status: int | None
+
+
+def worlds(size: int, nonce: str = "") -> list[World]:
+    """The worlds of all ranks of one start on this machine."""
+    nonce = nonce or uuid.uuid4().hex
+    return [
+        World(rank=rank, size=size, local_rank=rank, local_size=size, nonce=nonce) for rank in range(size)
+    ]
+
+
+def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Ended]:
+    """Call function(world, *arguments) in so many processes at once; how each ended, by rank."""
+    started = []
+    for world in worlds(size):
+        receiver, sender = _CONTEXT.Pipe(duplex=False)
+        process = _CONTEXT.Process(target=_rank, args=(sender, world, function, arguments))
+        process.start()
+        # Or the pipe would not end with the process.
+        sender.close()
+        started.append((process, receiver))
+    deadline = time.monotonic() + _TIMEOUT_S
+    ended = []
+    for process, receiver in started:
+        answered = receiver.poll(max(0.0, deadline - time.monotonic()))
+        value, error = _answer(receiver) if answered else (None, "no answer in time")
+        process.join(max(0.1, deadline - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
+        ended.append(Ended(value, error, process.exitcode))
+    return ended
+
+
+def in_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """What function(world, *arguments) returns in so many processes; an error in one fails the test."""
+    ended = run_ranks(size, function, *arguments)
+    errors = [f"rank {rank}: {end.error}" for rank, end in enumerate(ended) if end.error]
+    assert not errors, "\n".join(errors)
+    return [end.value for end in ended]
+
+
+def _answer(receiver: Connection) -> tuple[Any, str]:
+    try:
+        answer: tuple[Any, str] = receiver.recv()
+        return answer
+    except EOFError:
+        return None, "ended without an answer"
+
+
+def _rank(sender: Connection, world: World, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a rank prints is nobody's output here.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        sender.send((function(world, *arguments), ""))
+    except BaseException as error:
+        sender.send((None, f"{type(error).__name__}: {error}"))
+    sys.stdout.flush()
+    # Without the clean-up of the interpreter, which may wait for threads of a broken group.
+    os._exit(0)

@@ -1,0 +1,172 @@
+"""What every task of the table promises. A new task is a row in SAMPLES."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.toolkit.tiny import assert_equal_runs, tiny
+from tests.toolkit.training import Attempt, Lab
+from toolkit.config import Experiment, identity, load_resolved, to_yaml
+from toolkit.config.kinds import TASKS, kind_of
+from toolkit.distributed import Group
+from toolkit.evaluate import evaluate
+from toolkit.optim import build_optimizer
+from toolkit.rng import seed_everything
+from toolkit.rundir import RunDir
+from toolkit.tasks.base import Task, task_class
+from toolkit.world import World
+
+CPU = torch.device("cpu")
+
+#: Of each task: makes a small experiment with its data in a folder.
+SAMPLES: Mapping[str, Callable[..., Experiment]] = {"text_classification": tiny}
+
+
+def test_every_task_of_the_table_has_sample_data() -> None:
+    assert SAMPLES.keys() == TASKS.keys()
+
+
+@pytest.fixture(scope="module", params=sorted(SAMPLES))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def lab(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp(kind))
+
+
+@pytest.fixture(scope="module")
+def experiment(lab: Lab, kind: str) -> Experiment:
+    return SAMPLES[kind](lab.folder, "train.epochs=1", "train.reduction=exact")
+
+
+@pytest.fixture(scope="module")
+def task(experiment: Experiment) -> Task:
+    task_class(experiment).prepare(experiment)
+    return task_class(experiment)(experiment)
+
+
+@pytest.fixture
+def model(task: Task) -> torch.nn.Module:
+    seed_everything(0)
+    return task.model()
+
+
+def few(task: Task, count: int = 8) -> Any:
+    return task.collate("train", np.arange(count), CPU)
+
+
+def test_loss_is_a_finite_sum_with_its_count(task: Task, model: torch.nn.Module) -> None:
+    loss = task.loss(model, few(task))
+    assert loss.total.ndim == 0
+    assert torch.isfinite(loss.total)
+    assert loss.count > 0
+    assert loss.tokens == task.splits["train"].lengths[:8].sum()
+    assert loss.sums.shape == (len(task.train_sums),)
+    loss.total.backward()  # type: ignore[no-untyped-call]
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_loss_of_a_batch_is_the_sum_over_its_samples(task: Task, model: torch.nn.Module) -> None:
+    model.eval()
+    whole = task.loss(model, few(task))
+    parts = [task.loss(model, task.collate("train", np.array([index]), CPU)) for index in range(8)]
+    assert sum(part.total.item() for part in parts) == pytest.approx(whole.total.item(), rel=1e-4)
+    assert sum(part.count for part in parts) == whole.count
+    assert sum(part.tokens for part in parts) == whole.tokens
+    torch.testing.assert_close(torch.stack([part.sums for part in parts]).sum(0), whole.sums)
+
+
+def test_score_of_two_batches_is_the_sum_of_theirs(task: Task, model: torch.nn.Module) -> None:
+    model.eval()
+    whole, first, second = (
+        task.score(model, task.collate("train", np.arange(*places), CPU)) for places in ((11,), (4,), (4, 11))
+    )
+    torch.testing.assert_close(first.sums + second.sums, whole.sums, rtol=1e-5, atol=1e-8)
+    torch.testing.assert_close(
+        torch.cat([first.outputs, second.outputs]), whole.outputs, rtol=1e-4, atol=1e-5
+    )
+    assert whole.sums.shape == (len(task.score_sums),)
+    assert whole.outputs.shape == (11, task.output_width)
+    assert whole.sums[1] == 11
+
+
+def test_eight_examples_can_be_learnt_by_heart(
+    experiment: Experiment, task: Task, model: torch.nn.Module
+) -> None:
+    optimizer = build_optimizer(model, dataclasses.replace(experiment.optimizer, lr=0.01, weight_decay=0.0))
+    model.eval()  # without dropout
+    batch = few(task)
+    first = task.loss(model, batch).total.item()
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = task.loss(model, batch)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert loss.total.item() < 0.05 * first
+
+
+def test_metrics_are_those_that_the_table_names(
+    experiment: Experiment, task: Task, model: torch.nn.Module
+) -> None:
+    group = Group(World.single(), CPU)
+    result = evaluate(task, model, "validation", group, 5, None)
+    metrics = task.metrics(result.sums)
+    assert metrics.keys() == set(kind_of(experiment.task).metrics)
+    assert all(isinstance(value, float) and np.isfinite(value) for value in metrics.values())
+    assert metrics["loss"] == pytest.approx(result.sums[0] / result.sums[1])
+
+
+def test_metrics_of_training_come_from_its_sums(task: Task, model: torch.nn.Module) -> None:
+    loss = task.loss(model, few(task))
+    sums = dict(zip(task.train_sums, loss.sums.tolist(), strict=True))
+    metrics = task.train_metrics(sums, loss.count)
+    assert "loss" not in metrics
+    assert all(np.isfinite(value) for value in metrics.values())
+
+
+def test_artifacts_are_written_where_the_run_says(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:
+    result = evaluate(task, model, "validation", Group(World.single(), CPU), 5, None)
+    run = RunDir(tmp_path)
+    task.write_report(run, "validation", result.sums, result.outputs)
+    written = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert run.predictions("validation") in written
+    assert all(run.artifacts in path.parents for path in written)
+    lines = run.predictions("validation").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + len(task.splits["validation"])
+
+
+def test_parameters_survive_yaml(experiment: Experiment, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(experiment), encoding="utf-8")
+    assert load_resolved(path) == experiment
+    assert identity(load_resolved(path)) == identity(experiment)
+
+
+def test_model_is_the_same_for_the_same_seed(task: Task, model: torch.nn.Module) -> None:
+    seed_everything(0)
+    again = task.model()
+    assert all(torch.equal(value, again.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+def test_data_have_the_same_name_each_time_and_other_data_another(
+    experiment: Experiment, task: Task, kind: str, tmp_path: Path
+) -> None:
+    assert type(task)(experiment).fingerprint == task.fingerprint
+    other = SAMPLES[kind](tmp_path, "data.max_tokens=3")
+    task_class(other).prepare(other)
+    assert task_class(other)(other).fingerprint != task.fingerprint
+
+
+def test_one_process_two_processes_and_a_stop_give_the_same_bytes(lab: Lab, experiment: Experiment) -> None:
+    whole = lab.train(experiment, Attempt())
+    assert_equal_runs(lab.train(experiment, Attempt(size=2)), whole)
+    assert_equal_runs(lab.train(experiment, Attempt(size=2, stop_after=3), Attempt()), whole)

@@ -1,0 +1,158 @@
+"""A reader finds the old bytes or the new ones, and whole lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.ranks import in_ranks, run_ranks
+from toolkit.files import (
+    append_json_line,
+    crc32,
+    create_once,
+    read_json,
+    read_json_lines,
+    write_atomic,
+    write_json,
+)
+from toolkit.world import World
+
+LINES = 200
+
+
+def append_many(world: World, path: Path) -> None:
+    for number in range(LINES):
+        append_json_line(path, {"rank": world.rank, "number": number, "text": "é" * (50 * world.rank)})
+
+
+def create(world: World, path: Path) -> bool:
+    return create_once(path, f"rank {world.rank}\n" * 1000)
+
+
+def die_in_rename(world: World, path: Path) -> None:
+    """Everything is written, nothing is renamed yet."""
+    os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+    write_atomic(path, "new" * 10_000)
+
+
+def write_or_read(world: World, path: Path) -> set[str]:
+    """Rank 0 writes, the other reads; what it has read."""
+    texts = ["a" * 300_000, "b" * 200_000]
+    if world.rank == 0:
+        for number in range(150):
+            write_atomic(path, texts[number % 2])
+        return set()
+    seen = {path.read_text() for _ in range(1500)}
+    return {f"{text[0]} {len(text)} {len(set(text))}" if text else "nothing" for text in seen}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_atomic_write_replaces_the_whole_file_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomic(path, b"a longer old text")
+    write_atomic(path, "neu: ü")
+    assert path.read_text(encoding="utf-8") == "neu: ü"
+    assert names(tmp_path) == ["file"]
+
+
+def test_failed_atomic_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_atomic(target, "a file cannot take a folder's place")
+    assert names(tmp_path) == ["folder"]
+
+
+def test_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("b" * 200_000)
+    _, seen = in_ranks(2, write_or_read, path)
+    assert seen == {"a 300000 1", "b 200000 1"}
+
+
+def test_writer_killed_before_the_rename_leaves_the_old_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    (ended,) = run_ranks(1, die_in_rename, path)
+    assert ended.exit_status == -signal.SIGKILL
+    assert path.read_text() == "old"
+    assert [name for name in names(tmp_path) if not name.startswith(".")] == ["file"]
+
+
+def test_json_is_written_for_people_and_refuses_what_json_has_not(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    write_json(path, {"name": "Ü", "values": [1, None, 0.1]})
+    assert read_json(path) == {"name": "Ü", "values": [1, None, 0.1]}
+    assert "Ü" in path.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="nan"):
+        write_json(path, {"loss": float("nan")})
+    assert read_json(path)["name"] == "Ü"
+
+
+def test_missing_json_reads_as_none(tmp_path: Path) -> None:
+    assert read_json(tmp_path / "missing.json") is None
+    assert list(read_json_lines(tmp_path / "missing.jsonl")) == []
+
+
+def test_lines_of_many_processes_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    run_ranks(4, append_many, path)
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for rank in range(4):
+        assert [record["number"] for record in records if record["rank"] == rank] == list(range(LINES))
+    assert len(records) == 4 * LINES
+
+
+def test_torn_last_line_is_left_out_and_does_not_swallow_the_next(tmp_path: Path) -> None:
+    """A writer that was killed, or that a full disk stopped, leaves half a line."""
+    path = tmp_path / "lines.jsonl"
+    append_json_line(path, {"number": 1})
+    with open(path, "a") as stream:
+        stream.write('{"number": 2, "te')
+    assert list(read_json_lines(path)) == [{"number": 1}]
+    append_json_line(path, {"number": 3})
+    append_json_line(path, {"number": 4})
+    assert list(read_json_lines(path)) == [{"number": 1}, {"number": 3}, {"number": 4}]
+
+
+def test_line_cut_inside_a_character_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    append_json_line(path, {"number": 1})
+    whole = path.read_bytes()
+    path.write_bytes(whole + '{"text": "ü'.encode()[:-1])
+    assert list(read_json_lines(path)) == [{"number": 1}]
+
+
+def test_one_of_several_racing_processes_creates_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "once"
+    ended = run_ranks(4, create, path)
+    winners = [rank for rank, end in enumerate(ended) if end.value]
+    assert len(winners) == 1
+    assert path.read_text() == f"rank {winners[0]}\n" * 1000
+    assert names(tmp_path) == ["once"]
+
+
+def test_one_of_several_racing_threads_creates_the_file(tmp_path: Path) -> None:
+    """As on two hosts whose processes have the same id."""
+    for attempt in range(20):
+        path = tmp_path / f"once_{attempt}"
+        with ThreadPoolExecutor(4) as threads:
+            won = list(threads.map(lambda text, path=path: create_once(path, text * 500), "abcd"))
+        assert sum(won) == 1
+        assert path.read_text() == "abcd"[won.index(True)] * 500
+
+
+def test_checksum_is_the_usual_crc_of_all_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = bytes(range(256)) * 8200
+    path.write_bytes(data)
+    assert crc32(path) == zlib.crc32(data)

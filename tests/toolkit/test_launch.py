@@ -1,0 +1,191 @@
+"""The ranks of a run on one machine: they begin together, with the run's code, and end together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
+from tests.toolkit.training import Attempt, Lab
+from toolkit.config import Experiment
+from toolkit.create import create_run
+from toolkit.files import read_json, read_json_lines
+from toolkit.launch import exit_code, rank_environment
+from toolkit.rundir import RunDir
+from toolkit.world import NONCE_VARIABLE
+
+#: Long enough to be caught in the middle, and short enough to be finished.
+EPOCHS = 60
+_PATIENCE_S = 120.0
+
+
+def launched(run: RunDir, procs: int) -> subprocess.Popen[str]:
+    """A launcher of a run, in the working directory of whoever tests."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(launcher: subprocess.Popen[str]) -> int:
+    output, _ = launcher.communicate(timeout=_PATIENCE_S)
+    print(output)
+    return launcher.returncode
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """What a condition gives once it gives something."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "this took too long"
+        time.sleep(0.01)
+    return value
+
+
+def pids(run: RunDir) -> list[int]:
+    """Processes of the ranks of the newest start, by rank."""
+    nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
+    return [rank["pid"] for rank in read_json_lines(run.ranks(nonce))]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def long(lab: Lab) -> Experiment:
+    return tiny(lab.folder, f"train.epochs={EPOCHS}", "train.eval_per_epoch=1")
+
+
+@pytest.fixture(scope="module")
+def two_at_once(lab: Lab) -> list[RunDir]:
+    """Two runs on one host at the same time; the second one's code has been changed since."""
+    runs = [create_run(tiny(lab.folder, f"seed={seed}"), lab.folder / "at_once") for seed in (1, 2)]
+    with open(runs[1].code / "toolkit" / "__init__.py", "a") as code:
+        code.write("\nprint('the code of this run')\n")
+    launchers = [launched(run, 2) for run in runs]
+    assert [ended(launcher) for launcher in launchers] == [0, 0]
+    return runs
+
+
+def test_two_runs_on_one_host_at_once_both_train(two_at_once: list[RunDir]) -> None:
+    for run in two_at_once:
+        assert read_json(run.result)["state"] == "finished"
+        assert (run.report / "report.html").is_file()
+        (line,) = read_json_lines(run.attempts)
+        assert line["world_size"] == 2
+        assert line["nonce"].startswith("local-")
+    nonces = {next(iter(read_json_lines(run.attempts)))["nonce"] for run in two_at_once}
+    assert len(nonces) == 2
+
+
+def test_run_uses_the_code_that_it_began_with(two_at_once: list[RunDir]) -> None:
+    """Though the launcher was called in a folder that holds newer code."""
+    for run, expected in zip(two_at_once, (False, True), strict=True):
+        logs = [path.read_text() for path in run.logs.glob("*.log")]
+        assert len(logs) == 2
+        assert all(("the code of this run" in text) == expected for text in logs)
+
+
+def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) -> None:
+    assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
+
+
+def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(lab: Lab, long: Experiment) -> None:
+    run = lab.start(long)
+    launcher = launched(run, 2)
+    until(lambda: metrics_lines(run))
+    launcher.send_signal(signal.SIGTERM)
+    assert ended(launcher) == 130
+    (attempt,) = read_json_lines(run.attempts)
+    assert attempt["why"] == "SIGTERM"
+    assert run.checkpoint_steps()[-1] == attempt["last_step"]
+    assert not run.failure.exists()
+    assert ended(launched(run, 1)) == 0
+    assert_equal_runs(run, lab.train(long, Attempt()))
+    steps = [line["step"] for line in metrics_lines(run) if line["split"] == "train"]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == EPOCHS * -(-SIZES["train"] // 8)
+
+
+def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experiment) -> None:
+    run = lab.start(tiny(lab.folder, "train.epochs=5000", "train.eval_per_epoch=1"))
+    launcher = launched(run, 3)
+    until(lambda: metrics_lines(run))
+    ranks = pids(run)
+    os.kill(ranks[1], signal.SIGKILL)
+    assert ended(launcher) == 4
+    assert not any(is_alive(pid) for pid in ranks)
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"]) == ("killed", 1)
+    assert "SIGKILL" in failure["message"]
+    assert {event["class"] for event in events(run, "failure")} <= {"killed", "peer_lost"}
+
+
+def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
+    """However it dies: they are told, save and leave."""
+    run = lab.start(tiny(lab.folder, "train.epochs=5001", "train.eval_per_epoch=1"))
+    launcher = launched(run, 2)
+    until(lambda: metrics_lines(run))
+    ranks = pids(run)
+    launcher.kill()
+    ended(launcher)
+    until(lambda: not any(is_alive(pid) for pid in ranks))
+    (attempt,) = read_json_lines(run.attempts)
+    assert run.checkpoint_steps()[-1] == attempt["last_step"]
+
+
+def test_fault_in_the_data_ends_all_ranks_with_the_users_code(tmp_path: Path) -> None:
+    run = create_run(tiny(tmp_path / "data"), tmp_path / "runs")
+    (tmp_path / "data" / "train.tsv").unlink()
+    assert ended(launched(run, 2)) == 2
+    assert read_json(run.failure)["class"] == "input"
+    assert "train.tsv" in read_json(run.failure)["message"]
+
+
+@pytest.mark.parametrize(
+    "codes, expected",
+    [
+        ([0, 0], 0),
+        ([75, 75], 130),
+        ([0, 75], 130),
+        ([4, 4], 4),
+        ([2, 4], 2),
+        ([-9, 4], 4),
+        ([-9, 75], 4),
+        ([1, 0], 4),
+        ([130, 130], 130),
+        ([130, -15], 130),
+    ],
+)
+def test_statuses_of_the_ranks_become_one_for_the_user(codes: list[int], expected: int) -> None:
+    assert exit_code(codes) == expected
+
+
+def test_rank_gets_its_place_the_runs_code_first_and_the_users_variables(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    environment = rank_environment(run, "local-a", 1, 4, {"PYTHONPATH": "/mine", "HOME": "/home/me"})
+    assert environment["PYTHONPATH"] == f"{run.code}{os.pathsep}/mine"
+    assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("1", "1", "4")
+    assert (environment[NONCE_VARIABLE], environment["HOME"]) == ("local-a", "/home/me")
+    assert rank_environment(run, "a", 0, 1, {})["PYTHONPATH"] == str(run.code)

@@ -1,0 +1,67 @@
+"""Scores of a classifier equal scikit-learn's."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn import metrics as sklearn  # type: ignore[import-untyped]
+
+from toolkit.metrics import Classification
+
+confusions = st.integers(1, 6).flatmap(
+    lambda classes: hnp.arrays(np.int64, (classes, classes), elements=st.integers(0, 30) | st.just(0))
+)
+
+
+def classification(confusion: np.ndarray) -> Classification:
+    return Classification(tuple(f"label {i}" for i in range(len(confusion))), confusion)
+
+
+@given(confusion=confusions)
+def test_scores_equal_scikit_learn(confusion: np.ndarray) -> None:
+    scores = classification(confusion)
+    truth, predicted = (np.repeat(axis.ravel(), confusion.ravel()) for axis in np.indices(confusion.shape))
+    if len(truth) == 0:
+        assert scores.accuracy == 0.0
+        assert scores.macro() == {"macro_precision": 0.0, "macro_recall": 0.0, "macro_f1": 0.0}
+        return
+    assert scores.accuracy == pytest.approx(sklearn.accuracy_score(truth, predicted))
+    labels = list(range(len(confusion)))
+    expected = sklearn.precision_recall_fscore_support(truth, predicted, labels=labels, zero_division=0)
+    found = [(s.precision, s.recall, s.f1, s.support) for s in scores.classes()]
+    np.testing.assert_allclose(np.array(found).T, np.array(expected))
+    macro = sklearn.precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)
+    assert list(scores.macro().values()) == pytest.approx(list(macro[:3]))
+
+
+def test_golden_case_of_pytext() -> None:
+    """Golds A B B B, predictions A A B C: C is only predicted, and lowers the averages."""
+    scores = Classification(("A", "B", "C"), np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]]))
+    assert scores.accuracy == 0.5
+    a, b, c = scores.classes()
+    assert (a.precision, a.recall, a.f1) == pytest.approx((1 / 2, 1, 2 / 3))
+    assert (b.precision, b.recall, b.f1) == pytest.approx((1, 1 / 3, 1 / 2))
+    assert (c.precision, c.recall, c.f1, c.support) == (0.0, 0.0, 0.0, 0)
+    macro = scores.macro()
+    assert round(macro["macro_precision"], 3) == 0.5
+    assert round(macro["macro_recall"], 3) == 0.444
+    assert round(macro["macro_f1"], 3) == 0.389
+
+
+def test_label_that_never_occurs_does_not_count() -> None:
+    scores = Classification(("A", "B"), np.array([[3, 0], [0, 0]]))
+    assert scores.macro() == {"macro_precision": 1.0, "macro_recall": 1.0, "macro_f1": 1.0}
+
+
+def test_json_holds_the_matrix_and_every_score() -> None:
+    stored = json.loads(json.dumps(classification(np.array([[2, 1], [0, 3]])).to_json()))
+    assert stored["confusion"] == [[2, 1], [0, 3]]
+    assert stored["labels"] == ["label 0", "label 1"]
+    assert stored["accuracy"] == pytest.approx(5 / 6)
+    assert [row["support"] for row in stored["classes"]] == [3, 3]
+    assert {"macro_precision", "macro_recall", "macro_f1"} <= stored.keys()

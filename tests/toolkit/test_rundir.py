@@ -1,0 +1,114 @@
+"""Every file of a run lies in its folder, and a run is found by what people type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import RunNotFound
+from toolkit.rundir import RunDir, find_run, find_runs, set_aside
+
+
+def make_run(parent: Path, name: str) -> RunDir:
+    run = RunDir(parent / name)
+    run.path.mkdir(parents=True)
+    run.config.write_text("name: a\n")
+    return run
+
+
+def test_every_name_lies_inside_the_folder_and_no_two_are_equal(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "movies-1f3a9c")
+    properties = [name for name, value in vars(RunDir).items() if isinstance(value, property)]
+    paths = [path for name in properties if isinstance(path := getattr(run, name), Path)]
+    paths += [run.ranks("a"), run.rendezvous("a"), run.log("a", 3), run.checkpoint(7)]
+    paths += [run.classes("test"), run.predictions("test")]
+    assert len(paths) > 25
+    assert all(run.path in path.parents for path in paths)
+    assert len(set(paths)) == len(paths)
+
+
+def test_naming_files_creates_none(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    for name in dir(RunDir):
+        if isinstance(getattr(RunDir, name, None), property):
+            getattr(run, name)
+    assert run.checkpoint_steps() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(steps=st.sets(st.integers(0, 99_999_999), max_size=8))
+def test_checkpoints_are_listed_by_step(tmp_path_factory: pytest.TempPathFactory, steps: set[int]) -> None:
+    run = RunDir(tmp_path_factory.mktemp("run"))
+    for step in steps:
+        run.checkpoint(step).mkdir(parents=True)
+    assert run.checkpoint_steps() == sorted(steps)
+
+
+def test_what_only_looks_like_a_checkpoint_is_none(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    for name in (".step_00000001.tmp", "step_1", "step_00000002.old", "best", ".step_00000003.damaged.5"):
+        (run.checkpoints / name).mkdir(parents=True)
+    assert run.checkpoint_steps() == []
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Path:
+    for name in ("movies-1f3a9c", "movies-1f77aa", "spelling-0b5e11", "spell"):
+        make_run(tmp_path, name)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "movies-empty").mkdir()
+    return tmp_path
+
+
+def test_runs_are_the_folders_with_a_config(parent: Path) -> None:
+    assert [run.run_id for run in find_runs(parent)] == [
+        "movies-1f3a9c",
+        "movies-1f77aa",
+        "spell",
+        "spelling-0b5e11",
+    ]
+    assert list(find_runs(parent / "missing")) == []
+
+
+@pytest.mark.parametrize(
+    "typed, found",
+    [
+        ("movies-1f3a9c", "movies-1f3a9c"),
+        ("movies-1f3", "movies-1f3a9c"),
+        ("spelling", "spelling-0b5e11"),
+        # An id that begins another one is still an id.
+        ("spell", "spell"),
+    ],
+)
+def test_run_is_found_by_its_id_or_by_a_prefix_of_it_alone(parent: Path, typed: str, found: str) -> None:
+    assert find_run(typed, parent).run_id == found
+
+
+def test_run_is_found_by_its_folder_wherever_it_lies(parent: Path, tmp_path: Path) -> None:
+    assert find_run(str(parent / "spell"), tmp_path / "elsewhere").path == (parent / "spell").resolve()
+
+
+def test_ambiguous_prefix_names_the_candidates(parent: Path) -> None:
+    with pytest.raises(RunNotFound, match="names 2 runs: movies-1f3a9c, movies-1f77aa"):
+        find_run("movies", parent)
+
+
+def test_unknown_name_lists_what_there_is(parent: Path) -> None:
+    with pytest.raises(RunNotFound, match=r"no run 'picture' under .*: movies-1f3a9c, .*spelling-0b5e11"):
+        find_run("picture", parent)
+    with pytest.raises(RunNotFound, match="runs there: none"):
+        find_run("picture", parent / "missing")
+
+
+def test_folder_set_aside_makes_room_and_is_kept_whole(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "movies-1f3a9c")
+    places = [set_aside(run)]
+    make_run(tmp_path, "movies-1f3a9c")
+    places.append(set_aside(run))
+    assert not run.path.exists()
+    assert len(set(places)) == 2
+    assert all((place / "config.yaml").is_file() and place.parent == tmp_path / "old" for place in places)
+    assert list(find_runs(tmp_path)) == []

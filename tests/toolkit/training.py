@@ -1,0 +1,105 @@
+"""Training the tiny experiment in forked ranks, disturbed at will."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from tests.toolkit.ranks import in_ranks
+from toolkit import worker
+from toolkit.config import Experiment
+from toolkit.create import create_run
+from toolkit.rundir import RunDir
+from toolkit.tasks.text_classification import TextClassificationTask
+from toolkit.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One start of a run.
+
+    size         processes
+    stop_after   steps until the ranks in `ranks` are asked to stop; None for never
+    kill         whether these ranks are killed with -9 instead
+    """
+
+    size: int = 1
+    stop_after: int | None = None
+    ranks: Sequence[int] = (0,)
+    kill: bool = False
+
+
+@dataclass(slots=True)
+class CountedStop:
+    """A Stop that asks in the n-th step of this attempt."""
+
+    attempt: Attempt
+    rank: int
+    calls: int = field(default=0)
+
+    def reason(self) -> str | None:
+        self.calls += 1
+        if self.rank not in self.attempt.ranks or self.attempt.stop_after is None:
+            return None
+        if self.calls < self.attempt.stop_after:
+            return None
+        if self.attempt.kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "asked by a test"
+
+
+def train_rank(world: World, path: Path, attempt: Attempt, samples: Path | None) -> str:
+    """Train as one rank; `samples` is a folder for the indices that the rank trains on."""
+    # Drawing takes longer than all of this training, and the report has tests of its own.
+    with (
+        patch("toolkit.finish._report"),
+        patch.object(TextClassificationTask, "collate", _spy(samples, world)),
+    ):
+        return worker.run(RunDir(path), world, CountedStop(attempt, world.rank)).value
+
+
+def _spy(samples: Path | None, world: World) -> Any:
+    collate = TextClassificationTask.collate
+
+    def spy(
+        task: TextClassificationTask, split: str, indices: np.ndarray[Any, Any], device: torch.device
+    ) -> Any:
+        if samples is not None and split == "train":
+            with open(samples / f"rank_{world.rank}.txt", "a") as stream:
+                stream.writelines(f"{index}\n" for index in indices)
+        return collate(task, split, indices, device)
+
+    return spy
+
+
+class Lab:
+    """Runs of the tiny experiment; each combination is trained once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._finished: dict[Any, RunDir] = {}
+
+    def start(self, experiment: Experiment) -> RunDir:
+        """A new run's folder; every one has a parent of its own."""
+        return create_run(experiment, self.folder / f"runs_{len(list(self.folder.glob('runs_*')))}")
+
+    def train(self, experiment: Experiment, *attempts: Attempt) -> RunDir:
+        """Train to the end through these attempts, all but the last one disturbed."""
+        key = (repr(experiment), repr(attempts))
+        if key not in self._finished:
+            run = self.start(experiment)
+            for attempt in attempts[:-1]:
+                values = in_ranks(attempt.size, train_rank, run.path, attempt, None)
+                assert values == ["yielded"] * attempt.size
+            values = in_ranks(attempts[-1].size, train_rank, run.path, attempts[-1], None)
+            assert values == ["finished"] * attempts[-1].size
+            self._finished[key] = run
+        return self._finished[key]

@@ -34,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         # Late, so that a command pays for no other's imports.
         command = importlib.import_module(f"slurm.commands.{arguments.command}")
-        return int(command.run(arguments))
+        code = int(command.run(arguments))
+        # Here, where a reader that has gone is caught, and not when the interpreter ends.
+        sys.stdout.flush()
+        return code
     except StkError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

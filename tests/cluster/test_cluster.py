@@ -40,9 +40,10 @@ def accounting(cluster: Cluster, job_id: int, field: str) -> str:
     return cluster.run(*command).stdout.strip()
 
 
-def test_four_hosts_are_idle(cluster: Cluster) -> None:
-    assert {host: cluster.host_state(host) for host in cluster.hosts} == dict.fromkeys(cluster.hosts, "idle")
+def test_four_hosts_run_a_step(cluster: Cluster) -> None:
+    """Not that sinfo calls them idle: it may lag behind the jobs of other tests by minutes."""
     assert len(cluster.hosts) == 4
+    assert sorted(cluster.run("srun", "--nodes=4", "hostname").stdout.split()) == sorted(cluster.hosts)
 
 
 def test_each_task_sees_the_gpus_that_its_host_granted(cluster: Cluster) -> None:

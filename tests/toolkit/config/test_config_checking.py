@@ -82,7 +82,7 @@ def test_names_of_files_become_absolute_also_those_by_default(movies):
         ("optimizer.betas", [0, "0.5"], (0.0, 0.5)),
         ("data.labels", ["no", 1], ("no", "1")),
         ("data.labels", None, None),
-        ("data.splits", {"train": 8, "test": "2"}, {"train": 8.0, "test": 2.0}),
+        ("data.splits", {"train": 8, "validation": "2"}, {"train": 8.0, "validation": 2.0}),
         ("resources.environment", {"A": 1, "B": "x\ny"}, {"A": "1", "B": "x\ny"}),
         ("resources.sbatch", {"wckey": "a", "x-y": True, "nice": 5}, {"wckey": "a", "x-y": True, "nice": 5}),
     ],

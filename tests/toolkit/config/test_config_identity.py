@@ -44,7 +44,9 @@ SPECIAL = {
     "data.test": st.none(),
     "data.prepared_dir": TEXT.filter(bool),
     "data.delimiter": st.none() | st.sampled_from(",\t|→"),
-    "data.splits": st.fixed_dictionaries({"train": st.floats(0.1, 9)}, optional={"test": st.floats(0, 9)}),
+    "data.splits": st.fixed_dictionaries(
+        {"train": st.floats(0.1, 9), "validation": st.floats(0.1, 9)}, optional={"test": st.floats(0, 9)}
+    ),
     "train.logical_ranks": st.sampled_from([64, 128]),
     "train.device": st.sampled_from(["auto", "cuda"]),
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
@@ -153,10 +155,14 @@ def test_the_identity_of_an_experiment_is_the_same_on_every_machine():
 
 def test_equal_numbers_and_the_order_of_keys_make_no_difference():
     one = check(
-        {**TREE, "data": {"path": "/x", "splits": {"train": 1, "test": 2.0}}, "train": {"clip_norm": 1}}
+        {**TREE, "data": {"path": "/x", "splits": {"train": 1, "validation": 2.0}}, "train": {"clip_norm": 1}}
     )
     two = check(
-        {**TREE, "data": {"splits": {"test": 2, "train": 1.0}, "path": "/x"}, "train": {"clip_norm": 1.0}}
+        {
+            **TREE,
+            "data": {"splits": {"validation": 2, "train": 1.0}, "path": "/x"},
+            "train": {"clip_norm": 1.0},
+        }
     )
     assert identity(one) == identity(two)
     as_int = dataclasses.replace(one, train=dataclasses.replace(one.train, clip_norm=1))

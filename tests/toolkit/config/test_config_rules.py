@@ -76,11 +76,12 @@ def test_two_or_three_files_are_enough(good):
 @pytest.mark.parametrize(
     "splits, keys",
     [
-        ({"train": 1, "valid": 1}, ["data.splits.valid"]),
-        ({"train": 1, "test": -0.1}, ["data.splits.test"]),
-        ({"train": 0, "test": 1}, ["data.splits.train"]),
-        ({}, ["data.splits.train"]),
-        ({"test": 1, "dev": 1}, ["data.splits.dev", "data.splits.train"]),
+        ({"train": 1, "validation": 1, "valid": 1}, ["data.splits.valid"]),
+        ({"train": 1, "validation": 1, "test": -0.1}, ["data.splits.test"]),
+        ({"train": 0, "validation": 1}, ["data.splits.train"]),
+        ({"train": 1, "test": 1}, ["data.splits.validation"]),
+        ({}, ["data.splits.train", "data.splits.validation"]),
+        ({"test": 1, "dev": 1}, ["data.splits.dev", "data.splits.train", "data.splits.validation"]),
     ],
 )
 def test_the_shares_belong_to_the_three_splits(broken, splits, keys):

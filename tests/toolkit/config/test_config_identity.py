@@ -48,6 +48,7 @@ SPECIAL = {
         {"train": st.floats(0.1, 9), "validation": st.floats(0.1, 9)}, optional={"test": st.floats(0, 9)}
     ),
     "train.logical_ranks": st.sampled_from([64, 128]),
+    "train.accumulation": st.sampled_from([1, 2, 4]),
     "train.device": st.sampled_from(["auto", "cuda"]),
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
     "resources.nodes": st.integers(1, 8),

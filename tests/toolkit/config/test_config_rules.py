@@ -133,6 +133,8 @@ def test_an_exact_reduction_takes_a_power_of_two(good, broken):
     assert good(train={"reduction": "fast", "logical_ranks": 6})
     (fault,) = broken(train={"reduction": "exact", "logical_ranks": 6})
     assert fault.key == "train.logical_ranks"
+    (fault,) = broken(train={"reduction": "exact", "accumulation": 3})
+    assert fault.key == "train.accumulation"
     assert fault.hint.startswith("4 or 8")
 
 

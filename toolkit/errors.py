@@ -8,6 +8,7 @@
     │   └── RunBusy                 the run is live, so it cannot be started again
     ├── SchedulerError          3   Slurm refused or cannot be reached
     │   ├── SlurmUnavailable        no command, no controller, or no answer in time
+    │   │   └── AnswerLost          the request may have been carried out (slurm.controller)
     │   └── SlurmRefused            Slurm's own words, or a limit found before asking
     └── RunFailed               4   the run itself failed
         ├── RendezvousError         the ranks did not find each other

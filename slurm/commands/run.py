@@ -89,6 +89,8 @@ def _run_here(experiment: Experiment, parent: Path, arguments: Namespace) -> int
     existed = _make_room(target, experiment, fresh=arguments.fresh)
     create_run(experiment, parent)
     print(f"{target.run_id}: {procs} local processes, folder {target.path}", file=sys.stderr)
+    if experiment.resources.nodes > 1 or experiment.resources.groups:
+        print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
     code = launch(target, procs, environ=scrub(), quiet=arguments.json)
     if code == 0:
         return _show_result(target, arguments.json)

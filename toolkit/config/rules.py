@@ -15,6 +15,7 @@ from toolkit.config.tree import Faults, Key, suggest
 TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"(_TOKEN|_KEY|_SECRET)$|PASSWORD")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _SPLITS = ("train", "validation", "test")
 
@@ -162,6 +163,11 @@ def _variables(experiment: Experiment) -> Iterator[Broken]:
         if not _VARIABLE.fullmatch(name):
             problem = f"found {name!r}, expected a variable's name: letters, digits and _, no digit first"
             yield Broken(key=("resources", "environment", name), problem=problem)
+        if _SECRET.search(name.upper()):
+            # What stands here is written into the run's folder and the batch script.
+            problem = "a secret must not stand in an experiment, which is recorded"
+            hint = f"export {name} in the shell that submits: the job gets it from there"
+            yield Broken(key=("resources", "environment", name), problem=problem, hint=hint)
 
 
 @_rule("resources.sbatch")

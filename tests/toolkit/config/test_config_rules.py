@@ -188,6 +188,14 @@ def test_what_stands_in_a_line_of_the_batch_script_holds_no_line_break(broken, r
     assert "line break" in fault.problem
 
 
+@pytest.mark.parametrize("name", ["HF_TOKEN", "WANDB_API_KEY", "aws_secret", "DB_PASSWORD_FILE"])
+def test_a_secret_is_not_recorded(broken, name):
+    (fault,) = broken(resources={"environment": {name: "s3cret"}})
+    assert fault.key == f"resources.environment.{name}"
+    assert f"export {name} in the shell" in fault.hint
+    assert "s3cret" not in str(fault)
+
+
 def test_variables_and_shell_lines_may_have_several_lines(good):
     assert good(resources={"environment": {"A": "x\ny"}, "setup": ["a\nb"]})
 

@@ -6,6 +6,7 @@ global count. A process carries a contiguous block of logical ranks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
@@ -75,13 +76,16 @@ class FastReduction:
 
 
 def _ddp(model: nn.Module, group: Group, find_unused_parameters: bool) -> DistributedDataParallel:
-    return DistributedDataParallel(
-        model,
-        device_ids=[group.device] if group.device.type == "cuda" else None,
-        broadcast_buffers=False,
-        gradient_as_bucket_view=True,
-        find_unused_parameters=find_unused_parameters,
-    )
+    with warnings.catch_warnings():
+        # The successor of broadcast_buffers, which torch 2.13 recommends, is unknown to older releases.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        return DistributedDataParallel(
+            model,
+            device_ids=[group.device] if group.device.type == "cuda" else None,
+            broadcast_buffers=False,
+            gradient_as_bucket_view=True,
+            find_unused_parameters=find_unused_parameters,
+        )
 
 
 class ExactReduction:

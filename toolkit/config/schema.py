@@ -163,7 +163,7 @@ class Resources:
     setup: tuple[str, ...] = option(())
     """Shell lines that prepare the environment, such as `module load cuda`."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Variables for the ranks; any value, but no secret: the job inherits those from the shell that submits."""
+    """Variables for the ranks; any value. No secrets: the job has them from the shell that submits."""
     sbatch: dict[str, Any] = field(default_factory=dict)
     """Any other option of sbatch by its long name; true for a flag."""
 

@@ -20,11 +20,6 @@ from toolkit.rendezvous import meet
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
-#: Groups that were left. DDP owns its group too, and frees it with the GIL held, while the group's thread
-#: may want the GIL to drop the last all-reduce: a deadlock (torch 2.13, gloo). Their own handles free
-#: them without the GIL, so a handle must outlive DDP.
-_left: list[dist.ProcessGroup | None] = []
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -107,7 +102,6 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
     try:
         yield Group(world, device)
     finally:
-        _left.append(dist.group.WORLD)
         dist.destroy_process_group()
 
 

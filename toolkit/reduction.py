@@ -6,6 +6,7 @@ global count. A process carries a contiguous block of logical ranks.
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -48,6 +49,9 @@ class Reduction(Protocol):
     def finish(self) -> None:
         """Leave the global sum in every `.grad`. Collective."""
 
+    def close(self) -> None:
+        """Let go of the process group; to be called before it is destroyed."""
+
 
 class FastReduction:
     """DDP: buckets, overlapped with the last backward pass; equal within rounding on any world."""
@@ -73,6 +77,12 @@ class FastReduction:
             for parameter in self._model.parameters():
                 if parameter.grad is not None:
                     parameter.grad.mul_(self._size)
+
+    def close(self) -> None:
+        # DDP owns the process group too. As the last owner it would free it with the GIL held, while a
+        # thread of gloo may wait for the GIL to drop the last all-reduce: a deadlock (torch 2.13).
+        self.module = self._model
+        gc.collect()
 
 
 def _ddp(model: nn.Module, group: Group, find_unused_parameters: bool) -> DistributedDataParallel:
@@ -146,6 +156,9 @@ class ExactReduction:
         elif self._world.size > 1:
             dist.all_reduce(total)
         self._point_gradients_at(total)
+
+    def close(self) -> None:
+        pass
 
     def _recursive_doubling(self, total: torch.Tensor) -> None:
         distance = 1

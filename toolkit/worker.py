@@ -14,7 +14,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import torch
@@ -101,19 +101,25 @@ class _Worker:
             task = self._open_task(group)
             self._stage = "model"
             training = self._training = build_training(self._run, self._experiment, task, group, self.display)
-            resumed = training.checkpoints.load_latest(training.state)
-            attempt.started(self.step, resumed)
-            training.recorder.start(self.step)
-            outcome = train(training, stop)
-            if outcome is Outcome.FINISHED:
-                training.phase = "evaluation"
-                finish.finish(self._run, training, attempt.number, attempt.seconds())
-            training.recorder.close(self.step)
-            attempt.ended(self.step, _why(outcome, stop))
+            with closing(training.reduction):
+                outcome = self._train(training, attempt, stop)
             # Rank 0 is still writing when the others are done: a launcher that ends all ranks once
             # one has left must not find it at that.
             group.barrier()
             return outcome
+
+    def _train(self, training: Training, attempt: Attempt, stop: Stop) -> Outcome:
+        """Load, train, finish or yield, and write down how it ended."""
+        resumed = training.checkpoints.load_latest(training.state)
+        attempt.started(self.step, resumed)
+        training.recorder.start(self.step)
+        outcome = train(training, stop)
+        if outcome is Outcome.FINISHED:
+            training.phase = "evaluation"
+            finish.finish(self._run, training, attempt.number, attempt.seconds())
+        training.recorder.close(self.step)
+        attempt.ended(self.step, _why(outcome, stop))
+        return outcome
 
     def _open_task(self, group: Group) -> Task:
         """Rank 0 prepares the data while the others wait; then each opens it."""
@@ -282,4 +288,9 @@ def _main(path: Path, overrides: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: a thread of torch's that asks for the GIL of an interpreter which is ending would
+    # abort the process (Python before 3.14), after everything has been done and written.
+    os._exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,10 @@ def reduce_rank(world: World, folder: Path, kind: str, total: int, idle: frozens
         else:
             reduction = FastReduction(model, group, find_unused_parameters=False)
         sums = []
-        for step in range(3):
-            sum_step(reduction, block(world.rank, world.size, total), step, idle)
-            sums.append(gradient(model).copy())
+        with closing(reduction):
+            for step in range(3):
+                sum_step(reduction, block(world.rank, world.size, total), step, idle)
+                sums.append(gradient(model).copy())
         group.barrier()
         return [*sums, model.first.detach().numpy().copy()]
 
@@ -155,7 +157,7 @@ def leave_often(world: World, folder: Path) -> int:
 
 
 def test_ranks_leave_a_group_whose_last_sum_has_just_ended(tmp_path: Path) -> None:
-    """DDP frees the group with the GIL held, which the group's thread may be waiting for."""
+    """DDP must not be the one to free the group: it would hold the GIL, which the group's thread may want."""
     assert in_ranks(3, leave_often, tmp_path) == [0, 1, 2]
 
 

@@ -53,7 +53,8 @@ schedules = st.builds(
     warmup=st.floats(0, 1) | st.integers(2, 300).map(float),
     final_factor=st.floats(0, 1),
     step_epochs=st.floats(0.1, 5),
-    gamma=st.floats(0.01, 1),
+    # Ten drops a step over 200 steps: a smaller one would underflow to zero.
+    gamma=st.floats(0.8, 1),
 )
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import NoReturn
 
 _FOLDER = Path(__file__).parent
 _DEADLINE_S = 60
@@ -30,7 +31,19 @@ def _leave_environment() -> None:
         temporary.rename(_FOLDER / f"environment.{os.getpid()}.json")
 
 
-if __name__ == "sitecustomize":
+def _observe_end() -> None:
+    """A worker leaves by os._exit, which asks no handler of atexit."""
     atexit.register(_leave_environment)
+    leave_at_once = os._exit
+
+    def leave(status: int) -> NoReturn:
+        _leave_environment()
+        leave_at_once(status)
+
+    os._exit = leave
+
+
+if __name__ == "sitecustomize":
+    _observe_end()
     if "SLURM_PROCID" in os.environ:
         _wait_while_held()

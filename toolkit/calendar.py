@@ -16,6 +16,7 @@ class Calendar:
     log_per_epoch: int
     eval_per_epoch: int
     save_every: int | None
+    compare_every: int | None
 
     @classmethod
     def of(cls, experiment: Experiment, samples: int) -> Calendar:
@@ -28,6 +29,7 @@ class Calendar:
             log_per_epoch=train.log_per_epoch,
             eval_per_epoch=train.eval_per_epoch,
             save_every=experiment.checkpoint.every_steps,
+            compare_every=train.check_ranks_every,
         )
 
     def epoch(self, step: int) -> float:
@@ -43,6 +45,9 @@ class Calendar:
     def saves_at(self, step: int) -> bool:
         """Saves between evaluations; with an evaluation there is always one."""
         return self.save_every is not None and step % self.save_every == 0
+
+    def compares_at(self, step: int) -> bool:
+        return self.compare_every is not None and step % self.compare_every == 0
 
     def _is_due(self, step: int, per_epoch: int) -> bool:
         """Spread evenly over an epoch, the last one at its end."""

@@ -98,8 +98,16 @@ class Checkpoints:
         self._identity = identity
         self._keep = keep
         self._note = note
+        self.seconds = 0.0
 
-    def save(self, state: TrainState) -> None:
+    def is_due(self) -> bool:
+        """Whether it is time for a save between those of the calendar. On rank 0; elsewhere never."""
+        return False
+
+    def wait(self) -> None:
+        """Return when what was saved last lies on the disk. Raises CheckpointError where it does not."""
+
+    def save(self, state: TrainState, *, needed: bool = True) -> None:
         """Write a checkpoint of this step, unless there is one. Rank 0 writes; not collective.
 
         Raises CheckpointError where it cannot be written; the ones before are untouched then.

@@ -13,7 +13,9 @@
     └── RunFailed               4   the run itself failed
         ├── RendezvousError         the ranks did not find each other
         ├── CheckpointError         no checkpoint could be loaded or written
-        └── TrainingDiverged        the loss is not a finite number
+        ├── TrainingDiverged        the loss is not a finite number
+        ├── RanksDiverged           ranks that must hold the same weights do not
+        └── NoProgress              start after start without a step
 
 The command line turns each into its message and exit code; anything else is a bug and keeps its
 stack trace.
@@ -107,3 +109,15 @@ class CheckpointError(RunFailed):
 
 class TrainingDiverged(RunFailed):
     """The loss or the gradient is not finite."""
+
+
+class RanksDiverged(RunFailed):
+    """Ranks that must hold the same weights do not; `ranks` are the odd ones, empty without a majority."""
+
+    def __init__(self, message: str, ranks: Sequence[int]) -> None:
+        self.ranks = tuple(ranks)
+        super().__init__(message)
+
+
+class NoProgress(RunFailed):
+    """Start after start ended before a step was done, so another one is not made by itself."""

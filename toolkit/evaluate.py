@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,19 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(
-    task: Task, model: nn.Module, split: str, group: Group, batch_size: int, precision: torch.dtype | None
+    task: Task,
+    model: nn.Module,
+    split: str,
+    group: Group,
+    batch_size: int,
+    precision: torch.dtype | None,
+    on_batch: Callable[[], None] = lambda: None,
 ) -> Evaluation:
     """Score a whole split. Collective; every rank gets the same result.
 
     The batches are planned without regard to the ranks, each is scored by one rank, and their sums
     are added in the order of the plan: so the result does not depend on the number of ranks. Every
-    sample is counted exactly once, and that is checked.
+    sample is counted exactly once, and that is checked. on_batch is called after each batch.
     """
     samples = task.splits[split]
     plan = plan_evaluation(samples.lengths, batch_size)
@@ -44,6 +51,7 @@ def evaluate(
         sums[number] = score.sums.cpu().numpy()
         outputs[indices] = score.outputs.float().cpu().numpy()
         seen[indices] += 1
+        on_batch()
     model.train()
     assert (group.gather_rows(seen) == 1).all(), "an evaluation must count every sample exactly once"
     return Evaluation(group.gather_rows(sums).sum(axis=0), group.gather_rows(outputs))

@@ -56,6 +56,7 @@ def _score(run: RunDir, training: Training, split: str, step: int) -> dict[str, 
         training.group,
         training.experiment.evaluation.batch_size,
         training.precision,
+        on_batch=training.beat,
     )
     metrics = training.task.metrics(result.sums)
     if split == "test":

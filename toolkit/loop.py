@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from toolkit.calendar import Calendar
 from toolkit.checkpoint import Checkpoints
+from toolkit.comparison import compare_weights
 from toolkit.config.schema import Experiment
 from toolkit.control import Agreement, Control
 from toolkit.data.plan import EpochPlan, plan_epoch
 from toolkit.distributed import Group
 from toolkit.errors import TrainingDiverged
 from toolkit.evaluate import evaluate
+from toolkit.faults import Faults
 from toolkit.optim import lr_factor
+from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
 from toolkit.reduction import Reduction, block
 from toolkit.rng import seed_everything
@@ -43,15 +47,22 @@ class Outcome(Enum):
 class Stop(Protocol):
     """All that training knows of preemption."""
 
-    def reason(self) -> str | None:
-        """Why to save and leave, or None to go on. Called in each step; must be cheap."""
+    def reason(self, lead_s: float) -> str | None:
+        """Why to save and leave, or None to go on. Called in each step; must be cheap.
+
+        lead_s is how long one more step and a save take here, as measured.
+        """
 
 
 @dataclass(slots=True, kw_only=True)
 class Training:
     """What the loop works with.
 
-    `phase` says what this process is doing, for whoever has to explain a failure.
+    phase        what this process is doing, for whoever has to explain a failure
+    beats        grows with everything that it does: a number that stands still means that it hangs
+    step_s       seconds of the slowest of the latest steps
+    batch        sample ids of the micro-batch at work
+    quarantined  sample ids left out, ascending
     """
 
     experiment: Experiment
@@ -62,7 +73,29 @@ class Training:
     checkpoints: Checkpoints
     recorder: Recorder
     calendar: Calendar
+    receipts: Receipts
+    faults: Faults | None = None
     phase: str = "start"
+    beats: int = 0
+    step_s: float = 0.0
+    batch: np.ndarray | None = None
+    quarantined: np.ndarray | None = None
+
+    def enter(self, phase: str) -> None:
+        """Say what this process does next. The tests' faults strike here."""
+        self.phase = phase
+        self.beats += 1
+        if self.faults is not None:
+            self.faults.at(phase, self.state.progress.step)
+
+    def beat(self) -> None:
+        """Say that this process is still at it."""
+        self.beats += 1
+
+    @property
+    def lead_s(self) -> float:
+        """Seconds that one more step and a save take."""
+        return self.step_s + self.checkpoints.seconds
 
     @property
     def precision(self) -> torch.dtype | None:
@@ -89,7 +122,7 @@ def train(training: Training, stop: Stop) -> Outcome:
     """
     progress, calendar = training.state.progress, training.calendar
     control = Control(training.group, training.micro_batches, training.task.train_sums)
-    plan, planned_epoch, step_s = None, -1, 0.0
+    plan, planned_epoch = None, -1
     # Done already where an attempt was killed between its last save and result.json.
     while not _is_finished(training):
         started = time.perf_counter()
@@ -97,19 +130,31 @@ def train(training: Training, stop: Stop) -> Outcome:
         if epoch != planned_epoch:
             plan, planned_epoch = _plan(training, epoch), epoch
         assert plan is not None
-        agreement = _step(training, control, plan, position, stop.reason() is not None, step_s)
-        step_s = time.perf_counter() - started
-        _count(training, agreement)
-        evaluated = calendar.evaluates_at(progress.step)
-        if evaluated:
+        agreement = _step(training, control, plan, position, stop)
+        _count(training, agreement, plan, position)
+        training.step_s = max(time.perf_counter() - started, 0.9 * training.step_s)
+        if calendar.compares_at(progress.step):
+            compare_weights(training.group, training.state.model, progress.step)
+        if calendar.evaluates_at(progress.step):
             _validate(training)
         finished = _is_finished(training)
-        if evaluated or finished or agreement.stop or calendar.saves_at(progress.step):
-            training.phase = "save"
-            training.checkpoints.save(training.state)
+        _save_if_due(training, leaving=finished or agreement.stop)
         if agreement.stop and not finished:
             return Outcome.YIELDED
     return Outcome.FINISHED
+
+
+def _save_if_due(training: Training, *, leaving: bool) -> None:
+    """Leave a checkpoint where one is due. Rank 0 alone saves, so its clock may decide."""
+    step, calendar, checkpoints = training.state.progress.step, training.calendar, training.checkpoints
+    is_best = training.state.progress.best_step == step
+    if not (leaving or calendar.evaluates_at(step) or calendar.saves_at(step) or checkpoints.is_due()):
+        return
+    training.enter("save")
+    training.receipts.flush()
+    checkpoints.save(training.state, needed=leaving or is_best)
+    if leaving:
+        checkpoints.wait()
 
 
 def _plan(training: Training, epoch: int) -> EpochPlan:
@@ -125,23 +170,23 @@ def _plan(training: Training, epoch: int) -> EpochPlan:
     )
 
 
-def _step(
-    training: Training, control: Control, plan: EpochPlan, position: int, stop: bool, step_s: float
-) -> Agreement:
+def _step(training: Training, control: Control, plan: EpochPlan, position: int, stop: Stop) -> Agreement:
     """One update: own micro-batches, one control vector, one reduction, one optimizer step."""
     training.reduction.start()
     own = training.own_micro_batches
     for number in own:
         _micro_batch(training, control, plan, position, number, last=number == own[-1])
-    training.phase = "communication"
-    agreement = control.exchange(own.start, stop, step_s)
+    # Asked as late as can be: the save begins after this very step.
+    wants_stop = stop.reason(training.lead_s) is not None
+    training.enter("communication")
+    agreement = control.exchange(own.start, wants_stop, training.step_s)
     if not agreement.is_finite:
         raise TrainingDiverged(
             f"the loss of step {training.state.progress.step + 1} is {agreement.loss}: "
             "try a smaller optimizer.lr, train.clip_norm, or warm-up"
         )
     training.reduction.finish()
-    training.phase = "optimizer"
+    training.enter("optimizer")
     _update(training, agreement.count)
     return agreement
 
@@ -152,21 +197,26 @@ def _micro_batch(
     """Forward and backward of one micro-batch, with its own randomness."""
     reduction, state = training.reduction, training.state
     with reduction.leaf(last):
-        indices = plan.micro_batch(position, number)
+        indices = training.batch = _without(training.quarantined, plan.micro_batch(position, number))
         idle = len(indices) == 0
         if idle and not (last and reduction.needs_backward):
             return
-        training.phase = "data"
+        training.enter("data")
         # Before the batch is made, so that a task may draw random numbers for it.
         seed_everything(training.experiment.seed, state.progress.step, number)
         batch = training.task.collate("train", plan.order[:1] if idle else indices, training.group.device)
-        training.phase = "forward"
+        training.enter("forward")
         loss = _loss(training, batch)
-        training.phase = "backward"
+        training.enter("backward")
         # An idle rank takes part in the others' reduction with a sample of weight zero.
         state.scaler.scale(loss.total * 0.0 if idle else loss.total).backward()
     if not idle:
         control.add(number, loss)
+
+
+def _without(quarantined: np.ndarray | None, indices: np.ndarray) -> np.ndarray:
+    """The samples of a micro-batch that are not left out; the others keep their places."""
+    return indices if quarantined is None else indices[~np.isin(indices, quarantined)]
 
 
 def _loss(training: Training, batch: object) -> Loss:
@@ -193,11 +243,12 @@ def _update(training: Training, count: float) -> None:
     state.progress.step += 1
 
 
-def _count(training: Training, agreement: Agreement) -> None:
-    """Add the step to the running metrics, and log them where due."""
+def _count(training: Training, agreement: Agreement, plan: EpochPlan, position: int) -> None:
+    """Add the step to the receipts and the running metrics, and log them where due."""
     progress = training.state.progress
     added = {"loss": agreement.loss, "count": agreement.count, **agreement.sums}
     progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
+    training.receipts.add(progress, plan.step(position), agreement.loss)
     training.recorder.count(progress.step, agreement)
     if training.calendar.logs_at(progress.step):
         sums = progress.sums
@@ -213,7 +264,7 @@ def _count(training: Training, agreement: Agreement) -> None:
 def _validate(training: Training) -> None:
     """Score the validation set, and note whether this is the best so far."""
     experiment, progress = training.experiment, training.state.progress
-    training.phase = "evaluation"
+    training.enter("evaluation")
     result = evaluate(
         training.task,
         training.state.model,
@@ -221,6 +272,7 @@ def _validate(training: Training) -> None:
         training.group,
         experiment.evaluation.batch_size,
         training.precision,
+        on_batch=training.beat,
     )
     metrics = training.task.metrics(result.sums)
     name, direction = experiment.evaluation.metric.split(":")

@@ -84,6 +84,21 @@ class RunDir:
         return self.path / "metrics.jsonl"
 
     @property
+    def receipts(self) -> Path:
+        """One line per step: which samples it read, its loss, and the chain of all steps so far."""
+        return self.path / "receipts.jsonl"
+
+    @property
+    def quarantine(self) -> Path:
+        """Samples that are left out because they failed, and why; JSON."""
+        return self.path / "quarantine.json"
+
+    @property
+    def fence(self) -> Path:
+        """Names the newest start: a process of an earlier one that finds it leaves at once."""
+        return self.path / "fence.json"
+
+    @property
     def failure(self) -> Path:
         """The first failing rank's error."""
         return self.path / "failure.json"
@@ -105,6 +120,10 @@ class RunDir:
     def rendezvous(self, nonce: str) -> Path:
         """Where rank 0 of one start publishes its store."""
         return self.path / "ranks" / f"{nonce}.store.json"
+
+    def heartbeat(self, nonce: str, rank: int) -> Path:
+        """What one rank of one start is doing, rewritten every few seconds; JSON."""
+        return self.path / "ranks" / f"{nonce}.rank_{rank:05d}.json"
 
     # -- logs --------------------------------------------------------------------------------
     @property

@@ -17,6 +17,7 @@ class Progress:
     sums               metrics of training since the last logged line: loss, count, and the task's
     best_value         best validation metric so far, and the step it was seen at
     since_best         evaluations since then
+    chain              hash of all steps so far: their samples and losses, as 32 hexadecimal digits
     """
 
     step: int = 0
@@ -24,6 +25,7 @@ class Progress:
     best_value: float | None = None
     best_step: int | None = None
     since_best: int = 0
+    chain: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

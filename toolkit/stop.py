@@ -25,7 +25,7 @@ class StopFlag:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return self
 
-    def reason(self) -> str | None:
+    def reason(self, lead_s: float = 0.0) -> str | None:
         return self._reason
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

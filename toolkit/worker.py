@@ -31,9 +31,11 @@ from toolkit.distributed import Group, join
 from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
 from toolkit.failure import describe, record_failure
+from toolkit.faults import Faults
 from toolkit.ledger import Attempt
 from toolkit.loop import Outcome, Stop, Training, train
 from toolkit.optim import build_optimizer
+from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
 from toolkit.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
 from toolkit.rng import seed_everything
@@ -113,9 +115,11 @@ class _Worker:
         resumed = training.checkpoints.load_latest(training.state)
         attempt.started(self.step, resumed)
         training.recorder.start(self.step)
+        training.receipts.start(self.step)
+        training.faults = Faults.from_environment(self._world.rank, attempt.number)
         outcome = train(training, stop)
         if outcome is Outcome.FINISHED:
-            training.phase = "evaluation"
+            training.enter("evaluation")
             finish.finish(self._run, training, attempt.number, attempt.seconds())
         training.recorder.close(self.step)
         attempt.ended(self.step, _why(outcome, stop))
@@ -134,7 +138,7 @@ def _why(outcome: Outcome, stop: Stop) -> str:
     """Why an attempt ended, in a word."""
     if outcome is Outcome.FINISHED:
         return "finished"
-    return stop.reason() or "stop on another rank"
+    return stop.reason(0.0) or "stop on another rank"
 
 
 def _check_size(world: World, experiment: Experiment) -> None:
@@ -184,6 +188,7 @@ def build_training(
         ),
         recorder=recorder,
         calendar=calendar,
+        receipts=Receipts(run, group.world.is_main),
     )
 
 

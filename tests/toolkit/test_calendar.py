@@ -21,6 +21,7 @@ def calendars(draw: st.DrawFn) -> Calendar:
         log_per_epoch=draw(st.integers(1, 500)),
         eval_per_epoch=draw(st.integers(1, 500)),
         save_every=draw(st.none() | st.integers(1, 50)),
+        compare_every=None,
     )
 
 

@@ -16,7 +16,9 @@ from toolkit.files import append_json_line, read_json
 from toolkit.recorder import Recorder
 from toolkit.rundir import RunDir
 
-CALENDAR = Calendar(steps_per_epoch=10, total_steps=30, log_per_epoch=5, eval_per_epoch=1, save_every=None)
+CALENDAR = Calendar(
+    steps_per_epoch=10, total_steps=30, log_per_epoch=5, eval_per_epoch=1, save_every=None, compare_every=None
+)
 
 
 class Remembering(Silent):

@@ -45,7 +45,7 @@ class CountedStop:
     rank: int
     calls: int = field(default=0)
 
-    def reason(self) -> str | None:
+    def reason(self, lead_s: float) -> str | None:
         self.calls += 1
         if self.rank not in self.attempt.ranks or self.attempt.stop_after is None:
             return None

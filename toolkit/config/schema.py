@@ -53,6 +53,12 @@ class Train:
     """Seconds until a rank that cannot reach the others gives up."""
     collective_timeout_s: float = option(600.0, above=0, identity=False)
     """Seconds until a rank gives up waiting for the others in a step."""
+    hang_timeout_s: float = option(300.0, above=0, identity=False)
+    """Seconds without any progress until the ranks name the one that hangs, write their stacks and leave."""
+    check_ranks_every: int | None = option(500, minimum=1, identity=False)
+    """Steps between two comparisons of the ranks' weights; null for never."""
+    quarantine: int = option(0, minimum=0)
+    """Most samples that may be left out because they failed at the same step twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +98,9 @@ class Checkpoint:
     """When to save and what to keep."""
 
     every_steps: int | None = option(None, minimum=1, identity=False)
-    """Steps between two saves; null: with each evaluation. There is always one at the end."""
+    """Steps between two saves, besides those with an evaluation and at the end; null for none."""
+    every_minutes: float | None = option(None, above=0, identity=False)
+    """Minutes between two saves; null: from what a save costs and how often the run was interrupted."""
     keep: int = option(2, minimum=2, identity=False)
     """Newest checkpoints kept besides the best one. Not 1: if the newest is damaged, one must be left."""
 
@@ -160,6 +168,13 @@ class Resources:
     """Array tasks that run at the same time (sweeps)."""
     signal_s: int = option(120, minimum=1, maximum=65535)
     """Seconds before the time limit at which the ranks are warned."""
+    requeue: str = option("auto", choices=("auto", "same_job", "chain"))
+    """How an interrupted run goes on: same_job keeps the job's id, chain is a new job, which waits a second
+    instead of two minutes; auto: chain before the time limit, same_job otherwise."""
+    max_crashes: int = option(3, minimum=0)
+    """How often the run goes on by itself after a crash."""
+    max_timeouts: int = option(100, minimum=0)
+    """How often it goes on after its time limit; after a preemption it always does."""
     setup: tuple[str, ...] = option(())
     """Shell lines that prepare the environment, such as `module load cuda`."""
     environment: dict[str, str] = field(default_factory=dict)

@@ -1,257 +1,320 @@
-"""Checkpoints: complete or absent, verified when loaded.
+"""Checkpoints: copied in the step, written by a thread, complete or absent, verified when loaded.
 
-A save writes into a hidden folder, flushes every file, writes a manifest with sizes and CRC-32s,
-flushes, and renames; so a name `step_…` means complete. A load takes the newest whose manifest
-verifies, because nothing in PyTorch notices a flipped bit.
+Training waits for the copy alone (staging.py); a thread writes the files and gives them their name
+(commit.py). A load takes the newest that verifies (choice.py, manifest.py).
 """
 
 from __future__ import annotations
 
-import os
-import shutil
+import logging
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, load_model, save_file, save_model
-
+from toolkit import fence
+from toolkit.choice import Choice, choose
+from toolkit.commit import clear_leftovers, commit, link, prune
 from toolkit.distributed import Group
 from toolkit.errors import CheckpointError
-from toolkit.files import crc32, fsync_dir, read_json, write_json
+from toolkit.faults import Faults
+from toolkit.files import read_json_lines
+from toolkit.interval import Clock
+from toolkit.ledger import read_attempts
+from toolkit.loading import load, load_weights
+from toolkit.manifest import Identity, Note, is_sound, verify, wait_for_manifest
+from toolkit.pace import Pace
 from toolkit.rundir import RunDir
+from toolkit.staging import Staging
 from toolkit.state import TrainState
 
-VERSION = 1
-WEIGHTS, TRAINING, PROGRESS, MANIFEST = (
-    "model.safetensors",
-    "training.safetensors",
-    "progress.json",
-    "MANIFEST.json",
-)
+__all__ = ["Checkpoints", "Identity", "load", "load_weights", "verify"]
 
-#: Called with (event, facts) for events.jsonl.
-Note = Callable[..., None]
+#: Seconds between two looks at the writer while training waits for it.
+_LOOK_S = 1.0
+
+log = logging.getLogger("toolkit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What a checkpoint must have in common with the run that loads it."""
+class _Save:
+    """One save under way.
 
-    experiment: str
-    data: str
+    started   monotonic time at which it was asked for
+    waited_s  seconds that it waited for the one before
+    stall_s   seconds that training waited for the copy
+    """
 
-
-def verify(folder: Path, identity: Identity | None = None) -> None:
-    """Check a checkpoint against its manifest. Raises CheckpointError, which names the fault."""
-    manifest = _manifest(folder)
-    for name, expected in manifest["files"].items():
-        file = folder / name
-        if not file.is_file():
-            raise CheckpointError(f"{file} is missing")
-        if file.stat().st_size != expected["bytes"]:
-            raise CheckpointError(f"{file} has {file.stat().st_size} bytes, expected {expected['bytes']}")
-        if crc32(file) != expected["crc32"]:
-            raise CheckpointError(f"{file} is damaged: its checksum differs from the manifest")
-    if identity is not None:
-        _check_identity(folder, manifest, identity)
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = read_json(folder / MANIFEST)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{folder / MANIFEST} cannot be read: {error}") from error
-    if manifest is None:
-        raise CheckpointError(f"{folder} has no {MANIFEST}")
-    if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
-        raise CheckpointError(f"{folder / MANIFEST} is not a manifest of version {VERSION}")
-    if not _lists_files(manifest):
-        raise CheckpointError(f"{folder / MANIFEST} is damaged: it does not list the files")
-    return manifest
-
-
-def _lists_files(manifest: dict[str, Any]) -> bool:
-    files = manifest.get("files")
-    return (
-        isinstance(files, dict)
-        and files.keys() == {WEIGHTS, TRAINING, PROGRESS}
-        and all(isinstance(facts, dict) and {"bytes", "crc32"} <= facts.keys() for facts in files.values())
-    )
-
-
-def _check_identity(folder: Path, manifest: dict[str, Any], identity: Identity) -> None:
-    for what, expected in (("experiment", identity.experiment), ("data", identity.data)):
-        if manifest.get(what) != expected:
-            raise CheckpointError(f"{folder} belongs to {what} {manifest.get(what)}, this run is {expected}")
+    step: int
+    best_step: int | None
+    needed: bool
+    started: float
+    waited_s: float
+    stall_s: float
 
 
 class Checkpoints:
-    """The checkpoints of one run."""
+    """The checkpoints of one run. Rank 0 writes them; on the others saving does nothing.
 
-    def __init__(self, run: RunDir, group: Group, identity: Identity, keep: int, note: Note) -> None:
+    beat    called now and then while training waits for a write that goes on
+    faults  what the tests do to a save
+    """
+
+    def __init__(
+        self,
+        run: RunDir,
+        group: Group,
+        identity: Identity,
+        keep: int,
+        note: Note,
+        every_minutes: float | None = None,
+    ) -> None:
+        self.beat: Callable[[], None] = lambda: None
+        self.faults: Faults | None = None
         self._run = run
         self._group = group
         self._identity = identity
         self._keep = keep
         self._note = note
-        self.seconds = 0.0
+        self._staging = Staging()
+        self._clock = Clock(every_minutes, note)
+        self._writer: threading.Thread | None = None
+        # A needed save that failed, with the reason; its bytes are still staged.
+        self._unsaved: tuple[_Save, str] | None = None
+        self._fenced: fence.Fenced | None = None
+        self._failures = 0
+        self._skipped = False
+        self._moves = 0
+        self._pace = Pace()
+        self._seconds: deque[float] = deque(maxlen=20)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from asking for a save until it lies on the disk, if training waits for it.
+
+        The longest of the latest ones.
+        """
+        return max(self._seconds, default=0.0)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a save is being written."""
+        return self._writer is not None and self._writer.is_alive()
 
     def is_due(self) -> bool:
         """Whether it is time for a save between those of the calendar. On rank 0; elsewhere never."""
-        return False
-
-    def wait(self) -> None:
-        """Return when what was saved last lies on the disk. Raises CheckpointError where it does not."""
+        return self._group.world.is_main and not self.is_writing and self._clock.is_due()
 
     def save(self, state: TrainState, *, needed: bool = True) -> None:
-        """Write a checkpoint of this step, unless there is one. Rank 0 writes; not collective.
+        """Copy this step's state; a thread writes it. Rank 0 alone does; not collective.
 
-        Raises CheckpointError where it cannot be written; the ones before are untouched then.
+        A save that is not needed is left out while another one is being written; one that is needed
+        waits for it. One that fails ends nothing: it is noted, the checkpoints before it are untouched.
+        No checkpoint is written while the best one that it refers to could not be.
+        Raises Fenced where a later start has replaced this one.
         """
         if not self._group.world.is_main:
             return
-        step, started = state.progress.step, time.monotonic()
-        target = self._run.checkpoint(step)
-        try:
-            if not _is_sound(target, self._identity):
-                self._write(state, target)
-            self._link(state.progress.best_step, step)
-            self._prune(state.progress.best_step)
-        except (OSError, SafetensorError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise CheckpointError(f"cannot write {target}: {reason}") from error
-        self._note("save", step=step, seconds=round(time.monotonic() - started, 4))
-
-    def _write(self, state: TrainState, target: Path) -> None:
-        temporary = target.with_name(f".{target.name}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        save_model(state.model, str(temporary / WEIGHTS))
-        save_file(
-            {name: tensor.detach().contiguous() for name, tensor in state.training_tensors().items()},
-            str(temporary / TRAINING),
+        called = time.monotonic()
+        if self.is_writing and not needed:
+            self._skip(state.progress.step)
+            return
+        self._join()
+        self._check_fence()
+        self._clock.begun()
+        if not self._best_is_saved(state, needed):
+            return
+        copied = time.monotonic()
+        self._staging.fill(state)
+        now = time.monotonic()
+        self._start(
+            _Save(
+                step=state.progress.step,
+                best_step=state.progress.best_step,
+                needed=needed,
+                started=called,
+                waited_s=copied - called,
+                stall_s=now - copied,
+            )
         )
-        write_json(
-            temporary / PROGRESS,
-            {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()},
-        )
-        _write_manifest(temporary, state.progress.step, self._group.world.size, self._identity)
-        if target.exists():
-            _set_aside(target)
-        os.rename(temporary, target)
-        fsync_dir(target.parent)
 
-    def _link(self, best_step: int | None, step: int) -> None:
-        _point(self._run.last, self._run.checkpoint(step).name)
-        if best_step is not None and self._run.checkpoint(best_step).is_dir():
-            _point(self._run.best, self._run.checkpoint(best_step).name)
+    def wait(self) -> None:
+        """Return when what was saved last lies on the disk.
 
-    def _prune(self, best_step: int | None) -> None:
-        kept = {*self._run.checkpoint_steps()[-self._keep :], best_step}
-        for step in self._run.checkpoint_steps():
-            if step not in kept:
-                _remove(self._run.checkpoint(step))
+        Raises CheckpointError where what was needed does not, and Fenced.
+        """
+        self._join()
+        # Once more, at once: the fault may have been a passing one, and there will be no other chance.
+        self._retry()
+        self._join()
+        self._check_fence()
+        if self._unsaved is not None:
+            save, reason = self._unsaved
+            raise CheckpointError(f"cannot write {self._run.checkpoint(save.step)}: {reason}")
+
+    def close(self) -> None:
+        """Let a write under way come to its end, whatever that is."""
+        self._join()
 
     def load_latest(self, state: TrainState) -> bool:
         """Load the newest checkpoint that verifies; False where there is none at all. Collective.
 
-        Rank 0 decides and tells the others. Raises CheckpointError where there are checkpoints but
-        all are bad: starting from nothing would throw the work away silently.
+        Rank 0 decides and tells the others, and all must see the same manifest. Raises CheckpointError
+        where there are checkpoints but all are bad: starting from nothing would throw the work away
+        silently.
         """
-        step = self._group.agree(self._newest_sound() if self._group.world.is_main else None)
-        if step == "none":
+        world = self._group.world
+        choice = self._group.agree(self._start_up() if world.is_main else None)
+        if choice is None:
             return False
-        if step == "all bad":
+        if choice.step is None:
             raise CheckpointError(
                 f"all checkpoints in {self._run.checkpoints} are damaged (events.jsonl says how); "
                 "refusing to start from scratch. Move the folder away, or use --fresh, to do that."
             )
-        load(self._run.checkpoint(int(step)), state)
+        folder = self._run.checkpoint(choice.step)
+        wait_for_manifest(folder, choice.manifest_crc32)
+        # Each host reads the files through a cache of its own.
+        if world.local_rank == 0 and not world.is_main:
+            verify(folder, self._identity)
+        load(folder, state)
+        if choice.best_lost:
+            state.progress.best_value = state.progress.best_step = None
+            state.progress.since_best = 0
         return True
 
-    def _newest_sound(self) -> int | str:
-        self._clear_leftovers()
-        steps = self._run.checkpoint_steps()
-        for step in reversed(steps):
-            try:
-                verify(self._run.checkpoint(step), self._identity)
-            except CheckpointError as error:
-                self._note("checkpoint_rejected", step=step, reason=str(error))
-            else:
-                # Or they would count as the newest, and what is saved from here on would make room for them.
-                for rejected in steps[steps.index(step) + 1 :]:
-                    _set_aside(self._run.checkpoint(rejected))
-                return step
-        return "all bad" if steps else "none"
+    def _start_up(self) -> Choice | None:
+        clear_leftovers(self._run)
+        self._seconds.extend(_earlier_seconds(self._run))
+        return choose(self._run, self._identity, self._note)
 
-    def _clear_leftovers(self) -> None:
-        if self._run.checkpoints.is_dir():
-            for leftover in self._run.checkpoints.glob(".step_*.tmp"):
-                shutil.rmtree(leftover, ignore_errors=True)
+    # -- writing -----------------------------------------------------------------------------
+    def _skip(self, step: int) -> None:
+        """Leave a save out, and say so once for all in a row."""
+        if not self._skipped:
+            self._note("save_skipped", step=step, reason="the one before is still being written")
+        self._skipped = True
+
+    def _join(self) -> None:
+        self._pace.hurry()
+        while self._writer is not None and self.is_writing:
+            moves = self._moves
+            self._writer.join(_LOOK_S)
+            if self._moves != moves:
+                self.beat()
+
+    def _check_fence(self) -> None:
+        if self._fenced is not None:
+            raise self._fenced
+
+    def _best_is_saved(self, state: TrainState, needed: bool) -> bool:
+        """Try again what could not be saved, if this state refers to it as the best."""
+        if self._unsaved is None or self._unsaved[0].step != state.progress.best_step:
+            self._unsaved = None
+            return True
+        self._retry()
+        if not needed:
+            # In place of the one that was asked for, so that training does not wait.
+            return False
+        self._join()
+        return self._unsaved is None
+
+    def _retry(self) -> None:
+        """Write once more what is still staged."""
+        if self._unsaved is not None:
+            self._start(replace(self._unsaved[0], started=time.monotonic(), waited_s=0.0))
+
+    def _start(self, save: _Save) -> None:
+        self._skipped = False
+        self._pace.relax()
+        self._writer = threading.Thread(target=self._write, args=(save,), name="checkpoint", daemon=True)
+        self._writer.start()
+
+    def _write(self, save: _Save) -> None:
+        """What the thread does. Nothing that happens here ends the run."""
+        begun = time.monotonic()
+        self._pace.start()
+        try:
+            self._commit(save)
+        except fence.Fenced as error:
+            # Not even a line may be written about it.
+            self._fenced = error
+            return
+        except Exception as error:
+            self._failed(save, getattr(error, "strerror", None) or f"{type(error).__name__}: {error}")
+            return
+        now = time.monotonic()
+        self._unsaved, self._failures = None, 0
+        self._seconds.append(now - save.started - self._pace.paused_s)
+        self._note(
+            "save",
+            step=save.step,
+            seconds=round(now - save.started, 4),
+            stall_s=round(save.stall_s, 4),
+            waited_s=round(save.waited_s, 4),
+            write_s=round(now - begun, 4),
+            paused_s=round(self._pace.paused_s, 4),
+            bytes=self._staging.size,
+        )
+        self._tidy(save, now - begun - self._pace.paused_s)
+
+    def _commit(self, save: _Save) -> None:
+        target = self._run.checkpoint(save.step)
+        if is_sound(target, self._identity):
+            return
+        commit(
+            self._staging,
+            target,
+            {
+                "experiment": self._identity.experiment,
+                "data": self._identity.data,
+                "world_size": self._group.world.size,
+            },
+            nonce=self._group.world.nonce,
+            at=lambda point: self._at(point, save.step),
+            permit=lambda: fence.check(self._run, self._group.world.nonce),
+        )
+
+    def _failed(self, save: _Save, reason: str) -> None:
+        self._failures += 1
+        self._unsaved = (save, reason) if save.needed else None
+        self._clock.failed()
+        target = self._run.checkpoint(save.step)
+        self._note("save_failed", step=save.step, reason=f"{target}: {reason}", failures=self._failures)
+        log.warning("cannot write %s: %s; those before it are untouched", target, reason)
+
+    def _tidy(self, save: _Save, write_s: float) -> None:
+        """Interval, links, retention. What goes wrong here does not make the checkpoint a worse one."""
+        try:
+            self._clock.saved(save.stall_s, write_s, self._earlier_attempts())
+            link(self._run, save.step, save.best_step)
+            prune(
+                self._run,
+                self._keep,
+                save.best_step,
+                self._group.world.nonce,
+                lambda point: self._at(point, save.step),
+            )
+        except Exception as error:
+            self._note("tidy_failed", step=save.step, reason=f"{type(error).__name__}: {error}")
+            log.warning("cannot tidy %s: %s", self._run.checkpoints, error)
+
+    def _at(self, point: str, step: int) -> None:
+        self._moves += 1
+        if self.faults is not None:
+            self.faults.at(f"save:{point}", step)
+        if point == "write":
+            # Leaves the machine to training for a while, unless that waits.
+            self._pace.pause()
+
+    def _earlier_attempts(self) -> list[dict[str, Any]]:
+        nonce = self._group.world.nonce
+        return [line for line in read_attempts(self._run) if line.get("nonce") != nonce]
 
 
-def load(folder: Path, state: TrainState) -> None:
-    """Load a checkpoint into a state, in place. Says nothing of its health: verify first."""
-    load_weights(folder, state.model)
-    state.load_training_tensors(load_file(str(folder / TRAINING)))
-    stored = read_json(folder / PROGRESS)
-    state.progress.restore(stored["progress"])
-    if stored["scaler"]:
-        state.scaler.load_state_dict(stored["scaler"])
-
-
-def load_weights(folder: Path, model: torch.nn.Module) -> None:
-    """Load the weights alone, in place."""
-    load_model(model, str(folder / WEIGHTS))
-
-
-def _is_sound(folder: Path, identity: Identity) -> bool:
-    if not folder.is_dir():
-        return False
-    try:
-        verify(folder, identity)
-    except CheckpointError:
-        return False
-    return True
-
-
-def _set_aside(folder: Path) -> None:
-    """Keep what does not verify for the curious, out of the way."""
-    os.rename(folder, folder.with_name(f".{folder.name}.damaged.{time.time_ns()}"))
-
-
-def _write_manifest(folder: Path, step: int, world_size: int, identity: Identity) -> None:
-    files = {}
-    for file in sorted(folder.iterdir()):
-        with open(file, "rb") as stream:
-            os.fsync(stream.fileno())
-        files[file.name] = {"bytes": file.stat().st_size, "crc32": crc32(file)}
-    manifest = {
-        "version": VERSION,
-        "step": step,
-        "experiment": identity.experiment,
-        "data": identity.data,
-        "world_size": world_size,
-        "torch": torch.__version__,
-        "files": files,
-    }
-    write_json(folder / MANIFEST, manifest)
-
-
-def _point(link: Path, target: str) -> None:
-    """Make a link point elsewhere, in one step."""
-    temporary = link.with_name(f".{link.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target)
-    os.replace(temporary, link)
-
-
-def _remove(folder: Path) -> None:
-    """Take a checkpoint away under another name first, so that half of one is never seen."""
-    trash = folder.with_name(f".{folder.name}.tmp")
-    os.rename(folder, trash)
-    shutil.rmtree(trash)
+def _earlier_seconds(run: RunDir) -> list[float]:
+    """How long the latest saves of earlier starts took, without pauses."""
+    saves = deque((line for line in read_json_lines(run.events) if line.get("event") == "save"), maxlen=5)
+    return [line["seconds"] - line.get("paused_s", 0.0) for line in saves if "seconds" in line]

@@ -70,7 +70,10 @@ def append_json_line(path: Path, record: dict[str, Any]) -> None:
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        os.write(descriptor, ("\n" + line if torn else line).encode())
+        raw = ("\n" + line if torn else line).encode()
+        # A full disk takes a part; the next call says so.
+        while raw:
+            raw = raw[os.write(descriptor, raw) :]
     finally:
         os.close(descriptor)
 

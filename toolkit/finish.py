@@ -26,6 +26,7 @@ def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> No
     for split in _final_splits(training):
         metrics[split] = _score(run, training, split, best_step)
     if training.group.world.is_main:
+        training.recorder.flush()
         result = {
             "state": "finished",
             "step": progress.step,
@@ -39,6 +40,8 @@ def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> No
             "attempts": attempts,
             "seconds": round(seconds, 3),
         }
+        # What may take long and gives no sign of life.
+        training.enter("report")
         _report(run, result)
         write_json(run.result, result)
 

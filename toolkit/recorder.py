@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolkit.calendar import Calendar
@@ -17,9 +19,14 @@ from toolkit.rundir import RunDir
 
 _PROGRESS_EVERY_S = 2.0
 
+log = logging.getLogger("toolkit")
+
 
 class Recorder:
-    """Writes metrics.jsonl, TensorBoard and progress.json, and tells the display."""
+    """Writes metrics.jsonl, TensorBoard and progress.json, and tells the display.
+
+    A full disk does not end training: lines that cannot be written wait in memory until there is room.
+    """
 
     def __init__(self, run: RunDir, calendar: Calendar, is_main: bool, display: Display) -> None:
         self._run = run
@@ -29,7 +36,10 @@ class Recorder:
         self._metrics: dict[str, float] = {}
         self._written = 0.0
         self._interval = _Interval()
-        self._board: Any = None
+        self._board = _Board(run)
+        # The lines that an earlier attempt left, until the file holds them alone.
+        self._kept: str | None = None
+        self._waiting: deque[dict[str, Any]] = deque()
 
     def start(self, step: int) -> None:
         """Drop what an earlier attempt wrote after the step that this one starts from.
@@ -44,10 +54,9 @@ class Recorder:
             if line["step"] <= step and line["split"] != "test"
         ]
         if self._run.metrics.exists():
-            write_atomic(self._run.metrics, "".join(json.dumps(line) + "\n" for line in kept))
-        from torch.utils.tensorboard import SummaryWriter  # slow to import, and only rank 0 needs it
-
-        self._board = SummaryWriter(str(self._run.tensorboard), purge_step=step + 1)
+            self._kept = "".join(json.dumps(line) + "\n" for line in kept)
+        self._write_waiting()
+        self._board.open(step)
         self._display.start(self._calendar.total_steps, step)
 
     def count(self, step: int, agreement: Agreement) -> None:
@@ -90,21 +99,75 @@ class Recorder:
                 },
             )
 
+    def flush(self) -> None:
+        """Write the lines that wait for room. Raises OSError where there is none yet."""
+        if self._kept is not None:
+            write_atomic(self._run.metrics, self._kept)
+            self._kept = None
+        while self._waiting:
+            append_json_line(self._run.metrics, self._waiting[0])
+            self._waiting.popleft()
+
     def close(self, step: int) -> None:
-        """Flush and end the display."""
-        if self._board is not None:
+        """Flush and end the display. Lines for which there is no room even now are lost, which is said."""
+        if self._is_main:
             self.progress(step)
             self._board.close()
+            self._write_waiting()
+            if self._waiting:
+                log.error("%d lines of %s are lost", len(self._waiting), self._run.metrics)
         self._display.stop()
 
     def _line(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
         head = {"time": time.time(), "step": step, "epoch": self._calendar.epoch(step), "split": split}
         # JSON knows no NaN.
         numbers = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-        append_json_line(self._run.metrics, {**head, **numbers})
-        if self._board is not None:
-            for name, value in metrics.items():
-                self._board.add_scalar(f"{split}/{name}", value, step)
+        self._waiting.append({**head, **numbers})
+        self._write_waiting()
+        self._board.add(split, step, metrics)
+
+    def _write_waiting(self) -> None:
+        try:
+            self.flush()
+        except OSError as error:
+            log.warning(
+                "%d lines wait for room: %s: %s", len(self._waiting), self._run.metrics, error.strerror
+            )
+
+
+class _Board:
+    """TensorBoard's copy of the metrics: a view, so that whatever happens to it ends nothing."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._writer: Any = None
+
+    def open(self, step: int) -> None:
+        """Begin after a step; what an earlier attempt wrote of later ones no longer counts."""
+        from torch.utils.tensorboard import SummaryWriter  # slow to import, and only rank 0 needs it
+
+        with self._tolerance():
+            self._writer = SummaryWriter(str(self._run.tensorboard), purge_step=step + 1)
+
+    def add(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
+        if self._writer is not None:
+            with self._tolerance():
+                for name, value in metrics.items():
+                    self._writer.add_scalar(f"{split}/{name}", value, step)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            with self._tolerance():
+                self._writer.close()
+
+    @contextmanager
+    def _tolerance(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            # Its writing thread is dead from here on.
+            self._writer = None
+            log.warning("TensorBoard's files end here: %s: %s", self._run.tensorboard, error)
 
 
 class _Interval:

@@ -16,6 +16,8 @@ from typing import Any
 from toolkit.world import World
 
 _TIMEOUT_S = 120.0
+#: The error of a rank that did not end in time.
+NO_ANSWER = "no answer in time"
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
@@ -40,8 +42,16 @@ def worlds(size: int, nonce: str = "") -> list[World]:
     ]
 
 
-def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Ended]:
-    """Call function(world, *arguments) in so many processes at once; how each ended, by rank."""
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A rank at work: its process, and where its answer will come."""
+
+    process: Any
+    receiver: Connection
+
+
+def start_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Started]:
+    """Call function(world, *arguments) in so many processes at once, and do not wait for them."""
     started = []
     for world in worlds(size):
         receiver, sender = _CONTEXT.Pipe(duplex=False)
@@ -49,18 +59,28 @@ def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[
         process.start()
         # Or the pipe would not end with the process.
         sender.close()
-        started.append((process, receiver))
-    deadline = time.monotonic() + _TIMEOUT_S
+        started.append(Started(process, receiver))
+    return started
+
+
+def await_ranks(started: Sequence[Started], timeout_s: float = _TIMEOUT_S) -> list[Ended]:
+    """How each rank ended, by rank; those that have not after so many seconds are killed."""
+    deadline = time.monotonic() + timeout_s
     ended = []
-    for process, receiver in started:
-        answered = receiver.poll(max(0.0, deadline - time.monotonic()))
-        value, error = _answer(receiver) if answered else (None, "no answer in time")
-        process.join(max(0.1, deadline - time.monotonic()))
-        if process.is_alive():
-            process.kill()
-            process.join()
-        ended.append(Ended(value, error, process.exitcode))
+    for rank in started:
+        answered = rank.receiver.poll(max(0.0, deadline - time.monotonic()))
+        value, error = _answer(rank.receiver) if answered else (None, NO_ANSWER)
+        rank.process.join(max(0.1, deadline - time.monotonic()))
+        if rank.process.is_alive():
+            rank.process.kill()
+            rank.process.join()
+        ended.append(Ended(value, error, rank.process.exitcode))
     return ended
+
+
+def run_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Ended]:
+    """Call function(world, *arguments) in so many processes at once; how each ended, by rank."""
+    return await_ranks(start_ranks(size, function, *arguments))
 
 
 def in_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -156,3 +157,23 @@ def test_checksum_is_the_usual_crc_of_all_bytes(tmp_path: Path) -> None:
     data = bytes(range(256)) * 8200
     path.write_bytes(data)
     assert crc32(path) == zlib.crc32(data)
+
+
+def append_beyond_the_limit(world: World, path: Path) -> str:
+    """In a process of its own, for which files end at 40 bytes, as on a disk that gets full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    append_json_line(path, {"number": 1})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    try:
+        append_json_line(path, {"number": 2, "text": "x" * 100})
+    except OSError as error:
+        return str(error.strerror)
+    return "no error"
+
+
+def test_line_that_was_written_in_part_is_an_error_and_can_be_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    assert in_ranks(1, append_beyond_the_limit, path) == ["File too large"]
+    assert path.stat().st_size == 40
+    append_json_line(path, {"number": 2, "text": "x" * 100})
+    assert [line["number"] for line in read_json_lines(path)] == [1, 2]

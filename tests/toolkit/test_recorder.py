@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,75 @@ def test_display_is_told(run: RunDir) -> None:
     writing.evaluation("validation", 10, {"loss": 0.5})
     writing.close(10)
     assert display.told == [("start", 30, 6), ("validation", 1.0, {"loss": 0.5}), ("stop",)]
+
+
+def steps(run: RunDir) -> list[int]:
+    return [line["step"] for line in metrics_lines(run)]
+
+
+def test_lines_wait_for_room_on_the_disk_and_keep_their_order(run: RunDir) -> None:
+    """A folder in the file's place stands in for a disk that takes nothing."""
+    writing = recorder(run)
+    writing.start(0)
+    run.metrics.mkdir()
+    writing.train(2, {"loss": 0.5})
+    writing.evaluation("validation", 4, {"loss": 0.5})
+    with pytest.raises(OSError, match="directory"):
+        writing.flush()
+    run.metrics.rmdir()
+    writing.train(6, {"loss": 0.5})
+    writing.close(6)
+    assert steps(run) == [2, 4, 6]
+
+
+def test_lines_for_which_there_was_no_room_to_the_end_are_missed_aloud(
+    run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    writing = recorder(run)
+    writing.start(0)
+    run.metrics.mkdir()
+    writing.train(2, {"loss": 0.5})
+    writing.close(2)
+    assert f"1 lines of {run.metrics} are lost" in caplog.messages
+
+
+def test_start_without_room_drops_the_later_lines_as_soon_as_there_is_some(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (2, 4, 6):
+        append_json_line(run.metrics, {"step": step, "split": "train", "loss": 0.5})
+
+    def no_room(path: Path, data: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr("toolkit.recorder.write_atomic", no_room)
+        writing = recorder(run)
+        writing.start(2)
+        writing.train(4, {"loss": 0.25})
+        assert steps(run) == [2, 4, 6]
+    writing.train(6, {"loss": 0.25})
+    writing.close(6)
+    assert [(line["step"], line["loss"]) for line in metrics_lines(run)] == [(2, 0.5), (4, 0.25), (6, 0.25)]
+
+
+def test_tensorboard_that_cannot_be_written_ends_nothing(run: RunDir) -> None:
+    run.tensorboard.write_text("in its place")
+    writing = recorder(run)
+    writing.start(0)
+    writing.train(2, {"loss": 0.5})
+    writing.close(2)
+    assert steps(run) == [2]
+
+
+def test_tensorboard_whose_thread_has_died_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    writing = recorder(run)
+    writing.start(0)
+    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
+    writing.train(2, {"loss": 0.5})
+    writing.train(4, {"loss": 0.5})
+    writing.close(4)
+    assert steps(run) == [2, 4]

@@ -1,0 +1,178 @@
+"""What is damaged, hostile or of another run is named, and never loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.toolkit.checkpointing import (
+    FILES,
+    IDENTITY,
+    checkpoints,
+    expected_facts,
+    facts,
+    loaded,
+    new_state,
+    save,
+    save_state,
+    state_at,
+    truncate,
+)
+from tests.toolkit.tiny import events
+from toolkit.checkpoint import Identity, verify
+from toolkit.errors import CheckpointError
+from toolkit.rundir import RunDir
+
+Damage = Callable[[Path], None]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    return run
+
+
+@pytest.fixture
+def saved(run: RunDir) -> RunDir:
+    """With checkpoints of step 10 and step 20."""
+    save(run, 10, 20, best=10)
+    return run
+
+
+def cut(name: str) -> Damage:
+    return lambda folder: truncate(folder / name)
+
+
+def delete(name: str) -> Damage:
+    return lambda folder: (folder / name).unlink()
+
+
+def zero_a_page(folder: Path) -> None:
+    """As a host that lost its power may leave it; the size stays."""
+    with open(folder / "model.safetensors", "r+b") as stream:
+        stream.seek(-64, os.SEEK_END)
+        stream.write(bytes(64))
+
+
+def empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def manifest_of_a_newer_version(folder: Path) -> None:
+    text = (folder / "MANIFEST.json").read_text()
+    (folder / "MANIFEST.json").write_text(text.replace('"version": 1', '"version": 2'))
+
+
+def manifest_without_files(folder: Path) -> None:
+    manifest = json.loads((folder / "MANIFEST.json").read_text())
+    (folder / "MANIFEST.json").write_text(json.dumps({**manifest, "files": {}}))
+
+
+DAMAGES = [
+    *(pytest.param(cut(name), name, id=f"truncated {name}") for name in (*FILES, "MANIFEST.json")),
+    *(pytest.param(delete(name), name, id=f"deleted {name}") for name in (*FILES, "MANIFEST.json")),
+    pytest.param(zero_a_page, "model.safetensors", id="zeroed"),
+    pytest.param(empty, "MANIFEST.json", id="empty folder"),
+    pytest.param(manifest_of_a_newer_version, "version", id="other version"),
+    pytest.param(manifest_without_files, "files", id="manifest lists nothing"),
+]
+
+
+@pytest.mark.parametrize("damage, named", DAMAGES)
+def test_damaged_checkpoint_is_named_and_the_one_before_is_used(
+    saved: RunDir, damage: Damage, named: str
+) -> None:
+    damage(saved.checkpoint(20))
+    with pytest.raises(CheckpointError, match=named):
+        verify(saved.checkpoint(20))
+    assert facts(loaded(saved)) == expected_facts(10)
+    (event,) = events(saved, "checkpoint_rejected")
+    assert event["step"] == 20
+    assert named in event["reason"]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    run = RunDir(tmp_path_factory.mktemp("pristine") / "run")
+    run.path.mkdir()
+    save(run, 10, 20, best=10)
+    return run
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    name=st.sampled_from((*FILES, "MANIFEST.json")),
+    place=st.floats(0, 1, exclude_max=True),
+    bit=st.integers(0, 7),
+)
+def test_flipped_bit_is_never_loaded(
+    pristine: RunDir, tmp_path_factory: pytest.TempPathFactory, name: str, place: float, bit: int
+) -> None:
+    """In the manifest some bits matter to nobody; then the files are good, and all else is step 10."""
+    run = RunDir(tmp_path_factory.mktemp("flip") / "run")
+    shutil.copytree(pristine.path, run.path, symlinks=True)
+    path = run.checkpoint(20) / name
+    raw = bytearray(path.read_bytes())
+    raw[int(place * len(raw))] ^= 1 << bit
+    path.write_bytes(raw)
+    state = loaded(run)
+    step = state.progress.step
+    assert step == 10 or (step == 20 and name == "MANIFEST.json")
+    assert facts(state) == expected_facts(step)
+    shutil.rmtree(run.path.parent)
+
+
+def test_all_damaged_is_an_error_and_never_a_fresh_start(saved: RunDir) -> None:
+    for step in (10, 20):
+        cut("model.safetensors")(saved.checkpoint(step))
+    # However often it is tried.
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match=r"all checkpoints in .* refusing to start from scratch"):
+            checkpoints(saved).load_latest(new_state())
+    assert saved.checkpoint_steps() == [10, 20]
+    assert [event["step"] for event in events(saved, "checkpoint_rejected")] == [20, 10, 20, 10]
+
+
+@pytest.mark.parametrize(
+    "identity, named",
+    [
+        (Identity(experiment="e2", data="d1"), "belongs to experiment e1, this run is e2"),
+        (Identity(experiment="e1", data="d2"), "belongs to data d1, this run is d2"),
+    ],
+)
+def test_checkpoint_of_another_experiment_or_other_data_is_refused(
+    saved: RunDir, identity: Identity, named: str
+) -> None:
+    with pytest.raises(CheckpointError, match="refusing"):
+        checkpoints(saved, identity=identity).load_latest(new_state())
+    assert {event["reason"].endswith(named) for event in events(saved, "checkpoint_rejected")} == {True}
+
+
+def test_other_data_under_the_same_step_do_not_keep_a_save_away(saved: RunDir) -> None:
+    """Else the weights of the other data would stand under this run's name."""
+    mine = Identity(experiment="e1", data="d2")
+    save_state(saved, state_at(20), mine)
+    verify(saved.checkpoint(20), mine)
+
+
+def test_damaged_checkpoints_do_not_push_out_the_good_ones(run: RunDir) -> None:
+    """Two of three were damaged, all newer than what the run goes on from."""
+    save(run, 10, 30, 40, best=10)
+    cut("model.safetensors")(run.checkpoint(30))
+    delete("progress.json")(run.checkpoint(40))
+    assert loaded(run).progress.step == 10
+    save(run, 15)
+    assert loaded(run).progress.step == 15
+    save(run, 30, 40, 50)
+    assert run.checkpoint_steps() == [40, 50]
+    for step in run.checkpoint_steps():
+        verify(run.checkpoint(step), IDENTITY)

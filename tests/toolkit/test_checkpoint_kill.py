@@ -1,0 +1,189 @@
+"""A save that is killed anywhere leaves the old checkpoint or the new one; the next is none the worse."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.checkpointing import (
+    IDENTITY,
+    checkpoints,
+    expected_facts,
+    facts,
+    loaded,
+    save,
+    save_state,
+    state_at,
+)
+from tests.toolkit.ranks import in_ranks
+from toolkit.checkpoint import verify
+from toolkit.faults import SAVE_POINTS, Faults, parse
+from toolkit.rundir import RunDir
+from toolkit.world import World
+
+#: How the killed save ended: checkpoint that was loaded then, and whether all was well with it.
+Found = tuple[int, bool]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """With checkpoints of step 10, which is the best, of 15 and of 20."""
+    run = RunDir(tmp_path_factory.mktemp("pristine") / "run")
+    run.path.mkdir()
+    save(run, 10, 15, 20, best=10)
+    return run
+
+
+def in_a_child(function: Callable[[], None]) -> bool:
+    """Run in a child; whether a signal ended it."""
+    child = os.fork()
+    if child == 0:
+        function()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def what_is_left(run: RunDir, expected: dict[int, Any], later: Any) -> Found:
+    """Load as the next start would, and save once more."""
+    for visible in run.checkpoint_steps():
+        verify(run.checkpoint(visible), IDENTITY)
+    state = loaded(run)
+    step = state.progress.step
+    good = facts(state) == expected[step]
+    save_state(run, later)
+    hidden = [entry for entry in run.checkpoints.iterdir() if entry.name.startswith(".")]
+    return step, good and loaded(run).progress.step == 40 and not hidden
+
+
+def kill_at_points(world: World, pristine: Path, folder: Path) -> dict[str, Found]:
+    """Kill a save at each of the points that faults know."""
+    # Made here: a process forked after a backward pass may hang in one of its own.
+    saving, later = state_at(30), state_at(40)
+    saving.progress.best_step = later.progress.best_step = 10
+    expected = {20: expected_facts(20), 30: facts(saving)}
+
+    def save_with(fault: str, run: RunDir) -> None:
+        writing = checkpoints(run)
+        writing.faults = Faults(parse(fault))
+        writing.save(saving)
+        writing.wait()
+
+    found = {}
+    for point in SAVE_POINTS:
+        run = RunDir(folder / point.replace(":", "_"))
+        shutil.copytree(pristine, run.path, symlinks=True)
+        fault = f"kill at={point} step=30"
+        assert in_a_child(lambda fault=fault, run=run: save_with(fault, run))  # type: ignore[misc]
+        found[point] = what_is_left(run, expected, later)
+    return found
+
+
+def test_save_killed_at_each_named_point_leaves_the_old_or_the_new(pristine: RunDir, tmp_path: Path) -> None:
+    (found,) = in_ranks(1, kill_at_points, pristine.path, tmp_path)
+    renamed = ("save:after_rename", "save:delete")
+    assert found == {point: (30 if point in renamed else 20, True) for point in SAVE_POINTS}
+
+
+#: What Python reports before it happens.
+_TOUCHING = (
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.symlink",
+    "os.remove",
+    "os.rmdir",
+    "os.link",
+    "shutil.rmtree",
+)
+
+
+def _die_at(count: int) -> None:
+    """Kill this process with -9 when it touches the file system for the count-th time."""
+    left = count
+
+    def hook(event: str, arguments: Any) -> None:
+        nonlocal left
+        if event in _TOUCHING or event in ("os.fsync", "os.write"):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    fsync, write = os.fsync, os.write
+
+    def flush(descriptor: int) -> None:
+        hook("os.fsync", ())
+        fsync(descriptor)
+
+    def put(descriptor: int, data: Any) -> int:
+        if left == 1:
+            # Torn: the rest is missing.
+            write(descriptor, data[: len(data) // 2])
+        hook("os.write", ())
+        return write(descriptor, data)
+
+    os.fsync, os.write = flush, put  # type: ignore[assignment]
+    sys.addaudithook(hook)
+
+
+def kill_everywhere(world: World, pristine: Path, folder: Path) -> list[Found]:
+    """Kill a save at its 1st, 2nd, … touch of the disk, until one is not killed any more."""
+    found: list[Found] = []
+    saving, later = state_at(30), state_at(40)
+    saving.progress.best_step = later.progress.best_step = 10
+    expected = {20: expected_facts(20), 30: facts(saving)}
+
+    def save_until(count: int, run: RunDir) -> None:
+        _die_at(count)
+        save_state(run, saving)
+
+    for count in range(1, 500):
+        run = RunDir(folder / str(count))
+        shutil.copytree(pristine, run.path, symlinks=True)
+        killed = in_a_child(lambda count=count, run=run: save_until(count, run))  # type: ignore[misc]
+        if not killed:
+            return found
+        found.append(what_is_left(run, expected, later))
+        shutil.rmtree(run.path)
+    raise AssertionError("the save never ended")
+
+
+def test_save_killed_anywhere_leaves_the_old_or_the_new(pristine: RunDir, tmp_path: Path) -> None:
+    (found,) = in_ranks(1, kill_everywhere, pristine.path, tmp_path)
+    steps = [step for step, _ in found]
+    assert [number for number, (_, is_well) in enumerate(found) if not is_well] == []
+    # First always the one of step 20, later always the new one.
+    assert steps == sorted(steps)
+    assert set(steps) == {20, 30}
+    assert steps.count(20) > 15
+
+
+def test_leftovers_of_dead_starts_are_cleared_by_the_next_one(pristine: RunDir, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    shutil.copytree(pristine.path, run.path, symlinks=True)
+    shutil.copytree(run.checkpoint(20), run.checkpoints / ".step_00000030.7.0.1.tmp")
+    shutil.copytree(run.checkpoint(20), run.checkpoints / ".step_00000010.7.0.1.trash")
+    assert loaded(run).progress.step == 20
+    assert sorted(entry.name for entry in run.checkpoints.iterdir()) == sorted(
+        ["step_00000010", "step_00000015", "step_00000020", "best", "last"]
+    )
+    verify(run.checkpoint(20), IDENTITY)
+
+
+def test_of_the_damaged_ones_the_newest_are_kept(pristine: RunDir, tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    shutil.copytree(pristine.path, run.path, symlinks=True)
+    for number in (9, 7, 8):
+        (run.checkpoints / f".step_0000000{number}.damaged.170000000000000000{9 - number}").mkdir()
+    loaded(run)
+    assert sorted(entry.name[:14] for entry in run.checkpoints.glob(".*")) == [
+        ".step_00000007",
+        ".step_00000008",
+    ]

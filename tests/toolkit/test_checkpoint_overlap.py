@@ -1,0 +1,262 @@
+"""Training waits for the copy alone: one write at a time goes on beside it and sees none of its changes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.toolkit.checkpointing import (
+    IDENTITY,
+    checkpoints,
+    facts,
+    loaded,
+    new_state,
+    save_state,
+    state_at,
+)
+from tests.toolkit.tiny import events
+from toolkit import fence
+from toolkit.checkpoint import Checkpoints, verify
+from toolkit.distributed import Group
+from toolkit.events import note_event
+from toolkit.files import append_json_line
+from toolkit.rundir import RunDir
+from toolkit.state import TrainState
+from toolkit.world import World
+
+#: Seconds after which a test has failed rather than hung.
+PATIENCE_S = 60.0
+
+
+class Gate:
+    """Stops the writer at a point until the test lets it pass; stands in for a slow disk."""
+
+    def __init__(self, point: str = "save:write") -> None:
+        self._point = point
+        self._reached = threading.Event()
+        self._open = threading.Event()
+
+    def at(self, point: str, step: int) -> None:
+        if point == self._point:
+            self._reached.set()
+            assert self._open.wait(PATIENCE_S)
+
+    def wait_until_reached(self) -> None:
+        assert self._reached.wait(PATIENCE_S)
+
+    def let_pass(self) -> None:
+        self._open.set()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    return run
+
+
+def with_gate(run: RunDir, faults: Any) -> Checkpoints:
+    saving = checkpoints(run)
+    saving.faults = faults
+    return saving
+
+
+def go_on_training(state: TrainState) -> None:
+    """Change everything in place."""
+    state.optimizer.zero_grad()
+    state.model(torch.randn(5, 4)).square().sum().backward()
+    state.optimizer.step()
+    state.model.get_buffer("seen").add_(1)
+    state.progress.step += 1
+    state.progress.sums["loss"] = -1.0
+
+
+def test_what_training_changes_during_a_slow_write_does_not_get_in(run: RunDir) -> None:
+    gate, state = Gate(), state_at(5)
+    saving = with_gate(run, gate)
+    before = facts(state)
+    saving.save(state)
+    gate.wait_until_reached()
+    for _ in range(3):
+        go_on_training(state)
+    gate.let_pass()
+    saving.wait()
+    assert facts(loaded(run)) == before != facts(state)
+
+
+def test_saves_that_are_not_needed_are_left_out_during_a_write_and_that_is_said_once(run: RunDir) -> None:
+    gate = Gate()
+    saving = with_gate(run, gate)
+    saving.save(state_at(5))
+    gate.wait_until_reached()
+    for step in (6, 7, 8):
+        saving.save(state_at(step), needed=False)
+    gate.let_pass()
+    saving.wait()
+    saving.save(state_at(9), needed=False)
+    saving.wait()
+    assert run.checkpoint_steps() == [5, 9]
+    assert [event["step"] for event in events(run, "save_skipped")] == [6]
+
+
+def test_needed_save_waits_for_the_write_before_it(run: RunDir) -> None:
+    gate = Gate()
+    saving = with_gate(run, gate)
+    first, second = state_at(5), state_at(6)
+    second.progress.best_step = 5
+    saving.save(first)
+    gate.wait_until_reached()
+    asking = threading.Thread(target=saving.save, args=(second,))
+    asking.start()
+    # Never two at once: the second is not even staged, or the first would hold its bytes.
+    gate.let_pass()
+    asking.join(PATIENCE_S)
+    saving.wait()
+    assert run.checkpoint_steps() == [5, 6]
+    assert facts(loaded(run)) == facts(second)
+    verify(run.checkpoint(5), IDENTITY)
+    assert [event["waited_s"] > 0 for event in events(run, "save")][1]
+
+
+def test_event_says_what_a_save_cost(run: RunDir) -> None:
+    save_state(run, state_at(5))
+    (event,) = events(run, "save")
+    assert event["step"] == 5
+    assert event["seconds"] >= event["stall_s"] + event["waited_s"]
+    assert event["seconds"] >= event["write_s"] > 0
+    assert event["bytes"] == sum(
+        file.stat().st_size for file in run.checkpoint(5).iterdir() if file.name != "MANIFEST.json"
+    )
+
+
+def test_seconds_are_those_of_the_slowest_save_lately_and_known_to_the_next_start(run: RunDir) -> None:
+    saving = checkpoints(run)
+    assert saving.seconds == 0.0
+    for step in (1, 2, 3):
+        saving.save(state_at(step))
+        saving.wait()
+    noted = [event["seconds"] - event["paused_s"] for event in events(run, "save")]
+    assert saving.seconds == pytest.approx(max(noted), abs=1e-3)
+    following = checkpoints(run)
+    following.load_latest(new_state())
+    assert following.seconds == max(noted)
+
+
+def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With pauses without end only a save for which training waits comes to its end."""
+    monkeypatch.setattr("toolkit.pace._PAUSE", 1e9)
+    saving = checkpoints(run)
+    saving.save(state_at(5), needed=False)
+    saving.save(state_at(6), needed=False)
+    assert events(run, "save_skipped")
+    assert run.checkpoint_steps() == []
+    saving.save(state_at(7))
+    saving.wait()
+    assert run.checkpoint_steps() == [5, 7]
+    first, last = events(run, "save")
+    assert first["paused_s"] > 0
+    assert saving.seconds < max(first["seconds"], last["seconds"])
+
+
+def test_waiting_shows_signs_of_life_as_long_as_the_write_goes_on(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever looks after hangs would end a start that waits for a slow disk."""
+    monkeypatch.setattr("toolkit.checkpoint._LOOK_S", 0.001)
+    gate = Gate("save:before_manifest")
+    saving = with_gate(run, gate)
+    # The write goes on only after a sign of life.
+    saving.beat = gate.let_pass
+    saving.save(state_at(5))
+    saving.wait()
+    assert run.checkpoint_steps() == [5]
+
+
+def timed(run: RunDir, every_minutes: float | None, rank: int = 0) -> Checkpoints:
+    group = Group(World(rank=rank, size=2, local_rank=rank, local_size=2), torch.device("cpu"))
+    return Checkpoints(
+        run, group, IDENTITY, 2, lambda event, **facts: note_event(run, event, **facts), every_minutes
+    )
+
+
+def test_clock_of_rank_0_says_when_a_save_is_due_but_not_during_one(run: RunDir) -> None:
+    saving, gate = timed(run, 1e-9), Gate()
+    saving.faults = gate  # type: ignore[assignment]
+    assert saving.is_due()
+    saving.save(state_at(5), needed=False)
+    gate.wait_until_reached()
+    assert not saving.is_due()
+    gate.let_pass()
+    saving.wait()
+    assert saving.is_due()
+    assert not timed(run, 1e-9, rank=1).is_due()
+    assert not timed(run, 60.0).is_due()
+
+
+def test_interval_follows_from_the_first_save(run: RunDir) -> None:
+    append_json_line(
+        run.attempts, {"attempt": 1, "nonce": "earlier", "time_start": 0, "time_end": 60, "why": "killed"}
+    )
+    append_json_line(run.attempts, {"attempt": 2, "nonce": "", "time_start": 90})
+    saving = timed(run, None)
+    saving.save(state_at(5))
+    saving.wait()
+    (event,) = events(run, "save_interval")
+    assert event["mtbf_s"] == pytest.approx(12 * 3600, rel=0.01)
+
+
+def test_end_of_a_start_lets_the_write_under_way_come_to_its_end(run: RunDir) -> None:
+    saving = checkpoints(run)
+    saving.save(state_at(5))
+    saving.close()
+    verify(run.checkpoint(5), IDENTITY)
+    checkpoints(run).close()
+
+
+class Watch:
+    """Counts the checkpoints, which must all verify, at every point of every save."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self.counts: list[tuple[int, int]] = []
+
+    def at(self, point: str, step: int) -> None:
+        steps = self._run.checkpoint_steps()
+        for seen in steps:
+            verify(self._run.checkpoint(seen), IDENTITY)
+        self.counts.append((step, len(steps)))
+
+
+def test_at_no_moment_of_ten_saves_there_is_less_than_what_is_to_be_kept(run: RunDir) -> None:
+    watch = Watch(run)
+    saving = with_gate(run, watch)
+    for step in range(1, 11):
+        state = state_at(step)
+        state.progress.best_step = min(step, 3)
+        saving.save(state)
+        saving.wait()
+    assert not events(run, "save_failed")
+    assert not events(run, "tidy_failed")
+    assert run.checkpoint_steps() == [3, 9, 10]
+    assert {step for step, _ in watch.counts} == set(range(1, 11))
+    assert [(step, count) for step, count in watch.counts if count < min(step - 1, 2)] == []
+
+
+def test_start_that_was_replaced_commits_nothing_and_says_so(run: RunDir) -> None:
+    world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="old")
+    fence.raise_fence(run, "old")
+    saving = checkpoints(run, Group(world, torch.device("cpu")))
+    fence.raise_fence(run, "new")
+    saving.save(state_at(5))
+    with pytest.raises(fence.Fenced, match="started anew"):
+        saving.wait()
+    with pytest.raises(fence.Fenced):
+        saving.save(state_at(6))
+    assert list(run.checkpoints.iterdir()) == []
+    assert not run.events.exists()

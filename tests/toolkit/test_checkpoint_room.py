@@ -1,0 +1,300 @@
+"""A save that fails ends nothing and touches nothing; the next one works once there is room."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.checkpointing import (
+    IDENTITY,
+    checkpoints,
+    expected_facts,
+    facts,
+    loaded,
+    save,
+    save_state,
+    state_at,
+)
+from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.tiny import assert_equal_runs, events, tiny
+from tests.toolkit.training import Attempt, Lab, train_rank
+from toolkit.checkpoint import Checkpoints, verify
+from toolkit.errors import CheckpointError
+from toolkit.faults import SAVE_POINTS
+from toolkit.rundir import RunDir
+from toolkit.state import TrainState
+from toolkit.world import World
+
+BEFORE_THE_NAME = SAVE_POINTS[: SAVE_POINTS.index("save:after_rename")]
+
+
+class Broken:
+    """A disk on which every save fails at a point, until it is mended."""
+
+    def __init__(self, point: str = "save:write", error: int = errno.ENOSPC) -> None:
+        self._point = point
+        self._error = error
+        self.mended = False
+
+    def at(self, point: str, step: int) -> None:
+        if point == self._point and not self.mended:
+            raise OSError(self._error, os.strerror(self._error))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    return run
+
+
+@pytest.fixture
+def saved(run: RunDir) -> RunDir:
+    """With checkpoints of step 10 and step 20."""
+    save(run, 10, 20, best=10)
+    return run
+
+
+def on(run: RunDir, disk: Any) -> Checkpoints:
+    saving = checkpoints(run)
+    saving.faults = disk
+    return saving
+
+
+def at(step: int, best: int = 10) -> TrainState:
+    state = state_at(step)
+    state.progress.best_step = best
+    return state
+
+
+def hidden(run: RunDir) -> list[str]:
+    return [entry.name for entry in run.checkpoints.iterdir() if entry.name.startswith(".")]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE])
+def test_disk_that_fails_does_not_end_training(saved: RunDir, error: int) -> None:
+    disk = Broken(error=error)
+    saving = on(saved, disk)
+    saving.save(at(30), needed=False)
+    saving.wait()
+    (event,) = events(saved, "save_failed")
+    assert (event["step"], event["failures"]) == (30, 1)
+    assert os.strerror(error) in event["reason"]
+    assert "step_00000030" in event["reason"]
+    assert saved.checkpoint_steps() == [10, 20]
+    assert facts(loaded(saved)) == expected_facts(20)
+    disk.mended = True
+    saving.save(at(40), needed=False)
+    saving.wait()
+    assert loaded(saved).progress.step == 40
+
+
+@pytest.mark.parametrize("point", BEFORE_THE_NAME)
+def test_nothing_half_written_is_left(saved: RunDir, point: str) -> None:
+    saving = on(saved, Broken(point))
+    saving.save(at(30), needed=False)
+    saving.wait()
+    assert events(saved, "save_failed")
+    assert saved.checkpoint_steps() == [10, 20]
+    assert hidden(saved) == []
+
+
+def test_failures_in_a_row_are_counted(saved: RunDir) -> None:
+    disk = Broken()
+    saving = on(saved, disk)
+    for step in (30, 31, 32):
+        disk.mended = step == 32
+        saving.save(at(step), needed=False)
+        saving.wait()
+    disk.mended = False
+    saving.save(at(33), needed=False)
+    saving.wait()
+    assert [event["failures"] for event in events(saved, "save_failed")] == [1, 2, 1]
+
+
+def test_failed_save_that_is_needed_is_told_to_who_waits(saved: RunDir) -> None:
+    saving = on(saved, Broken())
+    saving.save(at(30, best=30))
+    with pytest.raises(CheckpointError, match=r"cannot write .*step_00000030: No space left"):
+        saving.wait()
+
+
+def test_last_save_is_tried_twice(saved: RunDir) -> None:
+    """The fault may have been a passing one, and there is no other chance."""
+
+    disk = Broken()
+    saving = on(saved, disk)
+    saving.save(at(30))
+    saving.close()
+    disk.mended = True
+    saving.wait()
+    assert loaded(saved).progress.step == 30
+    assert events(saved, "save")[-1]["waited_s"] == 0
+
+
+def test_trouble_after_the_name_is_given_leaves_the_checkpoint(saved: RunDir) -> None:
+    saving = on(saved, Broken("save:delete", errno.EIO))
+    save(saved, 30, best=10)
+    saving.save(at(40))
+    saving.wait()
+    assert loaded(saved).progress.step == 40
+    assert [event["step"] for event in events(saved, "tidy_failed")] == [40]
+
+
+def test_best_that_could_not_be_saved_is_saved_before_any_newer_one(saved: RunDir) -> None:
+    """Else a newer checkpoint would name a best one that is not there, and the end could not score it."""
+    disk = Broken()
+    saving = on(saved, disk)
+    saving.save(at(30, best=30))
+    for step in (31, 32):
+        saving.save(at(step, best=30), needed=False)
+        saving.close()
+        assert saved.checkpoint_steps() == [10, 20]
+    disk.mended = True
+    saving.save(at(33, best=30), needed=False)
+    saving.wait()
+    assert saved.checkpoint_steps() == [20, 30]
+    assert facts(loaded(saved)) == facts(at(30, best=30))
+    saving.save(at(34, best=30), needed=False)
+    saving.wait()
+    assert saved.checkpoint_steps() == [30, 34]
+
+
+def test_best_is_saved_first_by_a_last_save_too(saved: RunDir) -> None:
+    disk = Broken()
+    saving = on(saved, disk)
+    saving.save(at(30, best=30))
+    saving.save(at(31, best=30))
+    with pytest.raises(CheckpointError, match="step_00000030"):
+        saving.wait()
+    assert saved.checkpoint_steps() == [10, 20]
+    disk.mended = True
+    saving.save(at(32, best=30))
+    saving.wait()
+    assert saved.checkpoint_steps() == [30, 32]
+
+
+def test_best_that_could_not_be_saved_is_forgotten_when_there_is_a_better_one(saved: RunDir) -> None:
+    disk = Broken()
+    saving = on(saved, disk)
+    saving.save(at(30, best=30))
+    saving.close()
+    disk.mended = True
+    saving.save(at(40, best=40))
+    saving.wait()
+    assert saved.checkpoint_steps() == [20, 40]
+
+
+def test_too_little_room_is_found_out_before_anything_is_written(
+    saved: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = events(saved, "save")[-1]["bytes"]
+    usage = shutil.disk_usage(saved.path)._replace(free=int(1.19 * size))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    saving = on(saved, Broken("save:open", errno.EIO))
+    saving.save(at(30), needed=False)
+    saving.wait()
+    assert "No space left on device: 0.0 MB are free" in events(saved, "save_failed")[0]["reason"]
+
+
+@pytest.fixture
+def small_disk(run: RunDir) -> Iterator[Path]:
+    """A file system of its own, of 96 kB, where the checkpoints go."""
+    run.checkpoints.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(run.checkpoints)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root may mount a file system")
+    yield run.checkpoints
+    subprocess.run(["umount", str(run.checkpoints)], check=True)
+
+
+@pytest.mark.parametrize("room", [pytest.param(1.2, id="foreseen"), pytest.param(0.0, id="met on the way")])
+def test_full_disk(run: RunDir, small_disk: Path, monkeypatch: pytest.MonkeyPatch, room: float) -> None:
+    monkeypatch.setattr("toolkit.commit._ROOM", room)
+    save(run, 10, best=10)
+    saving, filler = checkpoints(run), small_disk / "filler"
+    free = shutil.disk_usage(small_disk).free
+    filler.write_bytes(bytes(free - 4096))
+    saving.save(at(20), needed=False)
+    saving.wait()
+    assert "No space left on device" in events(run, "save_failed")[0]["reason"]
+    assert (run.checkpoint_steps(), hidden(run)) == ([10], [])
+    assert facts(loaded(run)) == expected_facts(10)
+    filler.unlink()
+    saving.save(at(30), needed=False)
+    saving.wait()
+    assert loaded(run).progress.step == 30
+
+
+def save_without_room(world: World, path: Path) -> None:
+    """Save where there is room for a manifest and no more; a process of its own, for pytest writes too."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+    save_state(RunDir(path), state_at(3))
+
+
+def test_save_without_room_is_an_error_that_names_the_place(run: RunDir) -> None:
+    (ended,) = run_ranks(1, save_without_room, run.path)
+    assert re.match(r"CheckpointError: cannot write .*step_00000003: .*File too large", ended.error)
+    assert run.checkpoint_steps() == []
+
+
+def test_save_where_no_folder_can_be_names_the_place(run: RunDir) -> None:
+    run.checkpoints.write_text("a file")
+    with pytest.raises(CheckpointError, match=r"cannot write .*step_00000003"):
+        save_state(run, state_at(3))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_that_may_not_be_written(saved: RunDir) -> None:
+    saved.checkpoints.chmod(0o500)
+    saving = checkpoints(saved)
+    saving.save(at(30), needed=False)
+    saving.wait()
+    saved.checkpoints.chmod(0o700)
+    assert "Permission denied" in events(saved, "save_failed")[0]["reason"]
+    assert loaded(saved).progress.step == 20
+
+
+def test_checkpoints_that_were_moved_away_are_made_anew(saved: RunDir, tmp_path: Path) -> None:
+    saved.checkpoints.rename(tmp_path / "elsewhere")
+    save_state(saved, at(30, best=30))
+    assert saved.checkpoint_steps() == [30]
+    verify(saved.checkpoint(30), IDENTITY)
+
+
+def test_run_that_was_moved_away_is_not_made_anew(saved: RunDir, tmp_path: Path) -> None:
+    saving = checkpoints(saved)
+    saved.path.rename(tmp_path / "elsewhere")
+    saving.save(at(30), needed=False)
+    saving.wait()
+    assert not saved.path.exists()
+
+
+def train_with_faults(world: World, path: Path, attempt: Attempt, faults: str) -> str:
+    os.environ["STK_FAULTS"] = faults
+    return train_rank(world, path, attempt, None)
+
+
+def test_stop_whose_save_fails_leaves_in_order_and_nothing_is_lost_but_time(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    experiment = tiny(tmp_path, "train.logical_ranks=2", "checkpoint.every_steps=2")
+    run = lab.start(experiment)
+    full = "; ".join(["enospc at=save:open step=5"] * 2)
+    assert in_ranks(1, train_with_faults, run.path, Attempt(stop_after=5), full) == ["yielded"]
+    assert not run.failure.exists()
+    # The second is the last try.
+    assert [event["step"] for event in events(run, "save_failed")] == [5, 5]
+    assert run.checkpoint_steps()[-1] == 4
+    assert in_ranks(1, train_rank, run.path, Attempt(), None) == ["finished"]
+    assert_equal_runs(run, lab.train(experiment, Attempt()))

@@ -1,0 +1,173 @@
+"""Putting a checkpoint on the disk: complete under its name, or not at all.
+
+Hidden folder, write, fsync of each file, manifest last, fsync of the folder, rename, fsync of the
+parent. A checkpoint goes the other way: renamed first, deleted then.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from toolkit.files import fsync_dir, write_json
+from toolkit.manifest import MANIFEST, VERSION
+from toolkit.rundir import RunDir
+from toolkit.staging import Staging
+
+#: Room to ask for, as a part of what a checkpoint takes.
+_ROOM = 1.2
+
+#: Damaged checkpoints that are kept for the curious: they take room.
+_KEPT_ASIDE = 2
+
+#: Called with the name of each point at which the tests' faults may strike.
+Point = Callable[[str], None]
+
+
+def commit(
+    staging: Staging,
+    target: Path,
+    facts: Mapping[str, Any],
+    *,
+    nonce: str,
+    at: Point,
+    permit: Callable[[], None],
+) -> None:
+    """Write what is staged, flushed to disk, and give it its name.
+
+    facts   added to the manifest
+    nonce   names this start, so that no other one writes into the same hidden folder
+    permit  raises where this start may not write any more; asked right before the rename
+
+    What has that name already does not verify: it goes aside. Raises OSError, or what `permit`
+    raises; nothing is left then.
+    """
+    folder = _hidden(target, nonce, "tmp")
+    if not target.parent.is_dir():
+        target.parent.mkdir(exist_ok=True)
+        fsync_dir(target.parent.parent)
+    _check_room(target.parent, staging.size)
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _write_folder(staging, folder, facts, at)
+        permit()
+        if target.exists():
+            set_aside(target)
+        os.rename(folder, target)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    at("after_rename")
+    fsync_dir(target.parent)
+
+
+def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: Point) -> None:
+    """The files, each flushed, and the manifest after them."""
+    at("open")
+    folder.mkdir()
+    started = time.monotonic()
+    files = {name: _write_file(folder / name, pieces, at) for name, pieces in staging.files().items()}
+    at("before_manifest")
+    manifest = {
+        "version": VERSION,
+        "step": staging.step,
+        "chain": staging.chain,
+        **facts,
+        "torch": torch.__version__,
+        "save_seconds": round(time.monotonic() - started, 4),
+        "files": files,
+    }
+    write_json(folder / MANIFEST, manifest)
+    at("after_manifest")
+    fsync_dir(folder)
+
+
+def set_aside(folder: Path) -> None:
+    """Keep what does not verify for the curious, out of the way."""
+    os.rename(folder, folder.with_name(f".{folder.name}.damaged.{time.time_ns()}"))
+
+
+def link(run: RunDir, step: int, best_step: int | None) -> None:
+    """Make the links for people point at the newest checkpoint and at the best."""
+    _point(run.last, run.checkpoint(step).name)
+    if best_step is not None and run.checkpoint(best_step).is_dir():
+        _point(run.best, run.checkpoint(best_step).name)
+
+
+def prune(run: RunDir, keep: int, best_step: int | None, nonce: str, at: Point) -> None:
+    """Delete all but the newest and the best; only after a new one has its name."""
+    steps = run.checkpoint_steps()
+    for step in steps:
+        if step not in {*steps[-keep:], best_step}:
+            _remove(run.checkpoint(step), nonce, at)
+
+
+def clear_leftovers(run: RunDir) -> None:
+    """Delete what earlier starts left half written or half deleted, and what was put aside long ago."""
+    if run.checkpoints.is_dir():
+        aside = sorted(run.checkpoints.glob(".step_*.damaged.*"), key=lambda folder: folder.suffix)
+        half = [*run.checkpoints.glob(".step_*.tmp"), *run.checkpoints.glob(".step_*.trash")]
+        for leftover in [*half, *aside[:-_KEPT_ASIDE]]:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _hidden(target: Path, nonce: str, kind: str) -> Path:
+    """A name of this start's own, so that no other one writes into the same folder."""
+    return target.with_name(f".{target.name}.{nonce or os.getpid()}.{kind}")
+
+
+def _check_room(parent: Path, size: int) -> None:
+    free, wanted = shutil.disk_usage(parent).free, _ROOM * size
+    if free < wanted:
+        problem = f"{free / 1e6:,.1f} MB are free, {wanted / 1e6:,.1f} MB are wanted"
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {problem}")
+
+
+def _write_file(path: Path, pieces: Iterable[memoryview], at: Point) -> dict[str, int]:
+    """Write and flush a file; its size and CRC-32, of the bytes as they were in memory."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    size = checksum = 0
+    try:
+        for piece in pieces:
+            # Both calls let other threads run: training goes on meanwhile.
+            checksum = zlib.crc32(piece, checksum)
+            _write_all(descriptor, piece)
+            size += len(piece)
+            at("write")
+        at("before_fsync")
+        os.fsync(descriptor)
+        at("after_fsync")
+    finally:
+        os.close(descriptor)
+    return {"bytes": size, "crc32": checksum}
+
+
+def _write_all(descriptor: int, piece: memoryview) -> None:
+    while piece:
+        piece = piece[os.write(descriptor, piece) :]
+
+
+def _point(path: Path, target: str) -> None:
+    """Make a link point elsewhere, in one step."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    os.replace(temporary, path)
+
+
+def _remove(folder: Path, nonce: str, at: Point) -> None:
+    """Take a checkpoint away under another name first, so that half of one is never seen."""
+    trash = _hidden(folder, nonce, "trash")
+    shutil.rmtree(trash, ignore_errors=True)
+    os.rename(folder, trash)
+    at("delete")
+    (trash / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(trash)

@@ -1,0 +1,164 @@
+"""What makes a folder a checkpoint: a manifest, written last, that names every file with size and CRC-32.
+
+Nothing in PyTorch notices a flipped bit, so nothing is loaded that does not verify.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from toolkit.errors import CheckpointError
+from toolkit.files import crc32, read_json
+from toolkit.staging import PROGRESS, TRAINING, WEIGHTS
+from toolkit.state import Progress
+
+VERSION = 1
+MANIFEST = "MANIFEST.json"
+
+#: Called with (event, facts) for events.jsonl.
+Note = Callable[..., None]
+
+#: How long another host's network file system may show an older folder (its acdirmax is 60 s at most).
+_STALE_S = 65.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What a checkpoint must have in common with the run that loads it."""
+
+    experiment: str
+    data: str
+
+
+def verify(folder: Path, identity: Identity | None = None) -> None:
+    """Check a checkpoint against its manifest. Raises CheckpointError, which names the fault."""
+    manifest = read_manifest(folder)
+    # Before the files, which take time.
+    if identity is not None:
+        _check_identity(folder, manifest, identity)
+    for name, expected in manifest["files"].items():
+        _check_file(folder / name, expected)
+    for name in (WEIGHTS, TRAINING):
+        _check_format(folder / name)
+    read_progress(folder)
+
+
+def is_sound(folder: Path, identity: Identity) -> bool:
+    """Whether a folder is there and verifies."""
+    if not folder.is_dir():
+        return False
+    try:
+        verify(folder, identity)
+    except CheckpointError:
+        return False
+    return True
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint. Raises CheckpointError."""
+    try:
+        manifest = read_json(folder / MANIFEST)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{folder / MANIFEST} cannot be read: {error}") from error
+    if manifest is None:
+        raise CheckpointError(f"{folder} has no {MANIFEST}")
+    version = manifest.get("version") if isinstance(manifest, dict) else None
+    if version != VERSION:
+        raise CheckpointError(
+            f"{folder / MANIFEST} is not a manifest of version {VERSION} but of {version!r}: "
+            "another version of this program may read it"
+        )
+    if not _lists_files(manifest):
+        raise CheckpointError(f"{folder / MANIFEST} is damaged: it does not list the files")
+    return dict(manifest)
+
+
+def read_progress(folder: Path) -> dict[str, Any]:
+    """What a checkpoint holds besides tensors: progress and scaler. Raises CheckpointError."""
+    path = folder / PROGRESS
+    try:
+        stored = read_json(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    known = {field.name for field in fields(Progress)}
+    if not _is_progress(stored, known):
+        raise CheckpointError(f"{path} does not hold progress and scaler, with {', '.join(sorted(known))}")
+    return dict(stored)
+
+
+def _is_progress(stored: Any, known: set[str]) -> bool:
+    if not isinstance(stored, dict) or not isinstance(stored.get("scaler"), dict):
+        return False
+    progress = stored.get("progress")
+    return isinstance(progress, dict) and progress.keys() <= known and isinstance(progress.get("step"), int)
+
+
+def wait_for_manifest(folder: Path, expected_crc32: int) -> None:
+    """Return when this host sees the manifest that rank 0 saw, which a network file system may delay.
+
+    Raises CheckpointError where it sees another one, or none.
+    """
+    deadline = time.monotonic() + _STALE_S
+    while (seen := _seen_crc32(folder)) != expected_crc32:
+        if time.monotonic() > deadline:
+            what = "none" if seen is None else f"another one (CRC-32 {seen:08x})"
+            raise CheckpointError(
+                f"{folder / MANIFEST}: rank 0 reads one with CRC-32 {expected_crc32:08x}, this host {what}; "
+                "is the run folder on a file system that all hosts share?"
+            )
+        time.sleep(0.5)
+
+
+def _seen_crc32(folder: Path) -> int | None:
+    try:
+        # Listing makes a client of a network file system ask the server for the names.
+        list(folder.parent.iterdir())
+        return crc32(folder / MANIFEST)
+    except OSError:
+        return None
+
+
+def _lists_files(manifest: Mapping[str, Any]) -> bool:
+    files = manifest.get("files")
+    return (
+        isinstance(files, dict)
+        and files.keys() == {WEIGHTS, TRAINING, PROGRESS}
+        and all(isinstance(facts, dict) and {"bytes", "crc32"} <= facts.keys() for facts in files.values())
+    )
+
+
+def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identity) -> None:
+    expected = {"experiment": identity.experiment, "data": identity.data}
+    odd = [what for what, value in expected.items() if manifest.get(what) != value]
+    if odd:
+        theirs = " and ".join(f"{what} {manifest.get(what)}" for what in odd)
+        ours = " and ".join(expected[what] for what in odd)
+        raise CheckpointError(f"{folder} belongs to {theirs}, this run is {ours}")
+
+
+def _check_file(file: Path, expected: Mapping[str, Any]) -> None:
+    try:
+        size = file.stat().st_size if file.is_file() else None
+        if size is None:
+            raise CheckpointError(f"{file} is missing")
+        if size != expected["bytes"]:
+            raise CheckpointError(f"{file} has {size} bytes, expected {expected['bytes']}")
+        if crc32(file) != expected["crc32"]:
+            raise CheckpointError(f"{file} is damaged: its checksum differs from the manifest")
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def _check_format(file: Path) -> None:
+    """Refuse what is no safetensors file, whatever its manifest says: a pickle is never opened as one."""
+    try:
+        with safe_open(file, framework="pt"):
+            pass
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{file} is not a safetensors file: {error}") from error

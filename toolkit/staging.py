@@ -1,0 +1,159 @@
+"""Staging: a training state copied into buffers that each save reuses, laid out as its files will be.
+
+Training waits for the copy alone; whoever writes the files takes the bytes from here while training
+goes on. Reused, because the first touch of fresh memory costs several times the copy itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+# The very rule of safetensors' load_model for which of several shared tensors a file must hold.
+from safetensors.torch import _remove_duplicate_names
+
+from toolkit.state import TrainState
+
+WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
+
+#: Bytes of a file that are handled at once: enough to go for the GIL seldom.
+PIECE = 32 << 20
+
+#: Names in the header, as the format's description has them.
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+    torch.complex64: "C64",
+}
+
+
+class Staging:
+    """The buffers of one run's checkpoints; what they hold is valid until the next `fill`."""
+
+    def __init__(self) -> None:
+        self._weights, self._training = Buffer(), Buffer()
+        self._progress = b""
+        self.step = 0
+        self.best_step: int | None = None
+        self.chain = ""
+
+    def fill(self, state: TrainState) -> None:
+        """Copy a state; return when the copy is whole, so that the state may change."""
+        weights = state.model.state_dict()
+        dropped = {name: kept for kept, names in _remove_duplicate_names(weights).items() for name in names}
+        # "pt" is what the readers of other libraries ask for.
+        self._weights.fill(
+            {name: tensor for name, tensor in weights.items() if name not in dropped},
+            {"format": "pt", **dropped},
+        )
+        self._training.fill(state.training_tensors(), {})
+        stored = {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()}
+        self._progress = json.dumps(stored, indent=2).encode() + b"\n"
+        progress = state.progress
+        self.step, self.best_step, self.chain = progress.step, progress.best_step, progress.chain
+        if self._weights.pinned or self._training.pinned:
+            torch.cuda.current_stream().synchronize()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self._weights.size + self._training.size + len(self._progress)
+
+    def files(self) -> dict[str, Iterator[memoryview]]:
+        """The files by name, each as its bytes in pieces."""
+        return {
+            WEIGHTS: self._weights.pieces(),
+            TRAINING: self._training.pieces(),
+            PROGRESS: iter([memoryview(self._progress)]),
+        }
+
+
+class Buffer:
+    """One file of the safetensors format in memory: its header, and one flat buffer of all tensors.
+
+    pinned  whether a GPU copies into the buffer directly
+    """
+
+    def __init__(self) -> None:
+        self.pinned = False
+        self._layout: Any = None
+        self._header = b""
+        self._bytes = torch.empty(0, dtype=torch.uint8)
+        self._places: list[tuple[str, torch.Tensor]] = []
+
+    def fill(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+        """Copy the tensors to their places; CUDA tensors arrive when their stream has got there.
+
+        Raises TypeError for a dtype that the format does not know.
+        """
+        layout = {name: (tensor.dtype, tensor.shape, tensor.is_cuda) for name, tensor in tensors.items()}
+        if (layout, metadata) != self._layout:
+            self._lay_out(tensors, metadata)
+            self._layout = layout, dict(metadata)
+        with torch.no_grad():
+            for name, place in self._places:
+                place.copy_(tensors[name], non_blocking=self.pinned)
+
+    @property
+    def size(self) -> int:
+        return len(self._header) + len(self._bytes)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of the file, in order."""
+        yield memoryview(self._header)
+        raw = self._bytes.numpy().data
+        for start in range(0, len(raw), PIECE):
+            yield raw[start : start + PIECE]
+
+    def _lay_out(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+        """Give each tensor its place: those of wide numbers first, so that all are aligned."""
+        names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+        ends = list(accumulate(tensors[name].nbytes for name in names))
+        total = ends[-1] if ends else 0
+        self._header = _header(names, tensors, ends, metadata)
+        self.pinned = any(tensor.is_cuda for tensor in tensors.values())
+        # The old one must be gone first: two of them may be more than there is.
+        self._places.clear()
+        self._bytes = torch.empty(0, dtype=torch.uint8)
+        self._bytes = torch.empty(total, dtype=torch.uint8, pin_memory=self.pinned)
+        for name, end in zip(names, ends, strict=True):
+            tensor = tensors[name]
+            if tensor.numel():
+                place = self._bytes[end - tensor.nbytes : end].view(tensor.dtype).view(tensor.shape)
+                self._places.append((name, place))
+
+
+def _header(
+    names: list[str], tensors: Mapping[str, torch.Tensor], ends: list[int], metadata: Mapping[str, str]
+) -> bytes:
+    """Length (8 bytes, little-endian) and JSON, padded so that the tensors begin at a multiple of 8."""
+    entries: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    for name, end in zip(names, ends, strict=True):
+        tensor = tensors[name]
+        if tensor.dtype not in _DTYPES:
+            raise TypeError(f"tensor {name!r} is of {tensor.dtype}, which no safetensors file can hold")
+        entries[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [end - tensor.nbytes, end],
+        }
+    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text

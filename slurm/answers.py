@@ -103,6 +103,11 @@ class Partition:
     preempt_mode: str
     grace_s: int
 
+    @property
+    def can_be_preempted(self) -> bool:
+        """Whether its jobs may have to make room for others."""
+        return self.preempt_mode.upper() not in ("", "OFF")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGroup:

@@ -84,7 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_logs(parsers)
     _add_report(parsers)
     _add_cancel(parsers)
+    _add_requeue(parsers)
+    _add_watch(parsers)
     _add_prepare(parsers)
+    _add_replay(parsers)
+    _add_diff(parsers)
+    _add_drill(parsers)
     return parser
 
 
@@ -229,6 +234,32 @@ def _add_cancel(parsers: _Parsers) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help=_RUN_HELP)
 
 
+def _add_requeue(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "requeue",
+        "send running jobs back into the queue",
+        "A running job saves, goes back into the queue and continues later; one that was requeued and waits\n"
+        "for Slurm's two minutes may start at once.",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=_RUN_HELP)
+
+
+def _add_watch(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "watch",
+        "where everything stands, live",
+        "As status, again and again until Ctrl-C. Requeued jobs that wait for Slurm's two minutes are let\n"
+        "start at once. Without RUN: all under STK_EXPERIMENT_DIR.",
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument(
+        "--interval", type=float, default=5.0, metavar="S", help="seconds between two looks (default 5)"
+    )
+    parser.add_argument("--until-finished", action="store_true", help="end when no run is live any more")
+
+
 def _add_prepare(parsers: _Parsers) -> None:
     parser = _command(
         parsers,
@@ -237,3 +268,46 @@ def _add_prepare(parsers: _Parsers) -> None:
         "Build the prepared data of an experiment, unless they are there.",
     )
     _experiment(parser)
+
+
+def _add_replay(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "replay",
+        "recompute any step of a run",
+        "Recompute one step from the run's folder, with the run's own code: its samples, learning rate and\n"
+        "loss, compared with the step's receipt. Touches nothing. Exit code 1 where they differ.",
+    )
+    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("--step", type=int, required=True, metavar="N", help="which step, counted from 1")
+    _json(parser)
+
+
+def _add_diff(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "diff",
+        "find the first step at which two runs differ",
+        "Compare two runs step by step: samples, losses, weights, and what may explain a difference.\n"
+        "Exit code 0 where they are equal as far as both go, 1 where they differ.",
+    )
+    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("other", metavar="RUN", help="the run to compare it with")
+    _json(parser)
+
+
+def _add_drill(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "drill",
+        "prove on this cluster that an interrupted run comes back",
+        "Interrupt a run on purpose (preempted, out of time, killed, on another number of processes),\n"
+        "compare its checkpoints with those of an undisturbed one, and print a verdict. Without CONFIG on a\n"
+        "tiny task that needs no data. Exit code 0 where all came back with the same bytes, else 4.",
+    )
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help=_CONFIG_HELP)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="set a key of the experiment")
+    _cluster(parser)
+    parser.add_argument("--procs", type=int, default=2, metavar="N", help="local processes (default 2)")
+    parser.add_argument("--keep", action="store_true", help="keep the drill's runs even if all is well")
+    _json(parser)

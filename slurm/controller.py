@@ -12,14 +12,18 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from time import monotonic as _now
+from time import sleep as _sleep
+from typing import TypeVar
 
 from slurm import answers
 from slurm.answers import Accounted, HostGroup, Job, Partition
-from toolkit.errors import SchedulerError, SlurmRefused, SlurmUnavailable
+from toolkit.errors import RunBusy, SchedulerError, SlurmRefused, SlurmUnavailable
 
 TIMEOUT_S = 30.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 15.0
 #: A job that starts in the second in which its last start was killed is refused by slurmd ("job credential
 #: revoked") and fails for good (measured, 22.05). Some seconds more, because hosts' clocks differ.
 RELEASE_DELAY_S = 5
@@ -43,6 +47,9 @@ _LOST_ANSWER = re.compile(
 _USAGE = re.compile(r"\s*(usage:|try ['\"].*--help)", re.IGNORECASE)
 
 
+_T = TypeVar("_T")
+
+
 class AnswerLost(SlurmUnavailable):
     """The answer was lost, so the request may have been carried out: look before asking again."""
 
@@ -60,6 +67,23 @@ def call(
     may have been carried out nevertheless, and SlurmRefused for any other failure.
     """
     return _run(command, timeout_s, input, cwd, env)[0]
+
+
+def patiently(ask: Callable[[], _T], patience_s: float) -> _T:
+    """What `ask` returns, asked again with growing pauses while no controller answers.
+
+    Also while somebody else submits the same run. For requests that may be made twice. Raises what
+    the last one raised when patience_s seconds are over.
+    """
+    deadline, pause = _now() + patience_s, _FIRST_PAUSE_S
+    while True:
+        try:
+            return ask()
+        except (SlurmUnavailable, RunBusy):
+            if _now() + pause > deadline:
+                raise
+        _sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 def is_available(timeout_s: float = 5.0) -> bool:
@@ -145,13 +169,22 @@ def cancel(job_id: str) -> None:
             raise
 
 
-def requeue(job_id: str) -> None:
+def signal_steps(job_id: str, name: str) -> None:
+    """Send a signal to every task of a job's steps, not to its batch script; an ended job is no error."""
+    try:
+        call("scancel", f"--signal={name}", job_id)
+    except SlurmRefused as refusal:
+        if not re.search("Invalid job id|already completing or completed", str(refusal)):
+            raise
+
+
+def requeue(job_id: str, timeout_s: float = TIMEOUT_S) -> None:
     """Put a running job back into the queue; one that waits there already is no error.
 
     For an array task, job_id is ARRAY_TASK: the bare id of an array requeues all of its tasks.
     """
     try:
-        call("scontrol", "requeue", job_id)
+        call("scontrol", "requeue", job_id, timeout_s=timeout_s)
     except SlurmRefused as refusal:
         if "pending execution" not in str(refusal):
             raise
@@ -165,9 +198,9 @@ def release_now(job_id: str) -> None:
     call("scontrol", "update", f"jobid={job_id}", f"starttime=now+{RELEASE_DELAY_S}")
 
 
-def show_job(job_id: str) -> dict[str, str]:
+def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
     """What the controller knows about a job; of an array or an uneven job, its first record."""
-    return answers.parse_job(call("scontrol", "--all", "show", "job", job_id))
+    return answers.parse_job(call("scontrol", "--all", "show", "job", job_id, timeout_s=timeout_s))
 
 
 def partitions() -> list[Partition]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from submitit.core.utils import DelayedSubmission
 from submitit.slurm.slurm import SlurmExecutor, SlurmJob
 
-from slurm import controller
 from slurm.job import TrainJob
 from slurm.plan import JobPlan
-from slurm.topology import scrub
+from slurm.sbatch import sbatch
 
 
 class PlanExecutor(SlurmExecutor):
@@ -47,14 +47,8 @@ class PlanExecutor(SlurmExecutor):
         return self._plan.world_size
 
     def _submit_command(self, command: str) -> SlurmJob[Any]:
-        """As submitit's, but with a time-out, Slurm's own words in errors, and a clean environment.
-
-        A job inherits the environment it was submitted from; SLURM_* of a surrounding job would
-        shape its steps.
-        """
-        script = self.folder / "script.sh"
-        script.write_text(self._make_submission_file_text(command, ""), encoding="utf-8")
-        job_id = controller.sbatch(script, cwd=self._plan.run.path, env=scrub())
+        """As submitit's, but with a time-out, Slurm's own words in errors, and a clean environment."""
+        job_id = sbatch(self._plan, os.environ)
         return SlurmJob(folder=self.folder, job_id=job_id, tasks=list(range(self._num_tasks())))
 
     @classmethod

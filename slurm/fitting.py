@@ -25,8 +25,9 @@ class Request:
     @classmethod
     def of(cls, part: Component) -> Request:
         return cls(
-            nodes=_number(part.options.get("nodes"), part.nodes),
-            tasks_per_node=_number(part.options.get("ntasks-per-node"), part.tasks_per_node),
+            nodes=_number(part.options.get("nodes"), part.least_nodes),
+            # A range of hosts is asked for by what each host must give.
+            tasks_per_node=_number(part.options.get("ntasks-per-node"), 1),
             options=part.options,
         )
 

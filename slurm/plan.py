@@ -7,14 +7,13 @@ import sys
 from dataclasses import dataclass
 
 from slurm.quoting import directive, export
-from slurm.resources import Component, components, world_size
+from slurm.resources import Component, components, signal_lead_s, world_size
+from slurm.why import WARNING_SIGNAL
 from toolkit.config import identity, to_plain, to_yaml
+from toolkit.config.rules import node_range
 from toolkit.config.schema import Experiment, Resources
 from toolkit.errors import UserError
 from toolkit.rundir import RunDir
-
-#: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
-WARNING_SIGNAL = "USR2"
 
 #: sbatch options that the promises of this project rest on, and what to use instead.
 _OWN_OPTIONS = {
@@ -45,13 +44,15 @@ class JobPlan:
     """What `stk submit` would do; str(plan) is the batch script, byte for byte.
 
     number is how often the run was submitted before: it makes the job's name unique, so that a job
-    whose id was never recorded is found again by name.
+    whose id was never recorded is found again by name. after is the job that this one follows, whatever
+    that comes to; what the resources depend on has come true by then.
     """
 
     experiment: Experiment
     resources: Resources
     run: RunDir
     number: int = 0
+    after: str | None = None
     python: str = sys.executable
 
     @property
@@ -92,9 +93,10 @@ class JobPlan:
             "output": "logs/%j.batch.log",
             "open-mode": "append",
             "requeue": True,
-            "signal": f"{WARNING_SIGNAL}@{self.resources.signal_s}",
+            "signal": f"{WARNING_SIGNAL}@{signal_lead_s(self.resources)}",
         }
-        options = {**fixed, **first.options}
+        following = {"dependency": f"afterany:{self.after}"} if self.after else {}
+        options = {**fixed, **first.options, **following}
         return [directive(name, value) for name, value in options.items()]
 
     def _environment(self) -> list[str]:
@@ -115,15 +117,28 @@ class JobPlan:
             # -f, for the submitter may be naming it in this very moment.
             f"[ -e {pickle} ] || ln -f submitit/job.pkl {pickle} || exit 1",
             "mkdir -p logs",
-            " ".join(["exec", "srun", *self._srun_options(parts), *self._command()]),
+            "",
+            # In the background, because bash heeds a signal only between two commands; and one that it
+            # heeds ends `wait`, so that it must wait again.
+            "# The ranks save when they are asked to leave: no signal may end this script before them.",
+            "trap stopped=1 TERM INT HUP USR1 USR2",
+            " ".join(["srun", *self._srun_options(parts), *self._command(), "&"]),
+            "step=$! stopped=1",
+            'while [ "$stopped" ]; do stopped=; wait "$step"; code=$?; done',
+            "",
+            "# A step that did not finish the run: does the run go on, and how?",
+            f'[ "$code" = 0 ] || {self._after_step()}',
+            'exit "$code"',
         ]
 
+    def _after_step(self) -> str:
+        words = [self.python, "-P", "-m", "slurm.after_step", str(self.run.path)]
+        return f'{shlex.join(words)} "$code"'
+
     def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
-        cpus = parts[0].options.get("cpus-per-task")
         options = [
             "--kill-on-bad-exit=1",
-            # From 22.05 on srun does not take this over from the job.
-            "--cpus-per-task=" + ("${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))),
+            *(f"--{name}={value}" for name, value in _step_options(parts[0]).items()),
             "--unbuffered",
             "--open-mode=append",
             '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"',
@@ -147,7 +162,14 @@ class JobPlan:
 
     def describe(self) -> str:
         """What `stk plan` prints for people."""
-        return f"# {self.run.path}\n\n{to_yaml(self.experiment)}\n# batch script\n\n{self}"
+        return f"# {self.run.path}\n{self._size()}\n{to_yaml(self.experiment)}\n# batch script\n\n{self}"
+
+    def _size(self) -> str:
+        least, most = node_range(self.resources.nodes)
+        if least == most:
+            return ""
+        least *= self.resources.tasks_per_node
+        return f"# {least} to {self.world_size} processes, by how many hosts are free\n"
 
 
 def _check_folder(run: RunDir) -> None:
@@ -166,6 +188,15 @@ def _check_options(resources: Resources) -> None:
         name = given.lstrip("-").replace("_", "-")
         if name in _OWN_OPTIONS:
             raise UserError(f"resources.sbatch.{given} cannot be set here: {_OWN_OPTIONS[name]}.")
+
+
+def _step_options(first: Component) -> dict[str, str]:
+    """What the step is told of its tasks, quoted for the shell."""
+    if first.step_options:
+        return {name: shlex.quote(str(value)) for name, value in first.step_options.items()}
+    cpus = first.options.get("cpus-per-task")
+    # From 22.05 on srun does not take this over from the job.
+    return {"cpus-per-task": "${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))}
 
 
 def _component_directives(part: Component) -> list[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from slurm.times import parse_minutes
+from toolkit.config.rules import node_range
 from toolkit.config.schema import Group, Resources
+from toolkit.errors import UserError
 
 #: Fields that sbatch knows by the same name, with dashes.
 _SAME_NAME = (
@@ -38,22 +41,29 @@ _OF_THE_JOB = ("dependency", "mail-user", "mail-type", "comment", "licenses")
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Equal hosts of a job and their sbatch options."""
+    """Equal hosts of a job.
+
+    nodes         the most that it may get; least_nodes are enough to start
+    options       for sbatch
+    step_options  what its srun must be told because sbatch was not
+    """
 
     nodes: int
     tasks_per_node: int
     options: Mapping[str, object]
+    least_nodes: int
+    step_options: Mapping[str, object]
 
 
 def components(resources: Resources) -> tuple[Component, ...]:
     """The job's components: one, or one for each group of uneven hosts."""
     if not resources.groups:
-        return (_component(resources, resources.nodes, resources.tasks_per_node, _options(resources)),)
+        return (_component(resources.nodes, resources.tasks_per_node, _options(resources)),)
     return tuple(_group(resources, group, number) for number, group in enumerate(resources.groups))
 
 
 def world_size(resources: Resources) -> int:
-    """How many ranks the job starts."""
+    """How many ranks the job starts, the largest number where its hosts are a range."""
     return sum(part.nodes * part.tasks_per_node for part in components(resources))
 
 
@@ -66,14 +76,54 @@ def _group(resources: Resources, group: Group, number: int) -> Component:
             options[name] = value
     if number > 0:
         options = {name: value for name, value in options.items() if name not in _OF_THE_JOB}
-    return _component(resources, group.nodes, max(1, group.gpus), options)
+    return _component(group.nodes, max(1, group.gpus), options)
 
 
-def _component(
-    resources: Resources, nodes: int, tasks_per_node: int, options: dict[str, object]
-) -> Component:
-    shape: dict[str, object] = {"nodes": nodes, "ntasks-per-node": tasks_per_node}
-    return Component(nodes, tasks_per_node, {**shape, **options})
+def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]) -> Component:
+    least, most = node_range(nodes)
+    tasks: dict[str, object] = {"ntasks-per-node": tasks_per_node}
+    if isinstance(nodes, int):
+        return Component(most, tasks_per_node, {"nodes": nodes, **tasks, **options}, least, {})
+    asked, step = _elastic(tasks_per_node, options)
+    return Component(most, tasks_per_node, {"nodes": nodes, **asked}, least, {**tasks, **step})
+
+
+def _elastic(tasks: int, options: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Options of a range of hosts: for sbatch, what each host must give; for srun, what each task gets.
+
+    Were sbatch told the tasks of a host, it would count them for the smallest number of hosts and give no
+    more than those (measured, 22.05).
+    """
+    cpus, gpus = options.get("cpus-per-task"), options.get("gpus-per-task")
+    asked = {name: value for name, value in options.items() if name != "gpus-per-task"}
+    if cpus is not None or tasks > 1:
+        asked["cpus-per-task"] = tasks * _whole("cpus-per-task", cpus or 1)
+    step: dict[str, object] = {"cpus-per-task": cpus or 1}
+    if gpus is not None:
+        kind, colon, count = str(gpus).rpartition(":")
+        asked["gpus-per-node"] = f"{kind}{colon}{tasks * _whole('gpus-per-task', count)}"
+        step["gpus-per-task"] = gpus
+    return asked, step
+
+
+def _whole(option: str, value: object) -> int:
+    if not str(value).isdecimal():
+        raise UserError(
+            f"{option} is {value!r}, expected a whole number: with a range of nodes it is counted for a host"
+        )
+    return int(str(value))
+
+
+def signal_lead_s(resources: Resources) -> int:
+    """Seconds before the time limit at which Slurm is to warn the ranks.
+
+    Slurm may be a minute early, and a warning in the first seconds of a short job would find ranks that
+    cannot take it yet: it comes two minutes after the start at the earliest, or in the last sixth.
+    """
+    minutes = parse_minutes(resources.time) if resources.time else None
+    if minutes is None:
+        return resources.signal_s
+    return min(resources.signal_s, max(60 * minutes - 120, 10 * minutes))
 
 
 def _options(resources: Resources) -> dict[str, object]:

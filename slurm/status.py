@@ -14,6 +14,7 @@ from slurm import controller
 from slurm.queue import JobState, poll
 from slurm.submissions import Submission, last_submission
 from toolkit.errors import SchedulerError
+from toolkit.failure import NO_PROGRESS
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir
 
@@ -37,13 +38,13 @@ class RunStatus:
     restarts: int
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str = ""
-
-    @property
-    def is_live(self) -> bool:
-        return self.state in _LIVE
+    is_live: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        fields = asdict(self)
+        # What follows from the state, for the code that asks.
+        del fields["is_live"]
+        return fields
 
 
 def status(runs: Sequence[RunDir]) -> list[RunStatus]:
@@ -84,6 +85,8 @@ def _status(run: RunDir, submission: Submission | None, jobs: dict[str, JobState
         restarts=max(0, len(starts) - 1),
         metrics=_flat(progress.get("metrics", {})),
         reason=reason,
+        # One that is held because it made no progress has no job: it may be started again.
+        is_live=state in _LIVE and (state != "held" or _is_held_by_slurm(submission, jobs)),
     )
 
 
@@ -122,6 +125,8 @@ def _why(job: JobState) -> str:
 
 def _state_of_ended(run: RunDir, submission: Submission | None, job: JobState | None) -> tuple[str, str]:
     failure = read_json(run.failure)
+    if failure is not None and failure["class"] == NO_PROGRESS:
+        return "held", _first_line(failure["message"])
     if failure is not None:
         return "failed", f"rank {failure['rank']} on {failure['host']}: {_first_line(failure['message'])}"
     if job is not None and job.state == "failed":
@@ -136,6 +141,11 @@ def _state_of_ended(run: RunDir, submission: Submission | None, job: JobState | 
     if submission is not None and submission.cluster == "local" and submission.host == socket.gethostname():
         return "failed", "its processes are gone without a word (killed?); stk resume goes on"
     return "unknown", "neither the scheduler nor the run folder says how it ended; stk resume goes on"
+
+
+def _is_held_by_slurm(submission: Submission | None, jobs: dict[str, JobState]) -> bool:
+    """Whether a held run has a job that is held; else there is none."""
+    return submission is not None and submission.job_id in jobs and jobs[submission.job_id].state == "held"
 
 
 def _first_line(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +23,11 @@ _COLOURS = {
 
 def show(rows: Sequence[RunStatus]) -> None:
     """Print a table of runs, and under it the reasons, which are too long for a column."""
-    console = Console()
+    Console().print(table(rows))
+
+
+def table(rows: Sequence[RunStatus]) -> Group:
+    """The same, to be printed or drawn again and again."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", no_wrap=True)
     table.add_column("state")
@@ -32,10 +36,8 @@ def show(rows: Sequence[RunStatus]) -> None:
     table.add_column("job")
     for row in rows:
         table.add_row(*_cells(row))
-    console.print(table)
-    for row in rows:
-        if row.reason:
-            console.print(Text(f"{row.run_id}: {row.reason}", style="bright_black"))
+    reasons = [Text(f"{row.run_id}: {row.reason}", style="bright_black") for row in rows if row.reason]
+    return Group(table, *reasons)
 
 
 def _cells(row: RunStatus) -> list[str | Text]:

@@ -14,6 +14,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from slurm import controller
+from toolkit.config import load_resolved, load_resources
+from toolkit.config.schema import Resources
 from toolkit.errors import RunBusy
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
@@ -52,6 +54,12 @@ def submissions(run: RunDir) -> list[Submission]:
 def last_submission(run: RunDir) -> Submission | None:
     """The newest submission, or None."""
     return next(reversed(submissions(run)), None)
+
+
+def last_resources(run: RunDir) -> Resources:
+    """The resources of the last submission; of a run that never was submitted, its config's."""
+    experiment = load_resolved(run.config)
+    return load_resources(run.job, experiment) if run.job.exists() else experiment.resources
 
 
 def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -> Submission:

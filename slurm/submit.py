@@ -7,21 +7,23 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from slurm import controller
 from slurm.plan import JobPlan
 from slurm.preflight import preflight
+from slurm.sbatch import hand_in
 from slurm.status import status
-from slurm.submissions import Submission, exclusively, intend, record, recover, settle, submissions
+from slurm.submissions import Submission, exclusively, record, settle, submissions
 from slurm.topology import scrub
 from toolkit.config import run_id, to_yaml
 from toolkit.config.schema import Experiment, Resources
 from toolkit.create import create_run
-from toolkit.errors import RunBusy, SchedulerError, SlurmUnavailable, StkError, UserError
+from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
 from toolkit.files import write_atomic
+from toolkit.recovery import release
 from toolkit.rundir import RunDir, set_aside
 
 
@@ -80,6 +82,7 @@ def submit(
         if run.result.exists():
             return Submitted(run, None)
         refuse_if_live(run)
+        release(run)
         if cluster == "local":
             return Submitted(run, _start_here(run, resources))
         plan = JobPlan(experiment=experiment, resources=resources, run=run, number=len(submissions(run)))
@@ -113,32 +116,7 @@ def _hand_to_slurm(plan: JobPlan) -> Submission:
     # submitit is imported late: planning and status do without it.
     from slurm.executor import PlanExecutor
 
-    run = plan.run
-    intend(run, plan.job_name)
-    try:
-        job_id = PlanExecutor(plan).launch()
-    except controller.AnswerLost as lost:
-        return _find_lost(run, lost)
-    except StkError:
-        run.intent.unlink(missing_ok=True)
-        raise
-    # Only now: what is refused must not be what a later `stk resume` asks for.
-    write_atomic(run.job, to_yaml(plan.resources))
-    return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size)
-
-
-def _find_lost(run: RunDir, lost: controller.AnswerLost) -> Submission:
-    """The job may exist although sbatch did not say so: its name tells.
-
-    The intent stays where it is not found: the controller may still be busy with it.
-    """
-    with suppress(SchedulerError):
-        if (found := recover(run)) is not None:
-            return found
-    raise controller.AnswerLost(
-        f"{lost}\nThe job may come to be all the same: the same command again looks for it first, "
-        "so that the run is never submitted twice."
-    ) from lost
+    return hand_in(plan, PlanExecutor(plan).launch)
 
 
 def _start_here(run: RunDir, resources: Resources) -> Submission:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 
 from slurm.commands.submit import choose, tell
+from slurm.submissions import last_resources
 from slurm.submit import submit
-from toolkit.config import load_resolved, load_resources, run_id
-from toolkit.config.schema import Experiment, Resources
+from toolkit.config import load_resolved, run_id
+from toolkit.config.schema import Experiment
 from toolkit.create import experiment_dir
 from toolkit.errors import UserError
 from toolkit.rundir import RunDir, find_run
@@ -18,7 +19,7 @@ def run(arguments: Namespace) -> int:
     target = find_run(arguments.run, experiment_dir())
     experiment = stored_experiment(target)
     cluster = choose(arguments.cluster, target)
-    submitted = submit(experiment, target.path.parent, cluster, resources=_last_resources(target, experiment))
+    submitted = submit(experiment, target.path.parent, cluster, resources=last_resources(target))
     return tell(submitted, arguments.json)
 
 
@@ -30,8 +31,3 @@ def stored_experiment(run: RunDir) -> Experiment:
             f"the folder {run.path} holds the run {run_id(experiment)}: give it this name to go on with it"
         )
     return experiment
-
-
-def _last_resources(run: RunDir, experiment: Experiment) -> Resources:
-    """The resources of the last submission; of a run that never was submitted, its config's."""
-    return load_resources(run.job, experiment) if run.job.exists() else experiment.resources

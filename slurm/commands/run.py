@@ -22,6 +22,7 @@ from toolkit.data.glance import glance
 from toolkit.errors import UserError
 from toolkit.failure import tell_failure
 from toolkit.files import read_json
+from toolkit.ledger import read_attempts
 from toolkit.rundir import RunDir, find_run
 from toolkit.world import World
 
@@ -74,7 +75,8 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     from slurm.job import run_rank
 
     code = run_rank(create_run(experiment, parent), world)
-    return 130 if code else 0
+    # In a job this status tells the batch script that the run is not done.
+    return 130 if code and "SLURM_JOB_ID" not in os.environ else code
 
 
 def _run_here(experiment: Experiment, parent: Path, arguments: Namespace) -> int:
@@ -89,16 +91,21 @@ def _run_here(experiment: Experiment, parent: Path, arguments: Namespace) -> int
     existed = _make_room(target, experiment, fresh=arguments.fresh)
     create_run(experiment, parent)
     print(f"{target.run_id}: {procs} local processes, folder {target.path}", file=sys.stderr)
-    if experiment.resources.nodes > 1 or experiment.resources.groups:
+    if experiment.resources.nodes != 1 or experiment.resources.groups:
         print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
     code = launch(target, procs, environ=scrub(), quiet=arguments.json)
     if code == 0:
         return _show_result(target, arguments.json)
     _explain(target, code, quiet=arguments.json)
-    if code == UserError.exit_code and not existed and not target.attempts.exists():
+    if code == UserError.exit_code and not existed and not _has_trained(target):
         # Nothing came of it, and what was wrong has been told.
         shutil.rmtree(target.path, ignore_errors=True)
     return code
+
+
+def _has_trained(target: RunDir) -> bool:
+    """Whether some start of the run came as far as its first step."""
+    return any("first_step" in line for line in read_attempts(target))
 
 
 def _make_room(target: RunDir, experiment: Experiment, *, fresh: bool) -> bool:

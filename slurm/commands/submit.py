@@ -7,12 +7,13 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from slurm.submissions import last_submission
+from slurm.budget import budgets_of_request, measured_lead_s, too_short
+from slurm.submissions import last_resources, last_submission
 from slurm.submit import Submitted, choose_cluster, submit
 from toolkit.config import load, run_id
 from toolkit.create import experiment_dir
 from toolkit.data.glance import glance
-from toolkit.errors import SlurmUnavailable
+from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.rundir import RunDir
 
 
@@ -52,6 +53,9 @@ def _refuse_what_slurm_may_have(target: RunDir) -> None:
 def tell(submitted: Submitted, as_json: bool) -> int:
     """Say what came of a submission, and how to follow it."""
     run, submission = submitted.run, submitted.submission
+    if submission is not None and submission.cluster == "slurm":
+        for line in _warnings(run):
+            print(f"warning: {line}", file=sys.stderr)
     if as_json:
         print(json.dumps(submitted.to_json(), ensure_ascii=False))
     elif submission is None:
@@ -61,3 +65,14 @@ def tell(submitted: Submitted, as_json: bool) -> int:
         print(f"run     {run.run_id}\njob     {where}\nfolder  {run.path}")
         print(f"follow  stk logs -f {run.run_id}    stk status {run.run_id}")
     return 0
+
+
+def _warnings(run: RunDir) -> list[str]:
+    """What earlier starts measured that does not fit into the time that this cluster gives for a save."""
+    lead_s = measured_lead_s(run)
+    if lead_s is None:
+        return []
+    try:
+        return too_short(lead_s, budgets_of_request(last_resources(run)))
+    except SchedulerError:
+        return []

@@ -3,7 +3,8 @@
 import os
 import re
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -233,6 +234,20 @@ class Cluster:
     def start_controller(self) -> None:
         """Return when the controller answers; its hosts stay `unknown` until they answer, seconds later."""
         self._services.start_controller(self._subnet)
+
+    @contextmanager
+    def preempting_with_user_signal(self) -> Iterator[None]:
+        """Let preempted jobs get their own `--signal` in place of SIGTERM, as some sites do."""
+        before = self.state.slurm_conf.read_text()
+        self._reconfigure(before + "SlurmctldParameters=preempt_send_user_signal\n")
+        try:
+            yield
+        finally:
+            self._reconfigure(before)
+
+    def _reconfigure(self, slurm_conf: str) -> None:
+        self.state.slurm_conf.write_text(slurm_conf)
+        self.run("scontrol", "reconfigure")
 
     def restart_controller(self) -> None:
         self.stop_controller()

@@ -93,10 +93,18 @@ def scontrol():
     if arguments == ["ping"]:
         print("Slurmctld(primary) at head is UP")
     answer = STATE / ("scontrol " + " ".join(arguments))
+    refusal = answer.with_name(answer.name + ".words")
+    if refusal.exists():
+        sys.exit(refusal.read_text())
     if answer.exists():
         print(answer.read_text())
 
 
+once = STATE / (name + ".once")
+if once.exists():
+    words = once.read_text()
+    once.unlink()
+    sys.exit(words)
 if (STATE / (name + ".words")).exists() and name != "sbatch":
     sys.exit((STATE / (name + ".words")).read_text())
 {{"sbatch": sbatch, "squeue": squeue, "scontrol": scontrol}}.get(name, lambda: None)()
@@ -140,6 +148,14 @@ class FakeSlurm:
     def answers(self, command: str, text: str) -> None:
         """What `scontrol COMMAND` prints."""
         self._write(f"scontrol {command}", text)
+
+    def refuses_to(self, command: str, words: str) -> None:
+        """`scontrol COMMAND` fails with these words."""
+        self._write(f"scontrol {command}.words", words)
+
+    def fails_once(self, program: str, words: str) -> None:
+        """The next call of a program fails with these words, those after it do not."""
+        self._write(f"{program}.once", words)
 
     def refuses(self, program: str, words: str) -> None:
         """From now on a program fails with these words."""

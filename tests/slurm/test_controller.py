@@ -11,7 +11,7 @@ import pytest
 from slurm import controller
 from slurm.controller import AnswerLost
 from tests.slurm.stubs import Stubs
-from toolkit.errors import SlurmRefused, SlurmUnavailable
+from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
 
 RECORDED = Path(__file__).parent / "recorded"
 NO_CONTROLLER = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
@@ -236,6 +236,62 @@ def test_a_job_of_somebody_else_is_not_cancelled(stubs: Stubs) -> None:
     stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Access/permission denied\n")
     with pytest.raises(SlurmRefused, match="permission denied"):
         controller.cancel("6")
+
+
+def test_a_signal_goes_to_the_tasks_and_not_to_the_batch_script(stubs: Stubs) -> None:
+    stubs.answers("scancel", "")
+    controller.signal_steps("12_3", "USR2")
+    assert stubs.calls("scancel") == [["--signal=USR2", "12_3"]]
+
+
+def test_a_signal_for_a_job_that_has_ended_is_no_error(stubs: Stubs) -> None:
+    words = "Kill job error on job id 6: Job/step already completing or completed"
+    stubs.fails("scancel", f"scancel: error: {words}\n")
+    controller.signal_steps("6", "USR2")
+
+
+class Asked:
+    """A request that fails in given ways before it succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses pass at once, and are noted."""
+    pauses: list[float] = []
+    monkeypatch.setattr(controller, "_sleep", pauses.append)
+    monkeypatch.setattr(controller, "_now", lambda: sum(pauses))
+    return pauses
+
+
+def test_patience_asks_again_with_growing_pauses(clock: list[float]) -> None:
+    ask = Asked(SlurmUnavailable("busy"), AnswerLost("lost"), RunBusy("submitted by another"))
+    assert controller.patiently(ask, 30) == "done"
+    assert clock == [0.5, 1, 2]
+
+
+def test_patience_ends(clock: list[float]) -> None:
+    ask = Asked(*[SlurmUnavailable("busy")] * 100)
+    with pytest.raises(SlurmUnavailable, match="busy"):
+        controller.patiently(ask, 30)
+    assert ask.calls == len(clock) + 1
+    assert 15 <= sum(clock) <= 30
+
+
+def test_a_refusal_is_an_answer(clock: list[float]) -> None:
+    ask = Asked(SlurmRefused("no"))
+    with pytest.raises(SlurmRefused):
+        controller.patiently(ask, 30)
+    assert (ask.calls, clock) == (1, [])
 
 
 def test_a_requeued_job_is_released_but_not_within_the_second_of_its_end(stubs: Stubs) -> None:

@@ -6,14 +6,19 @@ import pickle
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import toolkit
+from slurm.handover import hand_over
 from slurm.job import TrainJob, run_rank
+from slurm.preempt import JobStop
 from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.create import create_run
 from toolkit.errors import SchedulerError
 from toolkit.rundir import RunDir
 from toolkit.world import World
@@ -26,8 +31,11 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     """A worker without torch; `is_finished` is what its training comes to."""
     stand_in = SimpleNamespace(EXIT_YIELDED=75, is_finished=True, seen=[])
 
-    def run(run: RunDir, world: World, stop: object) -> SimpleNamespace:
+    def run(run: RunDir, world: World, stop: JobStop) -> SimpleNamespace:
         stand_in.seen.append((run, world))
+        if stop.watch is not None:
+            # Or its thread would still ask in the next test.
+            stop.watch.wait()
         signal.raise_signal(signal.SIGUSR2)
         return SimpleNamespace(is_finished=stand_in.is_finished)
 
@@ -42,7 +50,12 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
 
 @pytest.fixture
-def in_job(fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+def run(house: House) -> RunDir:
+    return create_run(house.experiment(), house.experiments)
+
+
+@pytest.fixture
+def in_job(fake: FakeSlurm, house: House, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
     fake.answers("--all show job 12", "JobId=12\n   PreemptTime=None\n")
@@ -56,20 +69,45 @@ def test_a_job_is_a_path_and_survives_its_pickle() -> None:
     assert len(pickle.dumps(job)) < 200
 
 
-def test_a_finished_rank_ends_well(worker: SimpleNamespace, in_job: FakeSlurm, tmp_path: Path) -> None:
-    assert run_rank(RunDir(tmp_path), RANKS[0]) == 0
-    assert worker.seen == [(RunDir(tmp_path), RANKS[0])]
-    assert in_job.calls("scontrol") == []
+def test_a_finished_rank_ends_well(worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir) -> None:
+    assert [run_rank(run, rank) for rank in RANKS] == [0, 0]
+    assert worker.seen == [(run, rank) for rank in RANKS]
+    assert not any("requeue" in call for call in in_job.calls("scontrol"))
 
 
-def test_rank_0_puts_the_job_back_and_every_rank_says_that_it_is_not_done(
-    worker: SimpleNamespace, in_job: FakeSlurm, tmp_path: Path
+def test_rank_0_hands_the_run_over_and_alone_says_that_it_is_not_done(
+    worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
 ) -> None:
+    """srun would end rank 0 at its work if another rank left with such a status before it."""
     worker.is_finished = False
-    assert run_rank(RunDir(tmp_path), RANKS[1]) == 75
+    assert run_rank(run, RANKS[1]) == 0
     assert in_job.calls("scontrol") == []
-    assert run_rank(RunDir(tmp_path), RANKS[0]) == 75
-    assert in_job.calls("scontrol")[-1] == ["requeue", "12"]
+    assert run_rank(run, RANKS[0]) == 75
+    assert ["requeue", "12"] in in_job.calls("scontrol")
+
+
+def test_a_stop_that_cannot_be_handed_over_is_no_failure(
+    worker: SimpleNamespace,
+    in_job: FakeSlurm,
+    run: RunDir,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The batch script tries again."""
+    monkeypatch.setattr("slurm.job.hand_over", partial(hand_over, patience_s=0.0))
+    in_job.goes_away()
+    worker.is_finished = False
+    assert run_rank(run, RANKS[0]) == 75
+    assert "Unable to contact slurm controller" in caplog.text
+
+
+def test_a_run_that_has_finished_is_left_without_importing_torch(
+    worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
+) -> None:
+    run.result.write_text("{}")
+    assert [run_rank(run, rank) for rank in RANKS] == [0, 0]
+    assert worker.seen == []
+    assert in_job.calls("scontrol") == []
 
 
 def test_outside_a_job_nobody_is_asked(
@@ -77,7 +115,7 @@ def test_outside_a_job_nobody_is_asked(
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     worker.is_finished = False
-    assert run_rank(RunDir(tmp_path), RANKS[0]) == 75
+    assert [run_rank(RunDir(tmp_path), rank) for rank in RANKS] == [75, 75]
     assert fake.calls("scontrol") == []
 
 

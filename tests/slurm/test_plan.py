@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,10 @@ HOSTILE = 'it\'s "50 %" of $HOME, `date` \\ #1 <é漢🙂> '
 PLANS: dict[str, tuple[Resources, RunDir]] = {
     "single_node": (Resources(), RUN),
     "two_nodes_with_gres": (Resources(nodes=2, tasks_per_node=2, gres="gpu:2"), RUN),
+    "elastic": (
+        Resources(nodes="1-4", tasks_per_node=2, time="10"),
+        RUN,
+    ),
     "every_option": (
         Resources(
             nodes=4,
@@ -121,7 +126,7 @@ def directives(script: JobPlan) -> dict[str, str]:
 
 
 def srun(script: JobPlan) -> str:
-    (line,) = (line for line in str(script).splitlines() if line.startswith("exec srun "))
+    (line,) = (line for line in str(script).splitlines() if line.startswith("srun "))
     return line
 
 
@@ -184,6 +189,38 @@ def test_srun_gets_the_cpus_that_the_job_asked_for(experiment: Experiment) -> No
 
 def test_ranks_are_warned_before_the_time_limit(experiment: Experiment) -> None:
     assert directives(plan(experiment, Resources(signal_s=300)))["signal"] == "USR2@300"
+
+
+@pytest.mark.parametrize(
+    "time, signal_s, lead_s",
+    [
+        (None, 120, 120), ("4:00:00", 120, 120), ("4:00:00", 7200, 7200), ("10", 300, 300), ("5", 120, 120),
+        ("3", 120, 60), ("2", 120, 20), ("1", 120, 10), ("1", 5, 5), ("0", 120, 120),
+    ],
+)  # fmt: skip
+def test_a_short_job_is_warned_when_its_ranks_can_take_it(
+    experiment: Experiment, time: str | None, signal_s: int, lead_s: int
+) -> None:
+    """Slurm may be a minute early, and a rank that is only starting dies of the signal."""
+    resources = Resources(time=time, signal_s=signal_s)
+    assert directives(plan(experiment, resources))["signal"] == f"USR2@{lead_s}"
+
+
+def test_a_job_that_follows_another_waits_for_nothing_else(experiment: Experiment) -> None:
+    """What the first one depended on has come true."""
+    script = replace(plan(experiment, Resources(dependency="afterok:12")), after="77_1")
+    assert directives(script)["dependency"] == "afterany:77_1"
+
+
+def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(house: House) -> None:
+    overrides = ["resources.nodes=2-4", "resources.tasks_per_node=2"]
+    facts = json.loads(house.stk("plan", house.config, *overrides, "--json").out)
+    assert facts["world_size"] == 8
+    assert facts["config"]["resources"]["nodes"] == "2-4"
+    assert "#SBATCH --nodes=2-4" in facts["script"]
+    assert "4 to 8 processes" in house.stk("plan", house.config, *overrides).out
+    fixed = json.loads(house.stk("plan", house.config, "resources.nodes=2", "--json").out)
+    assert fixed["config"]["resources"]["nodes"] == 2
 
 
 def test_a_users_option_wins_over_the_default(experiment: Experiment) -> None:
@@ -272,8 +309,104 @@ def test_a_job_without_any_pickle_fails_at_once(experiment: Experiment, tmp_path
     assert failure.value.stdout == b""
 
 
+# -- the end of the step ---------------------------------------------------------------------------
+
+#: Says that it was called, and how, to the file that the script's log would be.
+_AFTER_STEP = '#!/bin/bash\necho "after_step $*"\n'
+
+
+def ending(
+    experiment: Experiment, folder: Path, srun: str, *, signals: tuple[signal.Signals, ...] = ()
+) -> tuple[int, str]:
+    """Exit status and output of a plan's script, of which the shell gets signals once the step runs."""
+    python = folder / "python"
+    python.write_text(_AFTER_STEP)
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(), RunDir(folder)), python=str(python))
+    process = start_script(script, folder, f"echo started; {srun}")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    for number in signals:
+        process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    return process.returncode, output.decode()
+
+
+def test_a_step_that_finished_is_the_end(experiment: Experiment, tmp_path: Path) -> None:
+    assert ending(experiment, tmp_path, "exit 0") == (0, "")
+
+
+@pytest.mark.parametrize("code", [1, 2, 75, 77, 137, 143])
+def test_after_any_other_end_somebody_decides_and_the_status_stays(
+    experiment: Experiment, tmp_path: Path, code: int
+) -> None:
+    expected = f"after_step -P -m slurm.after_step {tmp_path} {code}\n"
+    assert ending(experiment, tmp_path, f"exit {code}") == (code, expected)
+
+
+@pytest.mark.parametrize("code", [0, 75])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+def test_no_signal_ends_the_script_before_its_step(
+    experiment: Experiment, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """The step goes on for a while after the last of them, and its status is the script's."""
+    srun = f"until [ -e {tmp_path}/saved ]; do sleep 0.02; done; exit {code}"
+    python = tmp_path / "python"
+    python.write_text(_AFTER_STEP)
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(), RunDir(tmp_path)), python=str(python))
+    process = start_script(script, tmp_path, f"echo started; {srun}")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    for _ in range(5):
+        process.send_signal(number)
+    # Only once the shell has heeded them all may the step end, or nothing would be shown.
+    wait_until_heeded(process.pid, number)
+    assert process.poll() is None
+    (tmp_path / "saved").touch()
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert output.decode().startswith("after_step" if code else "")
+
+
+def wait_until_heeded(pid: int, number: signal.Signals) -> None:
+    """Return when a signal waits for a process no longer."""
+    bit = 1 << (number - 1)
+
+    def is_pending() -> bool:
+        lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return any(int(lines[name], 16) & bit for name in ("SigPnd", "ShdPnd"))
+
+    while is_pending():
+        os.sched_yield()
+
+
+def start_script(script: JobPlan, folder: Path, srun: str) -> subprocess.Popen[bytes]:
+    """Start a plan's script with bash as job 77, with a pretend srun."""
+    prepare_script(script, folder, srun)
+    return subprocess.Popen(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
 def run_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True) -> str:
     """Run a plan's script with bash as job 77, with a pretend srun; return what it printed."""
+    prepare_script(script, folder, srun, pickle=pickle)
+    done = subprocess.run(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode()
+
+
+def prepare_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True) -> None:
     bin = folder / "bin"
     bin.mkdir(exist_ok=True)
     (bin / "srun").write_text(f"#!/bin/bash\n{srun}\n")
@@ -282,14 +415,6 @@ def run_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True)
     if pickle and not (folder / "submitit" / "job.pkl").exists():
         (folder / "submitit" / "job.pkl").touch()
     (folder / "script.sh").write_text(str(script), encoding="utf-8", newline="")
-    done = subprocess.run(
-        ["bash", "script.sh"],
-        cwd=folder,
-        env={"PATH": f"{bin}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
-        capture_output=True,
-        check=True,
-    )
-    return done.stdout.decode()
 
 
 # -- the command ---------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ def _reasons(facts: Facts = FACTS, array_size: int = 1, **resources: Any) -> lis
         {"nodes": 2, "gres": "gpu:a100:2"},
         {"nodes": 4, "gres": "gpu:2"},
         {"nodes": 2, "gres": "gpu:3"},
+        {"nodes": "2-9", "gres": "gpu:3"},
+        {"nodes": "2-9", "tasks_per_node": 8},
         {"nodes": 2, "gpus_per_node": "v100:3"},
         {"nodes": 2, "gpus_per_task": "1", "tasks_per_node": 3},
         {"mem": "8000M", "nodes": 4},
@@ -79,6 +81,7 @@ def test_what_can_run_is_let_through(resources: dict[str, Any]) -> None:
         ({"time": "UNLIMITED"}, "time UNLIMITED is above MaxTime 1-00:00:00 of partition main"),
         ({"time": "61", "partition": "small"}, "time 01:01:00 is above MaxTime 01:00:00 of partition small"),
         ({"nodes": 5}, "5 nodes, but partition main has 4"),
+        ({"nodes": "5-9"}, "5 nodes, but partition main has 4"),
         ({"nodes": 2, "partition": "small"}, "2 nodes are above MaxNodes 1 of partition small"),
         (
             {"partition": "small", "account": "biology"},

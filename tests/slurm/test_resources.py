@@ -6,6 +6,7 @@ import pytest
 
 from slurm.resources import components, world_size
 from toolkit.config.schema import Group, Resources
+from toolkit.errors import UserError
 
 
 def options(**fields: object) -> dict[str, object]:
@@ -15,6 +16,40 @@ def options(**fields: object) -> dict[str, object]:
 
 def test_without_a_word_one_task_on_one_host_is_asked_for() -> None:
     assert options() == {"nodes": 1, "ntasks-per-node": 1}
+
+
+def test_of_a_range_of_hosts_the_largest_counts_and_the_smallest_is_enough() -> None:
+    resources = Resources(nodes="2-4", tasks_per_node=2)
+    (part,) = components(resources)
+    assert (part.least_nodes, part.nodes, part.options["nodes"]) == (2, 4, "2-4")
+    assert world_size(resources) == 8
+
+
+@pytest.mark.parametrize(
+    "given, asked, step",
+    [
+        ({}, {}, {"ntasks-per-node": 1, "cpus-per-task": 1}),
+        ({"gres": "gpu:4"}, {"gres": "gpu:4"}, {"ntasks-per-node": 1, "cpus-per-task": 1}),
+        ({"tasks_per_node": 4}, {"cpus-per-task": 4}, {"ntasks-per-node": 4, "cpus-per-task": 1}),
+        (
+            {"tasks_per_node": 4, "cpus_per_task": 3, "gpus_per_task": "a100:2"},
+            {"cpus-per-task": 12, "gpus-per-node": "a100:8"},
+            {"ntasks-per-node": 4, "cpus-per-task": 3, "gpus-per-task": "a100:2"},
+        ),
+    ],
+)
+def test_with_a_range_of_hosts_the_job_asks_for_hosts_and_the_step_for_tasks(
+    given: dict[str, object], asked: dict[str, object], step: dict[str, object]
+) -> None:
+    """Told of tasks, sbatch would take no more hosts than the fewest tasks need (measured)."""
+    (part,) = components(Resources(nodes="1-4", **given))  # type: ignore[arg-type]
+    assert part.options == {"nodes": "1-4", **asked}
+    assert part.step_options == step
+
+
+def test_what_cannot_be_counted_for_a_host_is_refused() -> None:
+    with pytest.raises(UserError, match="cpus-per-task is 'many', expected a whole number"):
+        components(Resources(nodes="1-4", sbatch={"cpus-per-task": "many"}))
 
 
 @pytest.mark.parametrize(

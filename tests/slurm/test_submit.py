@@ -18,10 +18,10 @@ from slurm import controller, submissions, submit
 from slurm.plan import JobPlan
 from slurm.submissions import intend, record
 from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import ROOT, House
+from tests.slurm.house import ROOT, Answer, House
 from toolkit.config import load_resolved, load_resources
 from toolkit.create import create_run
-from toolkit.files import read_json_lines, write_json
+from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.rundir import RunDir
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -449,3 +449,32 @@ def test_a_plan_of_the_next_submission_has_the_next_name(house: House, fake: Fak
     experiment = house.experiment()
     assert script == str(JobPlan(experiment=experiment, resources=experiment.resources, run=run, number=1))
     assert f"#SBATCH --job-name={run.run_id}.1\n" in script
+
+
+# -- time enough to save?
+
+
+def measured(house: House, fake: FakeSlurm, save_s: float) -> Answer:
+    """Resume a run of which an earlier start measured how long a save takes, where KillWait is 30 s."""
+    fake.answers(
+        "--all --oneliner show partition",
+        "PartitionName=main Default=YES State=UP TotalNodes=9 PreemptMode=REQUEUE GraceTime=0\n",
+    )
+    fake.answers("show config", "PreemptType = preempt/partition_prio\nKillWait = 30 sec\n")
+    run = create_run(house.experiment(), house.experiments)
+    line = {"attempt": 1, "time_start": 1.0, "time_end": 2.0, "last_step": 3, "why": "preempted"}
+    append_json_line(run.attempts, {**line, "step_s": 0.5, "save_s": save_s})
+    return house.stk("resume", run.run_id)
+
+
+def test_a_save_too_long_for_the_cluster_is_said_when_the_run_is_submitted(
+    house: House, fake: FakeSlurm
+) -> None:
+    answer = measured(house, fake, save_s=25.0)
+    assert answer.code == 0
+    assert "warning: a step and a save take 25.5 s here" in answer.err
+    assert "GraceTime 0 s, KillWait 30 s" in answer.err
+
+
+def test_one_that_fits_needs_no_words(house: House, fake: FakeSlurm) -> None:
+    assert measured(house, fake, save_s=5.0).err == ""

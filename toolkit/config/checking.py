@@ -229,7 +229,14 @@ def _text(value: Any) -> Any:
     return value if isinstance(value, str) else _WRONG
 
 
-_CONVERSIONS: dict[Any, Any] = {int: _integer, float: _number, bool: _truth, str: _text}
+def _integer_or_text(value: Any) -> Any:
+    number = _integer(value)
+    return value if number is _WRONG and isinstance(value, str) else number
+
+
+_CONVERSIONS: dict[Any, Any] = {
+    int: _integer, float: _number, bool: _truth, str: _text, int | str: _integer_or_text,
+}  # fmt: skip
 
 
 def _from_text(value: Any) -> Any:
@@ -243,8 +250,8 @@ def _within(value: Any, limits: Mapping[str, Any]) -> bool:
     return (
         (not choices or value in choices)
         and (value != "" or not limits.get("path"))
-        and (pattern is None or re.fullmatch(pattern, value) is not None)
-        and (low is None or value >= low)
+        and (pattern is None or not isinstance(value, str) or re.fullmatch(pattern, value) is not None)
+        and (low is None or isinstance(value, str) or value >= low)
         and (above is None or value > above)
         and (high is None or value <= high)
     )

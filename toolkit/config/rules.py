@@ -53,10 +53,24 @@ def check_rules(experiment: Experiment, faults: Faults) -> None:
 
 
 def world_size(resources: Resources) -> int:
-    """Number of processes that the resources ask for: one per GPU in groups, at least one per host."""
+    """Most processes that the resources ask for: one per GPU in groups, at least one per host."""
     if resources.groups:
         return sum(group.nodes * max(group.gpus, 1) for group in resources.groups)
-    return resources.nodes * resources.tasks_per_node
+    return node_range(resources.nodes)[1] * resources.tasks_per_node
+
+
+def node_range(nodes: int | str) -> tuple[int, int]:
+    """Fewest and most hosts."""
+    least, _, most = str(nodes).partition("-")
+    return int(least), int(most or least)
+
+
+@_rule("resources.nodes")
+def _nodes(experiment: Experiment) -> Iterator[Broken]:
+    least, most = node_range(experiment.resources.nodes)
+    if least > most:
+        problem = f"found {experiment.resources.nodes!r}, expected the smaller number first"
+        yield Broken(key=("resources", "nodes"), problem=problem, hint=f"{most}-{least}")
 
 
 @_rule("task.kind", "evaluation.metric")

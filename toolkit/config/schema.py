@@ -15,6 +15,9 @@ from toolkit.config.options import option
 #: What a run's name may hold, because it becomes a folder and a job name.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
+#: A range of hosts.
+NODES_PATTERN = r"[1-9][0-9]*-[1-9][0-9]*"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Train:
@@ -134,8 +137,8 @@ class Group:
 class Resources:
     """Where to run. Never what: changing anything here leaves the result as it is."""
 
-    nodes: int = option(1, minimum=1)
-    """Hosts."""
+    nodes: int | str = option(1, minimum=1, pattern=NODES_PATTERN)
+    """Hosts; a range such as 1-4 lets Slurm start with what is free."""
     tasks_per_node: int = option(1, minimum=1)
     """Processes on each host, one rank each."""
     groups: tuple[Group, ...] = option(())

@@ -21,10 +21,11 @@ _LONGEST = 60
 def without_none(hint: Any) -> tuple[Any, bool]:
     """A type hint without `| None`, and whether it had that."""
     if get_origin(hint) in (types.UnionType, Union):
-        members = [member for member in get_args(hint) if member is not type(None)]
-        # Two possible types of one option would leave the reader guessing.
-        assert len(members) == 1, hint
-        return members[0], True
+        members = get_args(hint)
+        if type(None) in members:
+            # More possible types of one option would leave the reader guessing.
+            (member,) = (each for each in members if each is not type(None))
+            return member, True
     return hint, False
 
 
@@ -50,6 +51,9 @@ def allowed(hint: Any, limits: Mapping[str, Any]) -> str:
 
 
 def _allowed(hint: Any, limits: Mapping[str, Any]) -> str:
+    if get_origin(hint) in (types.UnionType, Union):
+        number, text = get_args(hint)
+        return f"{_NAMES[number]}{_range(limits)}, or {_allowed(text, limits)}"
     if limits.get("choices"):
         return "one of " + ", ".join(str(choice) for choice in limits["choices"])
     if limits.get("pattern"):

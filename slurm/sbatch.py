@@ -1,0 +1,142 @@
+"""A plan in sbatch's hands: written down before and after, so that no job is lost or made twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from slurm import controller
+from slurm.hostlist import expand
+from slurm.plan import JobPlan
+from slurm.queue import poll
+from slurm.submissions import (
+    Submission,
+    exclusively,
+    intend,
+    last_resources,
+    record,
+    recover,
+    settle,
+    submissions,
+)
+from slurm.topology import scrub
+from toolkit.config import load_resolved, to_yaml
+from toolkit.config.schema import Resources
+from toolkit.errors import SchedulerError, SlurmRefused, StkError
+from toolkit.files import write_atomic
+from toolkit.rundir import RunDir
+
+#: What Slurm sets for the devices of one job; the next one gets its own.
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
+
+
+def hand_in(plan: JobPlan, launch: Callable[[], str]) -> Submission:
+    """Submit a plan by `launch`, which returns the job's id, and write it down. Under the run's lock.
+
+    Raises AnswerLost where the job may have come to be although nobody said so: the next to ask finds
+    it by its name. Raises whatever else launch raised, with nothing left behind.
+    """
+    run = plan.run
+    intend(run, plan.job_name)
+    try:
+        job_id = launch()
+    except controller.AnswerLost as lost:
+        return _find_lost(run, lost)
+    except StkError:
+        run.intent.unlink(missing_ok=True)
+        raise
+    # Only now: what is refused must not be what a later `stk resume` asks for.
+    write_atomic(run.job, to_yaml(plan.resources))
+    return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size)
+
+
+def _find_lost(run: RunDir, lost: controller.AnswerLost) -> Submission:
+    """The job may exist although sbatch did not say so: its name tells.
+
+    The intent stays where it is not found: the controller may still be busy with it.
+    """
+    with suppress(SchedulerError):
+        if (found := recover(run)) is not None:
+            return found
+    raise controller.AnswerLost(
+        f"{lost}\nThe job may come to be all the same: the same command again looks for it first, "
+        "so that the run is never submitted twice."
+    ) from lost
+
+
+def sbatch(plan: JobPlan, environ: Mapping[str, str]) -> str:
+    """Write a plan's script beside the pickle, submit it and return the job's id. Raises SchedulerError.
+
+    A job inherits the environment it was submitted from; SLURM_* of a surrounding job would shape its
+    steps.
+    """
+    script = plan.run.submitit / "script.sh"
+    script.write_text(str(plan), encoding="utf-8")
+    return controller.sbatch(script, cwd=plan.run.path, env=environment(plan.run, environ))
+
+
+def environment(run: RunDir, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a job inherits: nothing of a job around us, and nothing that its own script adds."""
+    kept = scrub(environ)
+    if "SLURM_JOB_ID" in environ:
+        for name in _DEVICES:
+            kept.pop(name, None)
+    # The script puts the run's code in front; from job to job the list would grow.
+    paths = kept.get("PYTHONPATH", "").split(os.pathsep)
+    if str(run.code) in paths:
+        kept["PYTHONPATH"] = os.pathsep.join(path for path in paths if path != str(run.code))
+    return kept
+
+
+def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterable[str] = ()) -> Submission:
+    """Submit a run again from inside its job, to start as soon as that has ended. May be done twice.
+
+    environ   of this process as it was started
+    exclude   hosts that the next job is not to use, besides those excluded before
+
+    Raises SlurmRefused where that job is no submission of the run: a script of somebody's own cannot be
+    made anew here. Raises RunBusy and SchedulerError.
+    """
+    with exclusively(run):
+        if run.intent.exists():
+            settle(run)
+        known = submissions(run)
+        own = [number for number, one in enumerate(known) if one.job_id == job_id]
+        if not own:
+            raise SlurmRefused(f"job {job_id} was not submitted by stk: there is no plan to submit again")
+        if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
+            return follower
+        plan = JobPlan(
+            experiment=load_resolved(run.config),
+            resources=without_hosts(last_resources(run), exclude),
+            run=run,
+            number=len(known),
+            after=job_id,
+        )
+        return hand_in(plan, lambda: _sbatch_and_keep(plan, environ))
+
+
+def _live_follower(later: list[Submission]) -> Submission | None:
+    """A later job of the run that still waits or runs."""
+    ids = [one.job_id for one in later if one.cluster == "slurm"]
+    states = poll(ids) if ids else {}
+    return next((one for one in later if one.job_id in states and not states[one.job_id].is_terminal), None)
+
+
+def _sbatch_and_keep(plan: JobPlan, environ: Mapping[str, str]) -> str:
+    """As submitit leaves it: the script under the job's id. The pickle is there from the first time."""
+    job_id = sbatch(plan, environ)
+    (plan.run.submitit / "script.sh").rename(plan.run.submitit / f"{job_id}_submission.sh")
+    return job_id
+
+
+def without_hosts(resources: Resources, exclude: Iterable[str]) -> Resources:
+    """Resources that also leave these hosts out."""
+    known = resources.exclude or ""
+    if "/" in known:
+        # A file of hosts is for sbatch to read, which takes no list beside it.
+        return resources
+    added = sorted(set(exclude) - set(expand(known)))
+    return replace(resources, exclude=",".join(filter(None, [known, *added]))) if added else resources

@@ -30,6 +30,7 @@ class Agreement:
     stop     whether any rank was asked to stop
     step_s   seconds that the slowest rank took for the step before
     sums     the task's own additive scores
+    bad_rows micro-batches whose loss is not finite
     """
 
     loss: float
@@ -38,6 +39,7 @@ class Agreement:
     stop: bool
     step_s: float
     sums: Mapping[str, float]
+    bad_rows: tuple[int, ...] = ()
 
     @property
     def is_finite(self) -> bool:
@@ -75,6 +77,7 @@ class Control:
             stop=bool(total[3] > 0),
             step_s=float(rows[:, 4].max()),
             sums=dict(zip(self._train_sums, total[len(_FIXED) :].tolist(), strict=True)),
+            bad_rows=() if math.isfinite(total[0]) else _not_finite(rows[:, 0]),
         )
 
     def _fill(self, rows: np.ndarray) -> None:
@@ -86,3 +89,7 @@ class Control:
             rows[row, :3] = value[0], loss.count, loss.tokens
             rows[row, len(_FIXED) :] = value[1:]
         self._done.clear()
+
+
+def _not_finite(losses: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(~np.isfinite(losses)).tolist())

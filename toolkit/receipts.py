@@ -1,25 +1,245 @@
-"""Receipts: for every step, which samples it read and what its loss was, chained by a hash."""
+"""Receipts: for every step, which samples it read and what its loss was, chained by a hash.
+
+receipts.jsonl, ascending by step:
+
+    {"step": 37, "samples": "5a0c1e9b", "loss": 5.545177459716797}
+    {"step": 40, "chain": "0f…", "weights": "9d3b11c7"}               after a save
+
+samples is the CRC-32 of the samples' indices in the training split, in the order of the step; loss is the
+summed loss, which is exact as JSON. The chain is a function of the steps alone, wherever a run was stopped.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import hashlib
+import json
+import os
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+from toolkit.errors import UserError
+from toolkit.files import read_json
 from toolkit.rundir import RunDir
-from toolkit.state import Progress
+
+if TYPE_CHECKING:
+    # Readers of receipts, such as `stk diff`, do without.
+    import numpy as np
+
+_FLUSH_EVERY_S = 5.0
+_WEIGHTS_FILE = "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """One step: the checksum of its samples (8 hex digits) and its summed loss."""
+
+    step: int
+    samples: str
+    loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save:
+    """One checkpoint: the chain up to its step and the checksum of its weights; empty if not known."""
+
+    step: int
+    chain: str
+    weights: str
+
+
+class Progress(Protocol):
+    """How far training is (toolkit.state.Progress, which needs torch)."""
+
+    step: int
+    chain: str
+
+
+def samples_crc32(samples: np.ndarray) -> int:
+    """CRC-32 of sample indices, as 64-bit little-endian integers."""
+    return zlib.crc32(samples.astype("<i8", order="C", copy=False).data)
+
+
+def extend(chain: str, step: int, samples: int, loss: float) -> str:
+    """The chain one step longer: 32 hexadecimal digits of BLAKE2b over the chain so far and the step."""
+    packed = bytes.fromhex(chain) + struct.pack("<qId", step, samples, loss)
+    return hashlib.blake2b(packed, digest_size=16).hexdigest()
 
 
 class Receipts:
-    """Writes receipts.jsonl. Rank 0 alone does."""
+    """Writes receipts.jsonl. Rank 0 alone does.
+
+    Lines wait in memory until a flush, or until some seconds have gone by. A full disk does not end the
+    run: what could not be written is tried again at the next flush.
+    """
 
     def __init__(self, run: RunDir, is_main: bool) -> None:
         self._run = run
         self._is_main = is_main
+        self._waiting: list[str] = []
+        self._flushed_s = time.monotonic()
+        self._saved = 0
 
     def start(self, step: int) -> None:
         """Drop what an earlier attempt wrote after the step that this one starts from."""
+        if not self._is_main:
+            return
+        self._waiting.clear()
+        with suppress(OSError):
+            _cut(self._run.receipts, step)
+        self._saved = max((save.step for save in _told_saves(self._run)), default=0)
 
     def add(self, progress: Progress, samples: np.ndarray, loss: float) -> None:
         """Note a step that was done, and extend the chain in `progress`."""
+        if not self._is_main:
+            return
+        checksum = samples_crc32(samples)
+        progress.chain = extend(progress.chain, progress.step, checksum, loss)
+        self._waiting.append(f'{{"step": {progress.step}, "samples": "{checksum:08x}", "loss": {loss!r}}}\n')
+        if time.monotonic() - self._flushed_s > _FLUSH_EVERY_S:
+            self.flush()
 
     def flush(self) -> None:
-        """Write what has been noted."""
+        """Write what has been noted, and what checkpoints were saved since the last time."""
+        if not self._is_main:
+            return
+        self._flushed_s = time.monotonic()
+        saves = self._new_saves()
+        lines = [*self._waiting, *map(_line_of, saves)]
+        with suppress(OSError):
+            _append(self._run.receipts, "".join(lines).encode())
+            self._waiting.clear()
+            self._saved = max([self._saved, *(save.step for save in saves)])
+
+    def close(self) -> None:
+        """Write the rest; what cannot be written is lost."""
+        self.flush()
+
+    def _new_saves(self) -> list[Save]:
+        """Checkpoints that no line tells of yet. They outlive the next save, so none is missed."""
+        steps = [step for step in self._run.checkpoint_steps() if step > self._saved]
+        found = (_read_save(self._run, step) for step in steps)
+        return [save for save in found if save is not None]
+
+
+def read_receipts(run: RunDir) -> Iterator[Receipt]:
+    """The receipts of a run's steps, ascending; damaged lines are left out."""
+    for line in _lines(run, '"samples"'):
+        try:
+            receipt = Receipt(step=line["step"], samples=line["samples"], loss=float(line["loss"]))
+        except (KeyError, TypeError, ValueError):
+            continue
+        yield receipt
+
+
+def last_step(run: RunDir) -> int:
+    """The newest step that a run has done, as far as its folder says."""
+    done = max((receipt.step for receipt in read_receipts(run)), default=0)
+    shown = [read_json(path) or {} for path in (run.progress, run.failure)]
+    return max([done, *run.checkpoint_steps(), *(each.get("step") or 0 for each in shown)])
+
+
+def check_step(run: RunDir, step: int) -> None:
+    """Refuse a step (counted from 1) that the run has not come to; the one after the last is at work."""
+    last = last_step(run)
+    end = last if run.result.exists() else last + 1
+    if not 1 <= step <= end:
+        until = f"finished after step {last}" if run.result.exists() else f"has done {last} steps so far"
+        raise UserError(f"{run.run_id} has no step {step}: it {until}. Steps count from 1")
+
+
+def read_saves(run: RunDir) -> Iterator[Save]:
+    """The saves that a run's receipts tell of, and those that they do not tell of yet."""
+    told = {save.step for save in _told_saves(run)}
+    yield from _told_saves(run)
+    for step in run.checkpoint_steps():
+        save = None if step in told else _read_save(run, step)
+        if save is not None:
+            yield save
+
+
+def _told_saves(run: RunDir) -> Iterator[Save]:
+    for line in _lines(run, '"weights"'):
+        with suppress(KeyError, TypeError, ValueError):
+            yield Save(step=int(line["step"]), chain=str(line["chain"]), weights=str(line["weights"]))
+
+
+def _lines(run: RunDir, key: str) -> Iterator[Any]:
+    """The whole lines with a key. The others are not parsed: there may be millions."""
+    if not run.receipts.exists():
+        return
+    with open(run.receipts, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if key not in line or not line.endswith("\n"):
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            yield record
+
+
+def _read_save(run: RunDir, step: int) -> Save | None:
+    """What a checkpoint's manifest says; None where it cannot be read, for the loader will tell."""
+    try:
+        manifest = read_json(run.checkpoint(step) / "MANIFEST.json")
+        weights = manifest["files"][_WEIGHTS_FILE]["crc32"]
+        return Save(step=step, chain=str(manifest.get("chain", "")), weights=f"{int(weights):08x}")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _line_of(save: Save) -> str:
+    return json.dumps({"step": save.step, "chain": save.chain, "weights": save.weights}) + "\n"
+
+
+def _append(path: Path, data: bytes) -> None:
+    """Append all of it or nothing. Raises OSError."""
+    if not data:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(descriptor).st_size
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError:
+            # A disk that is full takes a part.
+            os.ftruncate(descriptor, size)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _cut(path: Path, step: int) -> None:
+    """Shorten the file to the steps up to this one; a torn end goes too."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    end = len(data)
+    while end > 0:
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        if _is_step_up_to(data[start:end], step):
+            break
+        end = start
+    if end < len(data):
+        os.truncate(path, end)
+
+
+def _is_step_up_to(line: bytes, step: int) -> bool:
+    """Whether a line is whole and tells of this step or one before.
+
+    Lines of saves may stand behind later steps, so they say nothing of what stands before them.
+    """
+    try:
+        record = json.loads(line)
+        return line.endswith(b"\n") and "samples" in record and record["step"] <= step
+    except (ValueError, TypeError, KeyError):
+        return False

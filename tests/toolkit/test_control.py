@@ -83,7 +83,9 @@ def test_one_rank_that_is_asked_stops_all_in_this_step(tmp_path: Path) -> None:
 def test_one_bad_loss_is_known_to_all(bad: float, tmp_path: Path) -> None:
     for first, second in in_ranks(2, exchange_rank, tmp_path, -1, bad):
         assert not first["finite"]
+        assert first["bad_rows"] == (5,)
         assert second["finite"]
+        assert second["bad_rows"] == ()
 
 
 def test_step_without_samples_of_ones_own_is_zero() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +20,8 @@ from toolkit.errors import RendezvousError
 from toolkit.rendezvous import meet
 from toolkit.rundir import RunDir
 from toolkit.world import World
+
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,22 @@ class Group:
         values: list[Any] = [None] * self.world.size
         dist.all_gather_object(values, value)
         return values
+
+    def main_first(self, work: Callable[[], object]) -> None:
+        """Let rank 0 do what the others then build on, however long it takes. Collective.
+
+        They wait at the store, which has no patience to lose; it goes away with rank 0.
+        """
+        if self.world.is_main:
+            work()
+        if self.world.size == 1:
+            return
+        store = dist.distributed_c10d._get_default_store()
+        if self.world.is_main:
+            store.set("main_first", "done")
+        while not store.check(["main_first"]):
+            time.sleep(_POLL_S)
+        self.barrier()
 
     def barrier(self) -> None:
         """Wait for all ranks. Collective."""

@@ -108,7 +108,11 @@ class CheckpointError(RunFailed):
 
 
 class TrainingDiverged(RunFailed):
-    """The loss or the gradient is not finite."""
+    """The loss or the gradient is not finite; `rank` carried the micro-batch at fault, if one was."""
+
+    def __init__(self, message: str, rank: int | None = None) -> None:
+        self.rank = rank
+        super().__init__(message)
 
 
 class RanksDiverged(RunFailed):

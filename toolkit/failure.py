@@ -6,91 +6,182 @@ import json
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from toolkit.errors import CheckpointError, RendezvousError, StkError, TrainingDiverged, UserError
+from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
 from toolkit.events import note_event
-from toolkit.files import create_once, read_json, write_json
+from toolkit.failure_classes import HANG, KILLED, KINDS, NO_PROGRESS, PEER_LOST, Policy, describe
+from toolkit.fence import is_fenced
+from toolkit.files import create_once, read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
-_PEER_LOST = ("Connection closed by peer", "Connection reset by peer", "connection was closed")
+__all__ = [
+    "HANG",
+    "KILLED",
+    "KINDS",
+    "NO_PROGRESS",
+    "PEER_LOST",
+    "Policy",
+    "describe",
+    "failure_record",
+    "first_failure",
+    "forget_failure",
+    "host_of",
+    "last_heartbeat",
+    "record_failure",
+    "silent_record",
+    "tell_failure",
+    "write_first",
+]
+
+#: The first rank to name a cause stands, and till then the first to tell a consequence.
+_CLAIMS = ("cause", "consequence")
 
 
-def _is(*kinds: type[BaseException]) -> Callable[[BaseException], bool]:
-    return lambda error: isinstance(error, kinds)
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-
-
-def _peer_lost(error: BaseException) -> bool:
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in _PEER_LOST)
-
-
-#: (class, test, advice), the first that fits.
-_CLASSES: tuple[tuple[str, Callable[[BaseException], bool], str], ...] = (
-    ("input", _is(UserError), "Correct what the message names and start the run again."),
-    ("diverged", _is(TrainingDiverged), "Change the experiment: it would diverge at the same step again."),
-    ("rendezvous", _is(RendezvousError), "Check the network between the hosts, then resume the run."),
-    ("checkpoint", _is(CheckpointError), "Check space and rights of the run folder, then resume the run."),
-    (
-        "out_of_memory",
-        _out_of_memory,
-        "Ask for more memory, or raise train.accumulation, which needs less (that makes another run).",
-    ),
-    (
-        "peer_lost",
-        _peer_lost,
-        "Another rank died without a word; its log's last lines may tell. Resume the run.",
-    ),
-    ("import", _is(ImportError), "Install what is missing where the job runs, then resume the run."),
-    ("io", _is(OSError), "Check the file system that the message names, then resume the run."),
-    ("exception", _is(BaseException), "The traceback shows the line at fault."),
-)
-
-
-def describe(error: BaseException) -> tuple[str, str]:
-    """The class of a failure and what to do about it."""
-    return next((name, advice) for name, fits, advice in _CLASSES if fits(error))
-
-
-def record_failure(run: RunDir, world: World, phase: str, step: int, error: BaseException) -> bool:
+def record_failure(
+    run: RunDir, world: World, phase: str, step: int, error: BaseException, samples: Sequence[int] = ()
+) -> bool:
     """Write failure.json unless another rank was first; return whether this call did.
 
-    What follows from another rank's death is told apart by whoever comes second.
+    What follows from another rank's death is told apart by whoever comes second. samples are those of
+    the micro-batch at work.
     """
-    name, advice = describe(error)
+    name, _ = describe(error)
+    rank, host = _culprit(run, world, error)
     message = str(error) if isinstance(error, StkError) else f"{type(error).__name__}: {error}"
-    record = {
+    trace = "".join(traceback.format_exception(error))
+    record = failure_record(
+        world.nonce, name, message, rank=rank, host=host, phase=phase, step=step, trace=trace
+    )
+    if isinstance(error, RanksDiverged) and not error.ranks:
+        record["blamed"] = None
+    return write_first(run, {**record, "samples": list(samples)})
+
+
+def failure_record(
+    nonce: str,
+    name: str,
+    message: str,
+    *,
+    rank: int | None,
+    host: str,
+    phase: str,
+    step: int | None,
+    trace: str = "",
+) -> dict[str, Any]:
+    """What failure.json holds. `blamed` is the host that is suspect, if one is."""
+    return {
         "time": time.time(),
-        "nonce": world.nonce,
-        "rank": world.rank,
-        "host": socket.gethostname(),
+        "nonce": nonce,
+        "rank": rank,
+        "host": host,
         "phase": phase,
         "step": step,
         "class": name,
+        "blamed": host if KINDS[name].blames_host else None,
         "message": message,
-        "advice": advice,
-        "traceback": "".join(traceback.format_exception(error)),
+        "advice": KINDS[name].advice,
+        "traceback": trace,
     }
-    return write_first(run, record)
+
+
+def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host: str) -> dict[str, Any]:
+    """The record of a rank that could not write one itself: from its last heartbeat."""
+    seen = last_heartbeat(run, nonce, rank)
+    # Those that lost it know how far it came; its heartbeat is some seconds old.
+    others = first_failure(run, nonce) or {}
+    steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
+    where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
+    return failure_record(
+        nonce,
+        name,
+        what + where,
+        rank=rank,
+        host=host,
+        phase=seen.get("phase", "start"),
+        step=max(steps, default=None),
+    )
+
+
+def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:
+    """What a rank last said of itself (toolkit.watchdog); empty where it never did."""
+    try:
+        return read_json(run.heartbeat(nonce, rank)) or {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _culprit(run: RunDir, world: World, error: BaseException) -> tuple[int, str]:
+    """Rank and host of who is at fault: of unequal weights, or of a loss that is none, all ranks know it."""
+    rank = error.rank if isinstance(error, TrainingDiverged) else None
+    if isinstance(error, RanksDiverged) and error.ranks:
+        rank = error.ranks[0]
+    if rank is not None and rank != world.rank and (host := host_of(run, world.nonce, rank)) is not None:
+        return rank, host
+    return world.rank, socket.gethostname()
+
+
+def host_of(run: RunDir, nonce: str, rank: int) -> str | None:
+    """The host of a rank of a start; None where nobody wrote it down."""
+    return next(
+        (line["host"] for line in read_json_lines(run.ranks(nonce)) if line.get("rank") == rank), None
+    )
 
 
 def write_first(run: RunDir, record: dict[str, Any]) -> bool:
-    """Put a record into failure.json; the first one of a start stands, unless it was only a consequence."""
-    note_event(run, "failure", **{name: record[name] for name in ("rank", "host", "phase", "step", "class")})
-    if create_once(run.failure, json.dumps(record, indent=2, ensure_ascii=False) + "\n"):
-        return True
-    present = read_json(run.failure) or {}
-    is_stale = present.get("nonce") != record["nonce"]
-    is_consequence = present.get("class") == "peer_lost" and record["class"] != "peer_lost"
-    if is_stale or is_consequence:
+    """Put a record into failure.json; the first one of a start stands, unless it was only a consequence.
+
+    Of ranks that fail at the same time exactly one wins. A process of a start that another one has
+    replaced writes nothing.
+    """
+    if is_fenced(run, record["nonce"]):
+        return False
+    facts = ("rank", "host", "phase", "step", "class", "samples", "nonce")
+    note_event(run, "failure", **{name: record[name] for name in facts if name in record})
+    try:
+        return _write_first(run, record)
+    except OSError:
+        # A full disk; the log and the exit status still tell.
+        return False
+
+
+def _write_first(run: RunDir, record: dict[str, Any]) -> bool:
+    cause, consequence = (_claim(run, record["nonce"], what) for what in _CLAIMS)
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    cause.parent.mkdir(parents=True, exist_ok=True)
+    if record["class"] != PEER_LOST:
+        won = create_once(cause, text)
+    else:
+        won = not cause.exists() and create_once(consequence, text)
+    if won:
         write_json(run.failure, record)
-        return True
-    return False
+        if record["class"] == PEER_LOST and (known := read_json(cause)) is not None:
+            # Claimed since we looked, and perhaps written before us: the cause stands.
+            write_json(run.failure, known)
+    return won
+
+
+def _claim(run: RunDir, nonce: str, what: str) -> Path:
+    """Where the first rank of a start to name a cause, or a consequence, puts it."""
+    return run.ranks(nonce).with_name(f"{nonce}.{what}.json")
+
+
+def first_failure(run: RunDir, nonce: str) -> dict[str, Any] | None:
+    """What failed first in one start; None where nobody could say so."""
+    for what in _CLAIMS:
+        if (record := read_json(_claim(run, nonce, what))) is not None:
+            return dict(record)
+    return None
+
+
+def forget_failure(run: RunDir, nonce: str) -> None:
+    """Take away what an earlier start of this name left, for a launcher may use a name again."""
+    run.failure.unlink(missing_ok=True)
+    for what in _CLAIMS:
+        _claim(run, nonce, what).unlink(missing_ok=True)
 
 
 def tell_failure(failure: dict[str, Any]) -> str:

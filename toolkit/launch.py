@@ -11,19 +11,29 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from toolkit.failure import write_first
+from toolkit.config import Experiment, load_resolved, load_resources
+from toolkit.errors import UserError
+from toolkit.events import note_event
+from toolkit.failure import KILLED, silent_record, write_first
+from toolkit.fence import EXIT_FENCED, is_fenced
+from toolkit.recovery import after_failure, conclude, release
 from toolkit.rundir import RunDir
+from toolkit.watchdog import EXIT_HUNG
 from toolkit.world import NONCE_VARIABLE
 
 #: Exit status of a worker that saved and left (toolkit.worker imports torch, so it is not imported here).
 EXIT_YIELDED = 75
 EXIT_INTERRUPTED = 130
 EXIT_FAILED = 4
+#: With these a worker has said why it ends.
+_WORKERS_OWN = (0, 2, EXIT_FAILED, EXIT_YIELDED, EXIT_FENCED, EXIT_HUNG, EXIT_INTERRUPTED)
 
-_GRACE_S = 20.0
+#: Seconds that the others get after one has failed; those that hang will not use them.
+_GRACE_S, _GRACE_AFTER_HANG_S = 20.0, 3.0
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL_S = 0.05
 
@@ -32,22 +42,34 @@ def launch(run: RunDir, procs: int, environ: Mapping[str, str], *, quiet: bool =
     """Train a run in so many processes and wait for them; return the exit code for the user.
 
     Rank 0 writes to this terminal unless quiet, the others to their logs. When one fails, the
-    others are ended. SIGTERM and Ctrl-C let them save and leave.
+    others are ended, and all start again where recovery says so. SIGTERM and Ctrl-C let them save and
+    leave.
     """
-    # Of an earlier start; whoever explains this one must not find it.
-    run.failure.unlink(missing_ok=True)
-    nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+    release(run)
     run.logs.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        # Held back until there are ranks to pass them on to. The ranks begin like this too: each lets
-        # them in once it can save and leave, which takes seconds, for torch is imported first.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
-        try:
-            ranks = [_start(run, nonce, rank, procs, environ, stack, quiet) for rank in range(procs)]
-            _forward_signals(ranks)
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
-        return _wait(run, nonce, ranks)
+    launcher = _Launcher(run, procs, environ, quiet)
+    while True:
+        # Of an earlier start; whoever explains this one must not find it.
+        run.failure.unlink(missing_ok=True)
+        nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+        codes = launcher.start(nonce)
+        code = exit_code(codes)
+        if code in (0, EXIT_INTERRUPTED, UserError.exit_code) or is_fenced(run, nonce):
+            return code
+        conclude(run, next(code for code in codes if code not in (0, EXIT_YIELDED)), nonce=nonce)
+        decision = after_failure(run, _experiment(run))
+        if launcher.is_asked_to_stop or decision.action != "retry":
+            return code
+        note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
+        sys.stderr.write(f"{decision.why}; starting again\n")
+
+
+def _experiment(run: RunDir) -> Experiment:
+    """The run's experiment, with the resources of its last submission."""
+    experiment = load_resolved(run.config)
+    if not run.job.exists():
+        return experiment
+    return replace(experiment, resources=load_resources(run.job, experiment))
 
 
 def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -77,53 +99,69 @@ def rank_environment(
     return environment
 
 
-def _start(
-    run: RunDir,
-    nonce: str,
-    rank: int,
-    procs: int,
-    environ: Mapping[str, str],
-    stack: ExitStack,
-    quiet: bool,
-) -> subprocess.Popen[bytes]:
-    output = None
-    if rank > 0 or quiet:
-        output = stack.enter_context(run.log(nonce, rank).open("ab"))
-    return subprocess.Popen(
-        # -P: or Python would prefer the code in the working directory to the run's own.
-        [sys.executable, "-P", "-m", "toolkit.worker", str(run.path)],
-        env=rank_environment(run, nonce, rank, procs, environ),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-    )
+class _Launcher:
+    """Starts the ranks of a run, passes signals on to them, and waits for them."""
 
+    def __init__(self, run: RunDir, procs: int, environ: Mapping[str, str], quiet: bool) -> None:
+        self._run = run
+        self._procs = procs
+        self._environ = environ
+        self._quiet = quiet
+        self._ranks: list[subprocess.Popen[bytes]] = []
+        self.is_asked_to_stop = False
+        signal.signal(signal.SIGTERM, self._forward)
+        signal.signal(signal.SIGINT, self._forward)
 
-def _forward_signals(ranks: list[subprocess.Popen[bytes]]) -> None:
-    def forward(number: int, frame: FrameType | None) -> None:
-        for process in ranks:
+    def start(self, nonce: str) -> list[int]:
+        """Start all ranks and wait for them; their exit statuses, by rank. Asked to stop, it starts none."""
+        with ExitStack() as stack:
+            # Held back until there are ranks to pass them on to. The ranks begin like this too: each lets
+            # them in once it can save and leave, which takes seconds, for torch is imported first.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+            try:
+                if self.is_asked_to_stop:
+                    return [EXIT_INTERRUPTED]
+                self._ranks = [self._start_rank(nonce, rank, stack) for rank in range(self._procs)]
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+            return self._wait(nonce)
+
+    def _start_rank(self, nonce: str, rank: int, stack: ExitStack) -> subprocess.Popen[bytes]:
+        output = None
+        if rank > 0 or self._quiet:
+            output = stack.enter_context(self._run.log(nonce, rank).open("ab"))
+        return subprocess.Popen(
+            # -P: or Python would prefer the code in the working directory to the run's own.
+            [sys.executable, "-P", "-m", "toolkit.worker", str(self._run.path)],
+            env=rank_environment(self._run, nonce, rank, self._procs, self._environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        self.is_asked_to_stop = True
+        if number == signal.SIGINT and sys.stdin.isatty():
+            # Ctrl-C on a terminal reaches the ranks by itself: they are of the same process group.
+            return
+        for process in self._ranks:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
-    signal.signal(signal.SIGTERM, forward)
-    # Ctrl-C on a terminal reaches the ranks by itself: they are of the same process group.
-    signal.signal(signal.SIGINT, forward if not sys.stdin.isatty() else signal.SIG_IGN)
-
-
-def _wait(run: RunDir, nonce: str, ranks: list[subprocess.Popen[bytes]]) -> int:
-    """Wait for all; after a failure give the others a moment, then kill them."""
-    deadline = None
-    while any(process.poll() is None for process in ranks):
-        if deadline is None and any(process.returncode not in (None, 0, EXIT_YIELDED) for process in ranks):
-            deadline = time.monotonic() + _GRACE_S
-            _note_killed(run, nonce, ranks)
-        if deadline is not None and time.monotonic() > deadline:
-            for process in ranks:
-                process.kill()
-        time.sleep(_POLL_S)
-    if deadline is None:
-        _note_killed(run, nonce, ranks)
-    return exit_code([process.returncode for process in ranks])
+    def _wait(self, nonce: str) -> list[int]:
+        """Wait for all; after a failure give the others a moment, then kill them."""
+        deadline = None
+        while True:
+            codes = [process.poll() for process in self._ranks]
+            if deadline is None and any(code not in (None, 0, EXIT_YIELDED) for code in codes):
+                deadline = time.monotonic() + (_GRACE_AFTER_HANG_S if EXIT_HUNG in codes else _GRACE_S)
+                _note_silent(self._run, nonce, codes)
+            if None not in codes:
+                return [process.wait() for process in self._ranks]
+            if deadline is not None and time.monotonic() > deadline:
+                for process in self._ranks:
+                    process.kill()
+            time.sleep(_POLL_S)
 
 
 def exit_code(returncodes: list[int]) -> int:
@@ -136,29 +174,17 @@ def exit_code(returncodes: list[int]) -> int:
     return EXIT_INTERRUPTED if EXIT_YIELDED in returncodes else 0
 
 
-def _note_killed(run: RunDir, nonce: str, ranks: list[subprocess.Popen[bytes]]) -> None:
-    """A rank that a signal ended could not write down why."""
-    for rank, process in enumerate(ranks):
-        code = process.returncode
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            write_first(
-                run,
-                {
-                    "time": time.time(),
-                    "nonce": nonce,
-                    "rank": rank,
-                    "host": socket.gethostname(),
-                    "phase": "unknown",
-                    "step": None,
-                    "class": "killed",
-                    "message": f"rank {rank} was ended by {name}",
-                    "advice": "SIGKILL without a cause is often the machine running out of memory. "
-                    "Resume the run.",
-                    "traceback": "",
-                },
-            )
-            return
+def _note_silent(run: RunDir, nonce: str, codes: Sequence[int | None]) -> None:
+    """Write down the first rank that ended in a way in which it could not write down why."""
+    for rank, code in enumerate(codes):
+        if code is None or code in _WORKERS_OWN:
+            continue
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        seen = run.heartbeat(nonce, rank).exists()
+        # Python's own status for an error before the worker is at work, such as a failing import.
+        name = "exception" if code == 1 and not seen else KILLED
+        write_first(run, silent_record(run, nonce, name, f"rank {rank} {how}", rank, socket.gethostname()))
+        return
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -19,16 +20,22 @@ from toolkit.config.schema import Experiment
 from toolkit.control import Agreement, Control
 from toolkit.data.plan import EpochPlan, plan_epoch
 from toolkit.distributed import Group
-from toolkit.errors import TrainingDiverged
+from toolkit.errors import CheckpointError, TrainingDiverged
 from toolkit.evaluate import evaluate
 from toolkit.faults import Faults
+from toolkit.ledger import Attempt
 from toolkit.optim import lr_factor
+from toolkit.quarantine import Quarantine
 from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
 from toolkit.reduction import Reduction, block
 from toolkit.rng import seed_everything
+from toolkit.rundir import RunDir
 from toolkit.state import TrainState
 from toolkit.tasks.base import Loss, Task
+
+#: Numbers shown where a message lists some.
+_SHOWN = 8
 
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -61,10 +68,12 @@ class Training:
     phase        what this process is doing, for whoever has to explain a failure
     beats        grows with everything that it does: a number that stands still means that it hangs
     step_s       seconds of the slowest of the latest steps
+    evaluation_s seconds of the latest evaluation of the validation set
     batch        sample ids of the micro-batch at work
-    quarantined  sample ids left out, ascending
+    quarantine   the samples that are left out
     """
 
+    run: RunDir
     experiment: Experiment
     task: Task
     state: TrainState
@@ -75,11 +84,13 @@ class Training:
     calendar: Calendar
     receipts: Receipts
     faults: Faults | None = None
+    attempt: Attempt | None = None
     phase: str = "start"
     beats: int = 0
     step_s: float = 0.0
+    evaluation_s: float = 0.0
     batch: np.ndarray | None = None
-    quarantined: np.ndarray | None = None
+    quarantine: Quarantine = field(default_factory=Quarantine)
 
     def enter(self, phase: str) -> None:
         """Say what this process does next. The tests' faults strike here."""
@@ -94,8 +105,11 @@ class Training:
 
     @property
     def lead_s(self) -> float:
-        """Seconds that one more step and a save take."""
-        return self.step_s + self.checkpoints.seconds
+        """Seconds that one more step and a save take, and the evaluation that is due in between."""
+        step, calendar = self.state.progress.step, self.calendar
+        # The step at work, and the next one: after that one it would be too late to leave before it.
+        evaluates = calendar.evaluates_at(step + 1) or calendar.evaluates_at(step + 2)
+        return self.step_s + (self.evaluation_s if evaluates else 0.0) + self.checkpoints.seconds
 
     @property
     def precision(self) -> torch.dtype | None:
@@ -105,6 +119,16 @@ class Training:
     def micro_batches(self) -> int:
         """Micro-batches of one step, over all ranks."""
         return self.experiment.train.logical_ranks * self.experiment.train.accumulation
+
+    def kept(self, indices: np.ndarray) -> np.ndarray:
+        """The samples of these that are not in quarantine in the step at work."""
+        return self.quarantine.without(indices, self.state.progress.step)
+
+    def rank_of(self, micro_batch: int) -> int:
+        """The rank that carries a micro-batch."""
+        train, size = self.experiment.train, self.group.world.size
+        blocks = (block(rank, size, train.logical_ranks) for rank in range(size))
+        return next(rank for rank, own in enumerate(blocks) if micro_batch // train.accumulation in own)
 
     @property
     def own_micro_batches(self) -> range:
@@ -128,12 +152,16 @@ def train(training: Training, stop: Stop) -> Outcome:
         started = time.perf_counter()
         epoch, position = divmod(progress.step, calendar.steps_per_epoch)
         if epoch != planned_epoch:
-            plan, planned_epoch = _plan(training, epoch), epoch
+            plan, planned_epoch = plan_of(training, epoch), epoch
         assert plan is not None
-        agreement = _step(training, control, plan, position, stop)
+        _examine(training, plan)
+        agreement = take_step(training, control, plan, position, stop)
         _count(training, agreement, plan, position)
+        if training.attempt is not None:
+            training.attempt.stepped()
         training.step_s = max(time.perf_counter() - started, 0.9 * training.step_s)
         if calendar.compares_at(progress.step):
+            training.enter("communication")
             compare_weights(training.group, training.state.model, progress.step)
         if calendar.evaluates_at(progress.step):
             _validate(training)
@@ -154,10 +182,14 @@ def _save_if_due(training: Training, *, leaving: bool) -> None:
     training.receipts.flush()
     checkpoints.save(training.state, needed=leaving or is_best)
     if leaving:
-        checkpoints.wait()
+        # A stop leaves with the checkpoint before, where this one cannot be written (the events say so);
+        # the end of training needs its own.
+        with nullcontext() if _is_finished(training) else suppress(CheckpointError):
+            checkpoints.wait()
 
 
-def _plan(training: Training, epoch: int) -> EpochPlan:
+def plan_of(training: Training, epoch: int) -> EpochPlan:
+    """The plan of an epoch, counted from 0."""
     train = training.experiment.train
     return plan_epoch(
         training.task.splits["train"].lengths,
@@ -170,21 +202,22 @@ def _plan(training: Training, epoch: int) -> EpochPlan:
     )
 
 
-def _step(training: Training, control: Control, plan: EpochPlan, position: int, stop: Stop) -> Agreement:
-    """One update: own micro-batches, one control vector, one reduction, one optimizer step."""
+def take_step(training: Training, control: Control, plan: EpochPlan, position: int, stop: Stop) -> Agreement:
+    """One update: own micro-batches, one control vector, one reduction, one optimizer step. Collective.
+
+    Raises TrainingDiverged where the loss is not finite.
+    """
     training.reduction.start()
     own = training.own_micro_batches
     for number in own:
         _micro_batch(training, control, plan, position, number, last=number == own[-1])
+    training.batch = None
     # Asked as late as can be: the save begins after this very step.
     wants_stop = stop.reason(training.lead_s) is not None
     training.enter("communication")
     agreement = control.exchange(own.start, wants_stop, training.step_s)
     if not agreement.is_finite:
-        raise TrainingDiverged(
-            f"the loss of step {training.state.progress.step + 1} is {agreement.loss}: "
-            "try a smaller optimizer.lr, train.clip_norm, or warm-up"
-        )
+        raise _diverged(training, agreement, plan, position)
     training.reduction.finish()
     training.enter("optimizer")
     _update(training, agreement.count)
@@ -197,14 +230,15 @@ def _micro_batch(
     """Forward and backward of one micro-batch, with its own randomness."""
     reduction, state = training.reduction, training.state
     with reduction.leaf(last):
-        indices = training.batch = _without(training.quarantined, plan.micro_batch(position, number))
+        indices = training.batch = training.kept(plan.micro_batch(position, number))
         idle = len(indices) == 0
         if idle and not (last and reduction.needs_backward):
             return
         training.enter("data")
         # Before the batch is made, so that a task may draw random numbers for it.
         seed_everything(training.experiment.seed, state.progress.step, number)
-        batch = training.task.collate("train", plan.order[:1] if idle else indices, training.group.device)
+        sample = training.kept(plan.order[: training.quarantine.limit + 1])[:1] if idle else indices
+        batch = training.task.collate("train", sample, training.group.device)
         training.enter("forward")
         loss = _loss(training, batch)
         training.enter("backward")
@@ -214,16 +248,62 @@ def _micro_batch(
         control.add(number, loss)
 
 
-def _without(quarantined: np.ndarray | None, indices: np.ndarray) -> np.ndarray:
-    """The samples of a micro-batch that are not left out; the others keep their places."""
-    return indices if quarantined is None else indices[~np.isin(indices, quarantined)]
+def _diverged(training: Training, agreement: Agreement, plan: EpochPlan, position: int) -> TrainingDiverged:
+    """What to raise for a loss that is not finite: the same on every rank, with the same samples."""
+    bad, step = agreement.bad_rows, training.state.progress.step + 1
+    what = f"the loss of step {step} is {agreement.loss}"
+    if bad:
+        training.batch = np.concatenate([training.kept(plan.micro_batch(position, row)) for row in bad])
+        what += f", in micro-batch {_few(bad)} of {training.micro_batches} (samples {_few(training.batch)})"
+    return TrainingDiverged(
+        f"{what}: try a smaller optimizer.lr, train.clip_norm, or warm-up; "
+        "train.quarantine leaves out samples that fail alone",
+        rank=training.rank_of(bad[0]) if bad else None,
+    )
+
+
+def _few(numbers: Sequence[int] | np.ndarray) -> str:
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return shown + f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else shown
+
+
+def _examine(training: Training, plan: EpochPlan) -> None:
+    """Find out which of the samples that a step has failed on before fail alone. Collective."""
+    step = training.state.progress.step
+    if step not in training.quarantine.suspects:
+        return
+    training.phase = "data"
+    split = training.task.splits["train"]
+    buffers = [buffer.clone() for buffer in training.state.model.buffers()]
+    training.quarantine.examine(
+        training.run, training.group, split, step, plan.order, lambda sample: _try(training, sample)
+    )
+    for buffer, before in zip(training.state.model.buffers(), buffers, strict=True):
+        buffer.copy_(before)
+
+
+def _try(training: Training, sample: np.ndarray) -> float:
+    """Loss of a sample and its gradient, on this rank alone; leaves no trace but in the buffers."""
+    training.beat()
+    model = training.state.model
+    seed_everything(training.experiment.seed, training.state.progress.step)
+    batch = training.task.collate("train", sample, training.group.device)
+    with _autocast(training):
+        loss = training.task.loss(model, batch)
+    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    torch.autograd.grad(loss.total, weights, allow_unused=True)
+    return float(loss.total)
 
 
 def _loss(training: Training, batch: object) -> Loss:
+    with _autocast(training):
+        loss = training.task.loss(training.reduction.module, batch)
+    return loss if training.faults is None else training.faults.spoil(loss)
+
+
+def _autocast(training: Training) -> AbstractContextManager[None]:
     precision = training.precision
-    autocast = torch.autocast(training.group.device.type, precision) if precision else nullcontext()
-    with autocast:
-        return training.task.loss(training.reduction.module, batch)
+    return torch.autocast(training.group.device.type, precision) if precision else nullcontext()
 
 
 def _update(training: Training, count: float) -> None:
@@ -233,6 +313,12 @@ def _update(training: Training, count: float) -> None:
     factor = lr_factor(experiment.lr_scheduler, step, calendar.total_steps, calendar.steps_per_epoch)
     for group in state.optimizer.param_groups:
         group["lr"] = experiment.optimizer.lr * factor
+    if count > 0:
+        _step_optimizer(experiment, state, count)
+    state.progress.step += 1
+
+
+def _step_optimizer(experiment: Experiment, state: TrainState, count: float) -> None:
     state.scaler.unscale_(state.optimizer)
     gradients = [p.grad for p in state.model.parameters() if p.grad is not None]
     torch._foreach_mul_(gradients, 1.0 / count)
@@ -240,7 +326,6 @@ def _update(training: Training, count: float) -> None:
         torch.nn.utils.clip_grad_norm_(state.model.parameters(), experiment.train.clip_norm)
     state.scaler.step(state.optimizer)
     state.scaler.update()
-    state.progress.step += 1
 
 
 def _count(training: Training, agreement: Agreement, plan: EpochPlan, position: int) -> None:
@@ -248,7 +333,11 @@ def _count(training: Training, agreement: Agreement, plan: EpochPlan, position: 
     progress = training.state.progress
     added = {"loss": agreement.loss, "count": agreement.count, **agreement.sums}
     progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
-    training.receipts.add(progress, plan.step(position), agreement.loss)
+    read = training.quarantine.without(plan.step(position), progress.step - 1)
+    training.receipts.add(progress, read, agreement.loss)
+    if agreement.count == 0:
+        # All of the step's samples are in quarantine: nothing was learnt, and there is no mean.
+        return
     training.recorder.count(progress.step, agreement)
     if training.calendar.logs_at(progress.step):
         sums = progress.sums
@@ -265,6 +354,7 @@ def _validate(training: Training) -> None:
     """Score the validation set, and note whether this is the best so far."""
     experiment, progress = training.experiment, training.state.progress
     training.enter("evaluation")
+    started = time.perf_counter()
     result = evaluate(
         training.task,
         training.state.model,
@@ -274,6 +364,7 @@ def _validate(training: Training) -> None:
         training.precision,
         on_batch=training.beat,
     )
+    training.evaluation_s = time.perf_counter() - started
     metrics = training.task.metrics(result.sums)
     name, direction = experiment.evaluation.metric.split(":")
     value, best = metrics[name], progress.best_value

@@ -12,13 +12,13 @@ import os
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import torch
-from filelock import FileLock, Timeout
 
 from toolkit import finish
 from toolkit.calendar import Calendar
@@ -32,21 +32,30 @@ from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
 from toolkit.failure import describe, record_failure
 from toolkit.faults import Faults
+from toolkit.fence import alone, is_fenced
 from toolkit.ledger import Attempt
 from toolkit.loop import Outcome, Stop, Training, train
 from toolkit.optim import build_optimizer
+from toolkit.quarantine import Quarantine
 from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
+from toolkit.recovery import check_progress, settle
 from toolkit.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
 from toolkit.rng import seed_everything
 from toolkit.rundir import RunDir
 from toolkit.state import Progress, TrainState
 from toolkit.stop import StopFlag, stop_with_parent
 from toolkit.tasks.base import Task, task_class
+from toolkit.watchdog import Pulse, Watchdog, period_s
 from toolkit.world import NONCE_VARIABLE, World
 
 #: Exit status of a worker that saved and left before the end (sysexits' EX_TEMPFAIL).
 EXIT_YIELDED = 75
+
+#: Seconds in which a rank that has failed leaves, whatever its libraries do.
+_LEAVE_WITHIN_S = 25.0
+#: Seconds that drawing the report may take.
+_REPORT_S = 600.0
 
 log = logging.getLogger("toolkit")
 
@@ -63,15 +72,8 @@ def run(run: RunDir, world: World, stop: Stop) -> Outcome:
     with _log_to(run, world):
         try:
             return worker.work(stop)
-        except RunBusy:
-            # The folder belongs to another start, which has not failed.
-            raise
-        except BaseException as error:
-            log.exception("rank %d failed", world.rank)
-            record_failure(run, world, worker.phase, worker.step, error)
-            raise
         finally:
-            worker.display.stop()
+            worker.close()
 
 
 class _Worker:
@@ -82,63 +84,145 @@ class _Worker:
         self._world = world
         self._experiment = load_resolved(run.config)
         self._training: Training | None = None
+        self._attempt: Attempt | None = None
         self._stage = "start"
-        self.display: Display = choose_display(world.is_main)
+        self._is_loaded = False
+        self._failure: BaseException | None = None
+        self._doom = threading.Timer(_LEAVE_WITHIN_S, os._exit, (StkError.exit_code,))
+        self._doom.daemon = True
+        self._display: Display = choose_display(world.is_main)
+
+    def close(self) -> None:
+        """End what must not outlive the attempt."""
+        self._doom.cancel()
+        self._display.stop()
 
     @property
-    def phase(self) -> str:
+    def _phase(self) -> str:
         return self._training.phase if self._training else self._stage
 
     @property
-    def step(self) -> int:
+    def _step(self) -> int:
         return self._training.state.progress.step if self._training else 0
 
+    def _pulse(self) -> Pulse:
+        """What this rank is doing, for its watchdog."""
+        training, train = self._training, self._experiment.train
+        if training is None or not self._is_loaded:
+            # Preparing data or reading a checkpoint may take as long as it takes.
+            return Pulse(phase=self._phase, step=self._step)
+        # Before torch gives up waiting for the others, which it does without naming anybody.
+        limit_s = min(train.hang_timeout_s, 0.75 * train.collective_timeout_s)
+        if training.phase == "save":
+            limit_s = max(limit_s, 10 * training.checkpoints.seconds)
+        elif training.phase == "report":
+            limit_s = max(limit_s, _REPORT_S)
+        return Pulse(phase=training.phase, step=self._step, beats=training.beats, limit_s=limit_s)
+
     def work(self, stop: Stop) -> Outcome:
-        _check_size(self._world, self._experiment)
-        set_arithmetic(self._experiment)
-        self._stage = "rendezvous"
-        with _alive(self._run, self._world), join(self._run, self._world, self._experiment.train) as group:
-            attempt = Attempt(self._run, group)
-            self._stage = "data preparation"
-            task = self._open_task(group)
-            self._stage = "model"
-            training = self._training = build_training(self._run, self._experiment, task, group, self.display)
-            with closing(training.reduction):
-                outcome = self._train(training, attempt, stop)
-            # Rank 0 is still writing when the others are done: a launcher that ends all ranks once
-            # one has left must not find it at that.
-            group.barrier()
-            return outcome
+        """Go through all stages; what fails is written down before the other ranks can notice."""
+        hang_timeout_s = self._experiment.train.hang_timeout_s
+        patience_s = max(3 * period_s(hang_timeout_s), min(60.0, hang_timeout_s))
+        with self._explained(), alone(self._run, self._world, patience_s):
+            _check_size(self._world, self._experiment)
+            set_arithmetic(self._experiment)
+            self._attempt = self._begin()
+            self._stage = "rendezvous"
+            with (
+                join(self._run, self._world, self._experiment.train) as group,
+                self._explained(),
+                Watchdog(self._run, self._world, hang_timeout_s, self._pulse),
+            ):
+                return self._work_joined(group, self._attempt, stop)
+
+    def _begin(self) -> Attempt:
+        """Settle how the start before this one ended, and open the line of this one."""
+        if self._world.is_main:
+            settle(self._run, self._world)
+            check_progress(self._run)
+        return Attempt(self._run, self._world)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Write down what fails in here. A start that must leave the folder to another one writes nothing."""
+        try:
+            yield
+        except RunBusy:
+            raise
+        except BaseException as error:
+            if error is not self._failure:
+                self._failure = error
+                self._explain(error)
+            raise
+
+    def _explain(self, error: BaseException) -> None:
+        log.error("rank %d failed", self._world.rank, exc_info=error)
+        batch = self._training.batch if self._training else None
+        samples = [] if batch is None else batch.tolist()
+        record_failure(self._run, self._world, self._phase, self._step, error, samples)
+        if self._attempt is not None and not is_fenced(self._run, self._world.nonce):
+            self._attempt.failed(self._step)
+        # The others wait until this process has ended, and leaving a broken group can take for ever.
+        self._doom.start()
+
+    def _work_joined(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
+        attempt.joined(group)
+        self._stage = "data preparation"
+        task = self._open_task(group)
+        self._stage = "model"
+        training = self._training = build_training(self._run, self._experiment, task, group, self._display)
+        training.attempt = attempt
+        with closing(training.reduction), closing(training.receipts), closing(training.checkpoints):
+            outcome = self._train(training, attempt, stop)
+        # Rank 0 is still writing when the others are done: a launcher that ends all ranks once
+        # one has left must not find it at that.
+        training.enter("communication")
+        group.barrier()
+        return outcome
 
     def _train(self, training: Training, attempt: Attempt, stop: Stop) -> Outcome:
         """Load, train, finish or yield, and write down how it ended."""
+        training.phase = "load"
         resumed = training.checkpoints.load_latest(training.state)
-        attempt.started(self.step, resumed)
-        training.recorder.start(self.step)
-        training.receipts.start(self.step)
-        training.faults = Faults.from_environment(self._world.rank, attempt.number)
+        attempt.started(self._step, resumed)
+        training.recorder.start(self._step)
+        training.receipts.start(self._step)
+        training.quarantine = training.group.agree(
+            Quarantine.of(self._run, self._experiment.train.quarantine)
+        )
+        training.faults = Faults.from_environment(
+            self._world.rank,
+            attempt.number,
+            note=lambda event, **facts: note_event(self._run, event, rank=self._world.rank, **facts),
+        )
+        training.checkpoints.faults = training.faults
+        training.checkpoints.beat = training.beat
+        self._is_loaded = True
         outcome = train(training, stop)
         if outcome is Outcome.FINISHED:
             training.enter("evaluation")
             finish.finish(self._run, training, attempt.number, attempt.seconds())
-        training.recorder.close(self.step)
-        attempt.ended(self.step, _why(outcome, stop))
+        training.recorder.close(self._step)
+        attempt.ended(
+            self._step,
+            _why(outcome, stop, training.group),
+            step_s=round(training.step_s, 4),
+            save_s=round(training.checkpoints.seconds, 4),
+        )
         return outcome
 
     def _open_task(self, group: Group) -> Task:
         """Rank 0 prepares the data while the others wait; then each opens it."""
         kind = task_class(self._experiment)
-        if group.world.is_main:
-            kind.prepare(self._experiment, self.display.preparing)
-        group.barrier()
+        group.main_first(lambda: kind.prepare(self._experiment, self._display.preparing))
         return kind(self._experiment)
 
 
-def _why(outcome: Outcome, stop: Stop) -> str:
-    """Why an attempt ended, in a word."""
+def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
+    """Why an attempt ended, in a word: that of the first rank that was asked to stop. Collective."""
     if outcome is Outcome.FINISHED:
         return "finished"
-    return stop.reason(0.0) or "stop on another rank"
+    return next((str(reason) for reason in group.gather(stop.reason(0.0)) if reason), "requested")
 
 
 def _check_size(world: World, experiment: Experiment) -> None:
@@ -174,6 +258,7 @@ def build_training(
     calendar = Calendar.of(experiment, len(task.splits["train"]))
     recorder = Recorder(run, calendar, group.world.is_main, display)
     return Training(
+        run=run,
         experiment=experiment,
         task=task,
         state=state,
@@ -185,6 +270,7 @@ def build_training(
             Identity(experiment=identity(experiment), data=task.fingerprint),
             experiment.checkpoint.keep,
             lambda event, **facts: note_event(run, event, **facts),
+            experiment.checkpoint.every_minutes,
         ),
         recorder=recorder,
         calendar=calendar,
@@ -206,26 +292,6 @@ def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment) -> 
             group.world.size,
         )
     return ExactReduction(model, group)
-
-
-@contextmanager
-def _alive(run: RunDir, world: World) -> Iterator[None]:
-    """Hold the run's lock on rank 0, so that no second start of it can write beside this one."""
-    if not world.is_main:
-        yield
-        return
-    lock = FileLock(run.alive)
-    try:
-        # A moment's patience: `stk status` takes the lock for an instant to see whether it is held.
-        lock.acquire(timeout=2)
-    except Timeout:
-        raise RunBusy(
-            f"{run.run_id} is being trained by another process right now: stk status shows it"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager

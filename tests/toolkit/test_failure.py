@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from tests.toolkit.ranks import in_ranks, worlds
 from tests.toolkit.tiny import events
+from toolkit import failure
 from toolkit.errors import (
     CheckpointError,
     DataError,
+    NoProgress,
+    RanksDiverged,
     RendezvousError,
     TrainingDiverged,
 )
-from toolkit.failure import describe, record_failure
-from toolkit.files import read_json
+from toolkit.failure import (
+    KINDS,
+    describe,
+    failure_record,
+    first_failure,
+    forget_failure,
+    record_failure,
+    tell_failure,
+    write_first,
+)
+from toolkit.files import append_json_line, read_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -24,6 +37,13 @@ PEER_LOST = RuntimeError("[../pair.cc:534] Connection closed by peer [127.0.0.1]
 
 class OutOfMemoryError(RuntimeError):
     """Named like CUDA's."""
+
+
+def written_to(number: int) -> CheckpointError:
+    """As the checkpoints raise it after an error of the disk."""
+    error = CheckpointError("cannot write step_00000004")
+    error.__cause__ = OSError(number, "of the disk")
+    return error
 
 
 @pytest.fixture
@@ -37,13 +57,28 @@ def run(tmp_path: Path) -> RunDir:
         (DataError("no such column"), "input", "Correct"),
         (TrainingDiverged("the loss is nan"), "diverged", "same step again"),
         (RendezvousError("rank 3 is missing"), "rendezvous", "network"),
+        (RanksDiverged("weights differ", [1]), "ranks_diverged", "memory may be faulty"),
+        (NoProgress("three starts"), "no_progress", "clean count"),
         (CheckpointError("all are bad"), "checkpoint", "space"),
+        (written_to(errno.EIO), "io", "file system"),
         (MemoryError(), "out_of_memory", "accumulation"),
         (OutOfMemoryError("CUDA out of memory"), "out_of_memory", "accumulation"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory", "memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "out_of_memory", "memory"),
+        (OSError(errno.EADDRINUSE, "Address already in use"), "address_in_use", "port"),
+        (RuntimeError("server socket failed to listen: EADDRINUSE"), "address_in_use", "port"),
         (PEER_LOST, "peer_lost", "Another rank"),
+        (RuntimeError("Timed out waiting 8000ms for recv operation"), "peer_lost", "Another rank"),
+        (RuntimeError("CUDA error: uncorrectable ECC error encountered"), "device", "GPU"),
+        (RuntimeError("CUDA error: device-side assert triggered"), "exception", "traceback"),
         (ModuleNotFoundError("No module named 'x'"), "import", "Install"),
-        (PermissionError(13, "denied"), "io", "file system"),
+        (OSError(errno.ESTALE, "Stale file handle"), "io", "file system"),
+        (OSError(errno.ENOSPC, "No space left on device"), "io", "file system"),
+        # Files that are missing or somebody else's do not come by waiting.
+        (FileNotFoundError(errno.ENOENT, "no such file"), "exception", "traceback"),
+        (PermissionError(errno.EACCES, "denied"), "exception", "traceback"),
         (ZeroDivisionError(), "exception", "traceback"),
+        (KeyboardInterrupt(), "exception", "traceback"),
     ],
 )
 def test_failure_has_a_class_and_advice(error: BaseException, name: str, advice: str) -> None:
@@ -99,6 +134,76 @@ def test_failure_of_an_earlier_start_gives_way(run: RunDir) -> None:
     assert read_json(run.failure)["nonce"] == "second"
 
 
+def test_every_class_says_what_to_do() -> None:
+    for name, kind in KINDS.items():
+        assert kind.advice.endswith("."), name
+
+
+def test_ranks_whose_weights_differ_are_the_culprits_whoever_says_so(run: RunDir) -> None:
+    """The comparison raises the same on every rank."""
+    world = worlds(3)[0]
+    run.ranks(world.nonce).parent.mkdir()
+    for rank in range(3):
+        append_json_line(run.ranks(world.nonce), {"rank": rank, "host": f"w{rank}"})
+    assert record_failure(run, world, "communication", 500, RanksDiverged("weights of rank 2 differ", [2]))
+    record = read_json(run.failure)
+    assert (record["rank"], record["host"], record["blamed"]) == (2, "w2", "w2")
+
+
+def test_of_two_ranks_whose_weights_differ_no_host_is_blamed(run: RunDir) -> None:
+    assert record_failure(run, worlds(2)[0], "communication", 500, RanksDiverged("no majority", []))
+    assert read_json(run.failure)["blamed"] is None
+
+
+def test_host_is_blamed_only_where_its_own_rank_failed(run: RunDir) -> None:
+    record_failure(run, worlds(2)[1], "forward", 3, ValueError("of the user"))
+    assert read_json(run.failure)["blamed"] is None
+
+
+def test_consequence_that_is_written_late_does_not_hide_the_cause(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cause comes between the moment that a lost peer looks for it and the moment that it writes."""
+    first, second = worlds(2)
+    create = failure.create_once
+
+    def slow(path: Path, data: str) -> bool:
+        won = create(path, data)
+        if "consequence" in path.name:
+            assert record_failure(run, second, "forward", 3, ValueError("cause"))
+        return won
+
+    monkeypatch.setattr(failure, "create_once", slow)
+    record_failure(run, first, "communication", 3, PEER_LOST)
+    assert read_json(run.failure)["message"] == "ValueError: cause"
+    found = first_failure(run, first.nonce)
+    assert found is not None
+    assert found["message"] == "ValueError: cause"
+
+
+def test_start_of_a_name_used_before_forgets_what_failed_then(run: RunDir) -> None:
+    (world,) = worlds(1)
+    record_failure(run, world, "forward", 3, ValueError("of the first start"))
+    forget_failure(run, world.nonce)
+    assert first_failure(run, world.nonce) is None
+    assert not run.failure.exists()
+    assert record_failure(run, world, "forward", 3, ValueError("of the second"))
+
+
+def test_full_disk_does_not_hide_the_error_behind_its_own(run: RunDir) -> None:
+    run.ranks("n").parent.write_text("no folder")
+    record = failure_record("n", "exception", "it broke", rank=0, host="w", phase="forward", step=1)
+    assert not write_first(run, record)
+
+
+def test_people_are_told_what_where_and_what_to_do(run: RunDir) -> None:
+    record = failure_record("n", "hang", "rank 3 on w2 stands", rank=3, host="w2", phase="data", step=7)
+    what, where, advice = tell_failure(record).splitlines()
+    assert what == "error: rank 3 on w2 stands"
+    assert where.split(maxsplit=1) == ["where", "rank 3 on w2, in data, at step 7"]
+    assert "log" in advice
+
+
 def fail(world: World, path: Path) -> bool:
     return record_failure(RunDir(path), world, "forward", 1, ValueError(f"rank {world.rank}"))
 
@@ -108,3 +213,13 @@ def test_of_ranks_that_fail_together_one_is_written_whole(run: RunDir) -> None:
     # All ranks of one start have one nonce.
     assert won.count(True) == 1
     assert read_json(run.failure)["message"] == f"ValueError: rank {won.index(True)}"
+
+
+def fail_or_lose(world: World, path: Path) -> bool:
+    error = ValueError("cause") if world.rank == 2 else PEER_LOST
+    return record_failure(RunDir(path), world, "forward", 1, error)
+
+
+def test_cause_stands_among_consequences_that_come_together(run: RunDir) -> None:
+    in_ranks(4, fail_or_lose, run.path)
+    assert read_json(run.failure)["message"] == "ValueError: cause"

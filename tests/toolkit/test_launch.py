@@ -15,6 +15,7 @@ import pytest
 
 from tests.toolkit.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.training import Attempt, Lab
+from toolkit import faults
 from toolkit.config import Experiment
 from toolkit.create import create_run
 from toolkit.files import read_json, read_json_lines
@@ -24,13 +25,14 @@ from toolkit.world import NONCE_VARIABLE
 
 #: Long enough to be caught in the middle, and short enough to be finished.
 EPOCHS = 60
-_PATIENCE_S = 120.0
+_PATIENCE_S = 240.0
 
 
-def launched(run: RunDir, procs: int) -> subprocess.Popen[str]:
-    """A launcher of a run, in the working directory of whoever tests."""
+def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:
+    """A launcher of a run, in the working directory of whoever tests, with faults."""
     return subprocess.Popen(
         [sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],
+        env={**os.environ, faults.VARIABLE: spec},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -39,9 +41,19 @@ def launched(run: RunDir, procs: int) -> subprocess.Popen[str]:
 
 
 def ended(launcher: subprocess.Popen[str]) -> int:
+    said(launcher)
+    return launcher.returncode
+
+
+def said(launcher: subprocess.Popen[str]) -> str:
+    """What it wrote to the terminal until its end."""
     output, _ = launcher.communicate(timeout=_PATIENCE_S)
     print(output)
-    return launcher.returncode
+    return output
+
+
+def logs(run: RunDir) -> str:
+    return "\n".join(path.read_text() for path in run.logs.glob("*.log"))
 
 
 def until(condition: Callable[[], Any]) -> Any:
@@ -129,7 +141,9 @@ def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(lab: Lab,
 
 
 def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experiment) -> None:
-    run = lab.start(tiny(lab.folder, "train.epochs=5000", "train.eval_per_epoch=1"))
+    run = lab.start(
+        tiny(lab.folder, "train.epochs=5000", "train.eval_per_epoch=1", "resources.max_crashes=0")
+    )
     launcher = launched(run, 3)
     until(lambda: metrics_lines(run))
     ranks = pids(run)
@@ -153,6 +167,74 @@ def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
     until(lambda: not any(is_alive(pid) for pid in ranks))
     (attempt,) = read_json_lines(run.attempts)
     assert run.checkpoint_steps()[-1] == attempt["last_step"]
+
+
+@pytest.mark.parametrize(
+    "fault, name",
+    [
+        ("kill at=backward step=5 rank=1", "killed"),
+        ("stop at=communication step=5 rank=0", "hang"),
+    ],
+)
+def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(
+    lab: Lab, fault: str, name: str
+) -> None:
+    experiment = tiny(lab.folder, "train.hang_timeout_s=6", "checkpoint.every_steps=2")
+    run = lab.start(experiment)
+    launcher = launched(run, 2, f"{fault} attempt=1")
+    output = said(launcher)
+    assert launcher.returncode == 0
+    first, second = read_json_lines(run.attempts)
+    assert (first["why"], second["why"], second["resumed"]) == (name, "finished", True)
+    assert first["rank"] == int(fault[-1])
+    assert f"{name}, rank {fault[-1]} on {first['host']}" in output
+    assert "starting again" in output
+    (restarted,) = events(run, "restarted")
+    assert restarted["why"] in output
+    assert not run.failure.exists()
+    assert_equal_runs(run, lab.train(experiment, Attempt()))
+
+
+def test_error_of_the_task_is_not_tried_again(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder))
+    assert ended(launched(run, 2, "raise at=forward step=5 rank=1")) == 4
+    (line,) = read_json_lines(run.attempts)
+    assert (line["why"], line["rank"], line["step"]) == ("exception", 1, 5)
+    assert read_json(run.failure)["phase"] == "forward"
+
+
+def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder))
+    with open(run.code / "toolkit" / "loop.py", "a") as code:
+        code.write("\nimport of_nobody\n")
+    assert ended(launched(run, 1)) == 4
+    assert "No module named 'of_nobody'" in logs(run)
+    (line,) = read_json_lines(run.attempts)
+    assert (line["why"], line["first_step"]) == ("exception", 0)
+    assert "status 1" in read_json(run.failure)["message"]
+
+
+def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder, "resources.max_crashes=9"))
+    assert ended(launched(run, 1, "kill at=data step=0")) == 4
+    assert len(list(read_json_lines(run.attempts))) == 3
+    failure = read_json(run.failure)
+    assert failure["class"] == "no_progress"
+    assert "3 starts in a row made no step" in failure["message"]
+    assert "SIGKILL" in failure["message"]
+    assert ended(launched(run, 1)) == 0
+    assert not run.failure.exists()
+
+
+def test_second_launcher_is_refused_and_leaves_no_trace(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder, "train.epochs=5002", "train.eval_per_epoch=1"))
+    launcher = launched(run, 1)
+    until(lambda: metrics_lines(run))
+    assert ended(launched(run, 1)) == 2
+    assert "is being trained by another process" in logs(run)
+    assert len(list(read_json_lines(run.attempts))) == 1
+    launcher.send_signal(signal.SIGTERM)
+    assert ended(launcher) == 130
 
 
 def test_fault_in_the_data_ends_all_ranks_with_the_users_code(tmp_path: Path) -> None:

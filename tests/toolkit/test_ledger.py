@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import time
 from pathlib import Path
 
+import psutil
 import pytest
-import torch
 
-from tests.toolkit.ranks import in_ranks
+from tests.toolkit.ranks import in_ranks, worlds
 from toolkit import distributed
 from toolkit.config.schema import Train
-from toolkit.distributed import Group
+from toolkit.errors import RendezvousError
+from toolkit.failure import record_failure
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.ledger import Attempt
+from toolkit.ledger import Attempt, explain_last, read_attempts
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
-    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-    monkeypatch.setenv("MASTER_PORT", "0")
+def run(tmp_path: Path) -> RunDir:
     return RunDir(tmp_path)
 
 
 def attempt(run: RunDir) -> Attempt:
-    return Attempt(run, Group(World.single(), torch.device("cpu")))
+    return Attempt(run, World.single())
 
 
-def test_start_is_one_line_that_its_end_completes(run: RunDir) -> None:
+def test_start_is_one_line_from_the_beginning_that_its_end_completes(run: RunDir) -> None:
     first = attempt(run)
-    first.started(0, resumed=False)
     (line,) = read_json_lines(run.attempts)
-    assert "why" not in line
-    first.ended(12, "SIGTERM")
+    assert "first_step" not in line
+    first.started(0, resumed=False)
+    first.ended(12, "SIGTERM", step_s=0.5)
     second = attempt(run)
     second.started(12, resumed=True)
     second.ended(40, "finished")
@@ -45,25 +46,40 @@ def test_start_is_one_line_that_its_end_completes(run: RunDir) -> None:
         (2, 12, 40, "finished"),
     ]
     assert [line["resumed"] for line in lines] == [False, True]
+    assert lines[0]["step_s"] == 0.5
 
 
-def test_killed_start_stays_as_it_began_and_counts(run: RunDir) -> None:
+def test_killed_start_stays_as_far_as_it_came_and_counts(run: RunDir) -> None:
+    attempt(run)
     attempt(run).started(0, resumed=False)
     later = attempt(run)
-    assert later.number == 2
+    assert later.number == 3
     later.started(4, resumed=True)
     later.ended(9, "finished")
-    killed, ended = read_json_lines(run.attempts)
+    early, killed, ended = read_json_lines(run.attempts)
+    assert "first_step" not in early
     assert "time_end" not in killed
-    assert ended["attempt"] == 2
+    assert ended["attempt"] == 3
+
+
+def test_first_step_tells_how_long_the_start_took(run: RunDir) -> None:
+    start = attempt(run)
+    start.started(0, resumed=False)
+    process_s = time.time() - psutil.Process().create_time()
+    start.stepped()
+    (line,) = read_json_lines(run.attempts)
+    assert line["first_step_s"] >= round(process_s, 3)
+    assert 0 <= line["first_step_after_start_s"] < line["first_step_s"]
+    start.stepped()
+    assert list(read_json_lines(run.attempts)) == [line]
 
 
 def test_seconds_are_those_of_all_starts_that_ended(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 1, "time_start": 100.0, "time_end": 160.0})
     append_json_line(run.attempts, {"attempt": 2, "time_start": 200.0})
     append_json_line(run.attempts, {"attempt": 3, "time_start": 300.0, "time_end": 340.0})
-    third = attempt(run)
-    assert 100.0 <= third.seconds() < 160.0
+    fourth = attempt(run)
+    assert 100.0 <= fourth.seconds() < 160.0
 
 
 def test_start_removes_the_failure_of_the_one_before(run: RunDir) -> None:
@@ -72,18 +88,85 @@ def test_start_removes_the_failure_of_the_one_before(run: RunDir) -> None:
     assert not run.failure.exists()
 
 
-def join_rank(world: World, folder: Path) -> int:
+def test_failed_start_takes_over_the_first_failure(run: RunDir) -> None:
+    """Rank 0 only loses its peers; rank 3 knows why."""
+    ranks = worlds(4)
+    start = Attempt(run, ranks[0])
+    start.started(4, resumed=True)
+    record_failure(run, ranks[3], "forward", 6, ValueError("bad sample"))
+    record_failure(run, ranks[0], "communication", 6, RuntimeError("Connection closed by peer"))
+    start.failed(6)
+    (line,) = read_json_lines(run.attempts)
+    assert (line["why"], line["rank"], line["step"], line["last_step"]) == ("exception", 3, 6, 6)
+    assert line["blamed"] is None
+    assert "time_end" in line
+
+
+def test_failure_before_the_ranks_met_is_in_the_line_too(run: RunDir) -> None:
+    (world,) = worlds(1)
+    start = Attempt(run, world)
+    record_failure(run, world, "rendezvous", 0, RendezvousError("rank 1 is missing"))
+    start.failed(0)
+    assert read_attempts(run)[0]["why"] == "rendezvous"
+
+
+def test_last_line_can_be_explained_by_who_knows_more(run: RunDir) -> None:
+    for why in ("SIGTERM", "SIGTERM"):
+        attempt(run).ended(3, why)
+    explain_last(run, "preempted", by_job="99")
+    first, second = read_attempts(run)
+    assert first["why"] == "SIGTERM"
+    assert (second["why"], second["by_job"], second["last_step"]) == ("preempted", "99", 3)
+
+
+def test_there_may_be_nothing_to_explain(run: RunDir) -> None:
+    explain_last(run, "preempted")
+    assert not run.attempts.exists()
+
+
+def test_torn_and_foreign_lines_harm_nothing(run: RunDir) -> None:
+    attempt(run).ended(3, "SIGTERM")
+    with open(run.attempts, "a") as stream:
+        stream.write('{"who": "somebody"}\n{"attempt": 2, "time_st')
+    second = attempt(run)
+    second.started(3, resumed=True)
+    assert second.number == 2
+    assert [line["attempt"] for line in read_json_lines(run.attempts)] == [1, 2]
+
+
+def test_lines_that_complete_each_other_are_one_start(run: RunDir) -> None:
+    append_json_line(run.attempts, {"attempt": 1, "time_start": 1.0})
+    append_json_line(run.attempts, {"attempt": 1, "why": "finished"})
+    assert read_attempts(run) == [{"attempt": 1, "time_start": 1.0, "why": "finished"}]
+
+
+def test_full_disk_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("toolkit.ledger.append_json_line", full)
+    monkeypatch.setattr("toolkit.ledger.write_atomic", full)
+    start = attempt(run)
+    start.started(0, resumed=False)
+    start.ended(3, "finished")
+    assert start.number == 1
+
+
+def join_rank(world: World, folder: Path) -> tuple[int, int]:
     run = RunDir(folder)
+    start = Attempt(run, world)
     with distributed.join(run, world, Train(device="cpu")) as group:
-        each = Attempt(run, group)
-        each.started(0, resumed=False)
-        each.ended(3, "finished")
-        return os.getpid()
+        start.joined(group)
+        start.started(0, resumed=False)
+        start.ended(3, "finished")
+        return os.getpid(), start.number
 
 
 def test_ranks_are_written_down_once_and_by_one(tmp_path: Path) -> None:
-    pids = in_ranks(3, join_rank, tmp_path)
-    (line,) = read_json_lines(RunDir(tmp_path).attempts)
+    append_json_line(RunDir(tmp_path).attempts, {"attempt": 1, "time_start": 1.0})
+    pids, numbers = zip(*in_ranks(3, join_rank, tmp_path), strict=True)
+    assert numbers == (2, 2, 2)
+    _, line = read_json_lines(RunDir(tmp_path).attempts)
     assert (line["world_size"], line["device"], len(line["hosts"])) == (3, "cpu", 1)
     ranks = [json.loads(text) for text in RunDir(tmp_path).ranks(line["nonce"]).read_text().splitlines()]
     assert [(rank["rank"], rank["local_rank"], rank["pid"]) for rank in ranks] == [

@@ -152,13 +152,13 @@ def test_stop_in_the_last_step_finishes_the_run(lab: Lab, exact: Experiment, und
     assert_equal_runs(lab.train(exact, Attempt(stop_after=TOTAL_STEPS)), undisturbed)
 
 
-def test_stop_on_one_rank_only_is_said_by_the_others(lab: Lab, exact: Experiment) -> None:
+def test_stop_on_one_rank_only_is_told_by_its_reason(lab: Lab, exact: Experiment) -> None:
     run = lab.start(exact)
     assert (
         in_ranks(2, train_rank, run.path, Attempt(size=2, stop_after=2, ranks=[1]), None) == ["yielded"] * 2
     )
     end = [line for line in read_json_lines(run.attempts) if "time_end" in line]
-    assert [(line["last_step"], line["why"]) for line in end] == [(2, "stop on another rank")]
+    assert [(line["last_step"], line["why"]) for line in end] == [(2, "asked by a test")]
     assert run.checkpoint_steps() == [2]
     assert not run.result.exists()
     assert not run.failure.exists()

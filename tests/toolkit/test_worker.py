@@ -190,11 +190,11 @@ def test_signal_saves_leaves_with_its_own_status_and_the_folder_goes_on(
     """The signal comes in the third step."""
     reason, calls = StopFlag.reason, []
 
-    def send_and_ask(flag: StopFlag) -> str | None:
+    def send_and_ask(flag: StopFlag, lead_s: float = 0.0) -> str | None:
         calls.append(1)
         if len(calls) == 3:
             signal.raise_signal(signal.SIGTERM)
-        return reason(flag)
+        return reason(flag, lead_s)
 
     monkeypatch.setattr(StopFlag, "reason", send_and_ask)
     assert worker.main([config, "train.epochs=1"]) == worker.EXIT_YIELDED == 75

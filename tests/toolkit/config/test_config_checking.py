@@ -172,7 +172,7 @@ def test_a_fault_within_a_list_or_mapping_names_the_item(tree, faults, key, valu
         ("train.epoch", 1, "did you mean epochs?"),
         ("model.embeding_dim", 1, "did you mean embedding_dim?"),
         ("optimiser", {}, "did you mean optimizer?"),
-        ("checkpoint.zzz", 1, "valid: every_steps, keep"),
+        ("checkpoint.zzz", 1, "valid: every_steps, every_minutes, keep"),
         ("task.kind", "text_clasification", "did you mean text_classification?"),
         ("model.kind", "docn", "did you mean docnn?"),
         ("optimizer.kind", "adamv", "did you mean adam?"),

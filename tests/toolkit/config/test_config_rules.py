@@ -212,3 +212,37 @@ def test_an_unknown_key_beside_it_does_not_silence_a_rule(broken):
     assert [fault.key for fault in found] == [
         "evaluation.metric", "resources.nope", "resources.tasks_per_node", "task.nope",
     ]  # fmt: skip
+
+
+# -- a range of hosts
+
+
+@pytest.mark.parametrize("nodes, most", [(4, 4), ("4", 4), ("1-4", 4), ("2-2", 2), ("3-10", 10)])
+def test_hosts_are_a_number_or_a_range_of_which_the_largest_counts(good, nodes, most):
+    resources = good(resources={"nodes": nodes, "tasks_per_node": 2}, train={"logical_ranks": 32}).resources
+    assert resources.nodes == (int(nodes) if str(nodes).isdecimal() else nodes)
+    assert world_size(resources) == 2 * most
+
+
+def test_the_largest_number_of_hosts_must_have_work_for_all_processes(good, broken):
+    assert good(resources={"nodes": "1-4", "tasks_per_node": 2})
+    (fault,) = broken(resources={"nodes": "1-5", "tasks_per_node": 2})
+    assert "10 processes" in fault.problem
+
+
+def test_a_range_begins_with_the_smaller_number(broken):
+    (fault,) = broken(resources={"nodes": "4-1"})
+    assert (fault.key, fault.hint) == ("resources.nodes", "1-4")
+
+
+@pytest.mark.parametrize("nodes", ["", "0-4", "1-", "-4", "1-4-6", "a", "01-4", "1 - 4"])
+def test_anything_else_is_told_what_may_stand_there(broken, nodes):
+    (fault,) = broken(resources={"nodes": nodes})
+    assert fault.key == "resources.nodes"
+    assert "expected a whole number of at least 1, or text of the form" in fault.problem
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 1.5, True, [1, 4]])
+def test_a_number_of_hosts_is_whole_and_positive(broken, nodes):
+    (fault,) = broken(resources={"nodes": nodes})
+    assert fault.key == "resources.nodes"

@@ -121,9 +121,7 @@ def test_a_first_start_at_a_chosen_time_is_left_waiting(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits(stage, restarts="0")
-    monkeypatch.setattr(
-        "slurm.commands.watch.sleep", lambda _: stage.fake.change("101", state="CANCELLED")
-    )
+    monkeypatch.setattr("slurm.commands.watch.sleep", lambda _: stage.fake.change("101", state="CANCELLED"))
     watch(stage)
     assert RELEASE not in stage.fake.calls("scontrol")
 

@@ -1,0 +1,372 @@
+"""Interrupt runs at random moments, again and again, and hold their ends against undisturbed ones.
+
+    python -m benchmarks.soak --interruptions 300 --seed 1
+
+Every start is a world of 1, 2 or 4 local processes. One interruption ends it: SIGKILL or SIGTERM, to
+all ranks, to one, or to each at a moment of its own; SIGKILL at a point inside a save; a frozen rank,
+which wakes up beside the next start. Saves find the disk full, and between starts files are damaged:
+flipped bits, torn writes, lost files. The next start goes on, on another number of processes, until the
+run has finished; then weights, optimizer, metrics and scores are compared byte for byte.
+The exit code is 0 where no run hung and none differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults.story import (
+    House,
+    Run,
+    assert_as_if_nothing_had_happened,
+    fill_disk,
+    flip_a_byte,
+    kill,
+    remove,
+    tear,
+    truncate,
+    zero_a_page,
+)
+from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks
+from tests.toolkit.tiny import tiny
+from toolkit.checkpoint import verify
+from toolkit.config import Experiment
+from toolkit.errors import CheckpointError
+from toolkit.events import note_event
+from toolkit.faults import PHASES, SAVE_POINTS
+from toolkit.files import read_json_lines
+from toolkit.rundir import RunDir
+
+SIZES = (1, 2, 4)
+SAVE_EVERY = 3
+#: Seconds that the ranks of one start may need to end once they were interrupted.
+HANG_S = 90.0
+#: Seconds until the ranks notice that one of them is frozen.
+NOTICE_S = 8.0
+_FILES = ("model.safetensors", "training.safetensors", "progress.json", "MANIFEST.json")
+_DAMAGES: dict[str, Callable[[Path], None]] = {
+    "bit flipped": flip_a_byte,
+    "page lost": zero_a_page,
+    "write torn": truncate,
+    "file lost": remove,
+}
+
+#: A signal to send: seconds after the interruption began, rank, signal.
+Signals = list[tuple[float, int, signal.Signals]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """What will end one start.
+
+    after_s   seconds from the start to the first signal
+    signals   to which rank, how much later
+    faults    what strikes from within instead
+    """
+
+    kind: str
+    after_s: float = 0.0
+    signals: Signals = field(default_factory=list)
+    faults: str = ""
+
+    @property
+    def is_graceful(self) -> bool:
+        """Whether nothing may be lost: the ranks were asked, and had the time."""
+        return bool(self.signals) and all(each[2] is signal.SIGTERM for each in self.signals)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of it all."""
+
+    runs: int = 0
+    starts: int = 0
+    interruptions: Counter[str] = field(default_factory=Counter)
+    damages: Counter[str] = field(default_factory=Counter)
+    released: int = 0
+    hangs: list[str] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)
+    failed_stops: list[str] = field(default_factory=list)
+    lost_by_stops: list[int] = field(default_factory=list)
+    lost_by_kills: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.hangs or self.differing or self.failed_stops or any(self.lost_by_stops))
+
+
+class Soak:
+    """Runs under fire."""
+
+    def __init__(self, folder: Path, seed: int, *, epochs: int = 16, say: Callable[[str], None]) -> None:
+        self._choice = random.Random(seed)
+        self._house = House(folder / "runs")
+        self._say = say
+        self.tally = Tally()
+        # Each has bucketing by length and dropout; the reduction is the one that promises the same bytes.
+        settings = ("train.reduction=exact", f"checkpoint.every_steps={SAVE_EVERY}", f"train.epochs={epochs}")
+        # No launcher ends the others of a rank that dies before they have met.
+        watched = (
+            f"train.hang_timeout_s={NOTICE_S}",
+            "train.rendezvous_timeout_s=15",
+            "train.log_per_epoch=8",
+        )
+        self._experiments = [
+            tiny(folder / "data", *settings, *watched, *more)
+            for more in (
+                (),
+                ("train.logical_ranks=4", "train.accumulation=2", "seed=1"),
+                ("optimizer.kind=sgd", "optimizer.momentum=0.9", "train.clip_norm=0.5", "seed=2"),
+            )
+        ]
+        self._usual_s = 1.0
+        self._frozen: list[Started] = []
+
+    def interrupt(self, interruptions: int) -> Tally:
+        """Go on until so many interruptions have happened and the last run has finished."""
+        began = time.monotonic()
+        for experiment in self._experiments:
+            started = time.monotonic()
+            self._house.undisturbed(experiment)
+            # The first one has started the server of all ranks too.
+            self._usual_s = time.monotonic() - started
+        while sum(self.tally.interruptions.values()) < interruptions:
+            experiment = self._experiments[self.tally.runs % len(self._experiments)]
+            self._one_run(experiment, interruptions)
+        self.tally.seconds = time.monotonic() - began
+        return self.tally
+
+    def _one_run(self, experiment: Experiment, interruptions: int) -> None:
+        # As Slurm does it: all starts of a run are of one job.
+        run = self._house.run(experiment, job="soak")
+        self.tally.runs += 1
+        while not run.folder.result.exists():
+            is_enough = sum(self.tally.interruptions.values()) >= interruptions
+            size = self._choice.choice(SIZES)
+            planned = None if is_enough else self._plan(run.folder, size)
+            if not self._start(run, size, planned):
+                return
+            if not run.folder.result.exists() and self._choice.random() < 0.3:
+                self._damage(run.folder)
+        if any(end.error == NO_ANSWER for end in self._thaw()):
+            self._complain(self.tally.hangs, run, "a rank that was frozen does not leave")
+        try:
+            assert_as_if_nothing_had_happened(run, self._house.undisturbed(experiment))
+        except AssertionError as difference:
+            self._complain(self.tally.differing, run, str(difference).splitlines()[0])
+        else:
+            shutil.rmtree(run.folder.path.parent)
+        self._say(f"run {self.tally.runs}: {sum(self.tally.interruptions.values())} interruptions so far")
+
+    # ---- one start
+
+    def _plan(self, run: RunDir, size: int) -> Interruption:
+        """What will interrupt a start, and when: from before its first line of code to beyond its end."""
+        choice = self._choice
+        # By turns right after the start and anywhere until the end.
+        after_s = choice.uniform(0.05, choice.choice((0.4, 0.8))) * self._usual_s
+        everyone = range(size)
+        one = choice.randrange(size)
+        skewed = [choice.uniform(0, 0.3) for _ in everyone]
+        term, kill_9 = signal.SIGTERM, signal.SIGKILL
+        signals: dict[str, Signals] = {
+            "kill all": [(0.0, rank, kill_9) for rank in everyone],
+            "kill one": [(0.0, one, kill_9)],
+            "stop all": [(0.0, rank, term) for rank in everyone],
+            "stop one": [(0.0, one, term)],
+            "stop skewed": [(skewed[rank], rank, term) for rank in everyone],
+            "stop twice": [(late, rank, term) for late in (0.0, skewed[one]) for rank in everyone],
+            "stop, then kill": [
+                (late, rank, number)
+                for late, number in ((0.0, term), (skewed[one], kill_9))
+                for rank in everyone
+            ],
+        }
+        kind = choice.choice([*signals, "kill in a save", "kill in a phase"])
+        if size > 1 and choice.random() < 0.04:
+            return Interruption(kind="freeze one", after_s=after_s, signals=[(0.0, one, signal.SIGSTOP)])
+        step = (max(run.checkpoint_steps(), default=0) // SAVE_EVERY + choice.randint(1, 9)) * SAVE_EVERY
+        faults = [fill_disk(step=step)] if choice.random() < 0.2 else []
+        if kind == "kill in a save":
+            faults.append(kill(rank=0, step=step + SAVE_EVERY, at=choice.choice(SAVE_POINTS)))
+        elif kind == "kill in a phase":
+            faults.append(kill(rank=one, step=step + choice.randrange(SAVE_EVERY), at=choice.choice(PHASES)))
+        return Interruption(
+            kind=kind, after_s=after_s, signals=sorted(signals.get(kind, [])), faults="; ".join(faults)
+        )
+
+    def _start(self, run: Run, size: int, planned: Interruption | None) -> bool:
+        """One start, and what interrupts it; False where it hung."""
+        self.tally.starts += 1
+        done_before = _done(run.folder)
+        started = run.set_off(size, planned.faults if planned else "")
+        # Those of an earlier start wake up beside this one.
+        _send_to(self._frozen, signal.SIGCONT)
+        if planned is not None:
+            _send(started, planned)
+        frozen = _frozen(started, planned)
+        ended = _await([rank for rank in started if rank not in frozen])
+        thawed, self._frozen = self._thaw(), frozen
+        if any(end.error == NO_ANSWER for end in (*ended, *thawed)):
+            self._complain(self.tally.hangs, run, f"{planned} on {size} processes: {ended}")
+            return False
+        if planned is not None and not run.folder.result.exists():
+            self._judge(run, planned, ended, done_before)
+        if any(end.error.startswith("NoProgress") for end in ended):
+            # What `stk resume` does for a person who has read why.
+            note_event(run.folder, "released")
+            self.tally.released += 1
+        return True
+
+    def _thaw(self) -> list[Ended]:
+        """Let frozen ranks go on, and see that they end."""
+        _send_to(self._frozen, signal.SIGCONT)
+        ended, self._frozen = _await(self._frozen), []
+        return ended
+
+    def _judge(self, run: Run, planned: Interruption, ended: Sequence[Ended], done_before: int) -> None:
+        """Count the interruption and the steps that it cost."""
+        self.tally.interruptions[planned.kind] += 1
+        done = max(done_before, _done(run.folder))
+        saved = max(
+            (step for step in run.folder.checkpoint_steps() if _is_sound(run.folder, step)), default=0
+        )
+        if not planned.is_graceful:
+            self.tally.lost_by_kills.append(max(0, done - saved))
+        elif all(end.value == "yielded" for end in ended):
+            self.tally.lost_by_stops.append(max(0, done - saved))
+        elif not _died_before_it_could_listen(ended) and not _is_held(ended):
+            self._complain(self.tally.failed_stops, run, f"{planned}: {ended}")
+
+    # ---- between starts
+
+    def _damage(self, run: RunDir) -> None:
+        """Harm the newest checkpoint where one is left behind it, or the files of lines."""
+        sound = [step for step in run.checkpoint_steps() if _is_sound(run, step)]
+        what = self._choice.choice([*_DAMAGES, "line torn", "stale folder"])
+        if what == "line torn":
+            for file in (run.metrics, run.events, run.attempts, run.receipts):
+                tear(file)
+        elif what == "stale folder":
+            for name in (".step_00000001.tmp", "step_99999999"):
+                (run.checkpoints / name).mkdir(parents=True, exist_ok=True)
+        elif len(sound) >= 2:
+            _DAMAGES[what](run.checkpoint(sound[-1]) / self._choice.choice(_FILES))
+        else:
+            return
+        self.tally.damages[what] += 1
+
+    def _complain(self, where: list[str], run: Run, what: str) -> None:
+        where.append(f"{run.folder.path}: {what}")
+        self._say(f"!!! {where[-1]}")
+
+
+def _send(started: Sequence[Started], planned: Interruption) -> None:
+    """Send the signals at their moments, to those that are still there."""
+    began = time.monotonic() + planned.after_s
+    for late, rank, number in planned.signals:
+        # The one place where time passes on purpose: the moment is what is random.
+        time.sleep(max(0.0, began + late - time.monotonic()))
+        _send_to([started[rank]], number)
+
+
+def _frozen(started: Sequence[Started], planned: Interruption | None) -> list[Started]:
+    """The ranks that were frozen in time: those do not end."""
+    signals = planned.signals if planned else []
+    ranks = {rank for _, rank, number in signals if number is signal.SIGSTOP}
+    return [started[rank] for rank in ranks if started[rank].process.is_alive()]
+
+
+def _send_to(started: Sequence[Started], number: signal.Signals) -> None:
+    for rank in started:
+        with suppress(ProcessLookupError):
+            os.kill(rank.process.pid, number)
+
+
+def _await(started: Sequence[Started]) -> list[Ended]:
+    """How the ranks ended; those that hang write their stacks into their logs first."""
+    deadline = time.monotonic() + HANG_S
+    for rank in started:
+        rank.process.join(max(0.0, deadline - time.monotonic()))
+    _send_to([rank for rank in started if rank.process.is_alive()], signal.SIGABRT)
+    return await_ranks(started, 5.0)
+
+
+def _died_before_it_could_listen(ended: Sequence[Ended]) -> bool:
+    """Some rank had no handler yet: its process was still being made. A launcher holds signals back."""
+    return any(end.exit_status == -signal.SIGTERM for end in ended)
+
+
+def _is_held(ended: Sequence[Ended]) -> bool:
+    return any(end.error.startswith("NoProgress") for end in ended)
+
+
+def _done(run: RunDir) -> int:
+    """The last step that was done, as far as metrics.jsonl says."""
+    return max((line["step"] for line in read_json_lines(run.metrics)), default=0)
+
+
+def _is_sound(run: RunDir, step: int) -> bool:
+    try:
+        verify(run.checkpoint(step))
+    except CheckpointError:
+        return False
+    return True
+
+
+def show(tally: Tally) -> str:
+    """The figures, for people."""
+    total = sum(tally.interruptions.values())
+    lines = [
+        f"{total} interruptions of {tally.runs} runs in {tally.starts} starts, {tally.seconds:.0f} s",
+        *(f"  {count:5d}  {kind}" for kind, count in tally.interruptions.most_common()),
+        f"{sum(tally.damages.values())} damages between starts",
+        *(f"  {count:5d}  {kind}" for kind, count in tally.damages.most_common()),
+        f"hangs              {len(tally.hangs)}",
+        f"differing runs     {len(tally.differing)}",
+        f"stops that failed  {len(tally.failed_stops)}",
+        f"lost by a stop     at most {max(tally.lost_by_stops, default=0)} steps",
+        f"lost by a kill     at most {max(tally.lost_by_kills, default=0)} steps, "
+        f"{sum(tally.lost_by_kills) / max(1, len(tally.lost_by_kills)):.1f} on average, "
+        f"saved every {SAVE_EVERY}",
+        f"held and released  {tally.released}",
+    ]
+    return "\n".join([*lines, *tally.hangs, *tally.differing, *tally.failed_stops])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--interruptions", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="keep the runs that differ or hang here")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="soak."))
+    folder.mkdir(parents=True, exist_ok=True)
+    soak = Soak(folder, arguments.seed, say=lambda line: print(line, file=sys.stderr, flush=True))
+    tally = soak.interrupt(arguments.interruptions)
+    if arguments.json:
+        facts = {name: getattr(tally, name) for name in Tally.__slots__}
+        print(json.dumps(facts))
+    else:
+        print(show(tally))
+    if tally.is_clean and arguments.folder is None:
+        shutil.rmtree(folder)
+    return 0 if tally.is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

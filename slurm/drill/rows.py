@@ -1,0 +1,95 @@
+"""What came of a drill: one row for each thing that was done to the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolkit.files import crc32, read_json_lines
+from toolkit.rundir import RunDir
+
+#: Not compared: it says on how many processes and when a checkpoint was made.
+_MANIFEST = "MANIFEST.json"
+
+#: Checksums of the files of one checkpoint, by name.
+Digest = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One interruption and the start after it.
+
+    what        what was done
+    processes   before and after it
+    signals     what the ranks saw, in this order; empty where nothing could be seen
+    left_s      seconds from the first signal until all ranks had saved and gone
+    lost_steps  steps that had been done and had to be done again
+    back_s      seconds from the start of the processes to the first new step
+    away_s      seconds from the interruption to the first new step
+    same_bytes  whether the checkpoints after it equal those of the undisturbed run; None: none was left
+    fault       what went wrong, if anything did
+    """
+
+    what: str
+    processes: str
+    signals: tuple[str, ...] = ()
+    left_s: float | None = None
+    lost_steps: int | None = None
+    back_s: float | None = None
+    away_s: float | None = None
+    same_bytes: bool | None = None
+    fault: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.same_bytes is True and not self.fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A drill's rows, and what could not be tried, with the reason."""
+
+    cluster: str
+    task: str
+    folder: str
+    rows: list[Row] = field(default_factory=list)
+    not_tried: list[str] = field(default_factory=list)
+
+    @property
+    def is_passed(self) -> bool:
+        return bool(self.rows) and all(row.is_good for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `stk drill --json` prints."""
+        return {"verdict": "passed" if self.is_passed else "failed", **asdict(self)}
+
+
+def digests(run: RunDir) -> dict[int, Digest]:
+    """The checksums of all checkpoints of a run, by step."""
+    return {step: digest(run.checkpoint(step)) for step in run.checkpoint_steps()}
+
+
+def digest(checkpoint: Path) -> Digest:
+    """The checksums of a checkpoint. Read from its files, not from what its manifest says."""
+    return {file.name: crc32(file) for file in sorted(checkpoint.iterdir()) if file.name != _MANIFEST}
+
+
+def is_same(run: RunDir, undisturbed: Mapping[int, Digest], after: int) -> bool | None:
+    """Whether all checkpoints after a step equal the undisturbed run's; None where there are none."""
+    found = {step: each for step, each in digests(run).items() if step > after and step in undisturbed}
+    return all(undisturbed[step] == each for step, each in found.items()) if found else None
+
+
+def events(run: RunDir, kind: str, since: float, until: float = math.inf) -> list[dict[str, Any]]:
+    """The events of one kind in some time, oldest first."""
+    lines = read_json_lines(run.events)
+    return [line for line in lines if line.get("event") == kind and since <= line["time"] < until]
+
+
+def signals_seen(run: RunDir, since: float, until: float = math.inf) -> tuple[str, ...]:
+    """The names of the signals that the ranks got in some time: those of the rank that got most."""
+    seen = [[name for name, _ in line["signals"]] for line in events(run, "signals", since, until)]
+    return tuple(name.removeprefix("SIG") for name in max(seen, key=len, default=[]))

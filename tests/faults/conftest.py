@@ -1,0 +1,32 @@
+"""Undisturbed runs, trained once for all stories that are held against them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.story import House, Run
+from tests.toolkit.tiny import tiny
+from toolkit.config import Experiment
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults_data")
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    return House(tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture(scope="session")
+def experiment(data: Path) -> Experiment:
+    """Two epochs of eight steps: bucketed by length, with dropout, saved every other step."""
+    return tiny(data, "train.reduction=exact", "checkpoint.every_steps=2")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(house: House, experiment: Experiment) -> Run:
+    return house.undisturbed(experiment)

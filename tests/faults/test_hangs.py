@@ -1,0 +1,60 @@
+"""Ranks that stand still: noticed, named by what they were doing, and done without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.story import (
+    House,
+    Run,
+    assert_as_if_nothing_had_happened,
+    hang,
+    wake_up,
+)
+from tests.toolkit.tiny import metrics_lines, tiny
+from toolkit.config import Experiment
+from toolkit.fence import EXIT_FENCED
+from toolkit.files import read_json
+from toolkit.watchdog import EXIT_HUNG
+
+#: Long enough for a machine that does other things too.
+NOTICED_AFTER_S = 5
+
+
+@pytest.fixture(scope="module")
+def watched(data: Path) -> Experiment:
+    """The experiment of all faults; how long to wait for a hanging rank does not change what is computed."""
+    limit = f"train.hang_timeout_s={NOTICED_AFTER_S}"
+    return tiny(data, "train.reduction=exact", "checkpoint.every_steps=2", limit)
+
+
+@pytest.mark.parametrize("rank, at", [(1, "data"), (0, "evaluation")])
+def test_hanging_rank_is_named_with_its_phase_and_its_stack(
+    house: House, watched: Experiment, undisturbed: Run, rank: int, at: str
+) -> None:
+    run = house.run(watched)
+    ended = run.breaks(2, hang(rank=rank, step=8, at=at))
+    assert [end.exit_status for end in ended] == [EXIT_HUNG] * 2
+    failure = read_json(run.folder.failure)
+    assert (failure["class"], failure["rank"], failure["phase"], failure["step"]) == ("hang", rank, at, 8)
+    (log,) = run.folder.logs.glob(f"*.rank_{rank:05d}.log")
+    assert "toolkit/faults.py" in log.read_text(), "the stack of what hangs"
+    run.finish(2)
+    assert_as_if_nothing_had_happened(run, undisturbed)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_frozen_rank_is_left_behind_and_does_no_harm_when_it_wakes_up(
+    house: House, watched: Experiment, undisturbed: Run, rank: int
+) -> None:
+    """Rank 0 holds the run's lock all the while; the scheduler starts the same job again."""
+    run = house.run(watched, job="17")
+    frozen = run.freezes(2, rank=rank, step=5)
+    failure = read_json(run.folder.failure)
+    assert (failure["class"], failure["rank"]) == ("hang", rank)
+    run.finish(2)
+    assert wake_up(frozen).exit_status == EXIT_FENCED
+    assert len(metrics_lines(run.folder)) == len(metrics_lines(undisturbed.folder))
+    assert_as_if_nothing_had_happened(run, undisturbed)

@@ -1,0 +1,114 @@
+"""A run that is asked to stop, wherever it is at that moment, and goes on: not a step is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.story import House, Run, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
+from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
+from toolkit.config import Experiment
+from toolkit.files import read_json, read_json_lines
+
+TOTAL_STEPS = 2 * STEPS_PER_EPOCH
+
+
+def left(run: Run) -> list[tuple[int, int]]:
+    """First and last step of each attempt."""
+    starts: dict[int, dict[str, int]] = {}
+    for line in read_json_lines(run.folder.attempts):
+        starts.setdefault(line["attempt"], {}).update(line)
+    return [(line["first_step"], line["last_step"]) for line in starts.values()]
+
+
+@pytest.mark.parametrize(
+    "what, step",
+    [
+        pytest.param([preempt_at(0, at="data")], 1, id="in the first step"),
+        pytest.param([preempt_at(5, at="forward")], 6, id="in the forward pass"),
+        pytest.param([preempt_at(5, at="backward")], 6, id="in the backward pass"),
+        pytest.param([preempt_at(5, at="communication")], 7, id="once the step has been agreed on"),
+        pytest.param([preempt_at(5, at="optimizer")], 7, id="in the update"),
+        pytest.param([preempt_at(4, at="evaluation")], 5, id="in an evaluation"),
+        pytest.param([preempt_at(6, at="save")], 7, id="before a save"),
+        pytest.param([preempt_during_save("write", step=6)], 7, id="in a save"),
+        pytest.param([preempt_at(5, rank=0)], 6, id="rank 0 alone"),
+        pytest.param([preempt_at(5, rank=1)], 6, id="rank 1 alone"),
+        pytest.param(
+            [preempt_at(5, rank=1, at="data"), preempt_at(5, rank=0, at="optimizer")],
+            6,
+            id="the other rank when the step has been agreed on",
+        ),
+        pytest.param(
+            [preempt_at(5, at=at) for at in ("data", "backward", "communication")]
+            + [preempt_at(6, at="save"), preempt_at(6, rank=0, at="save:before_manifest")],
+            6,
+            id="five times, the last ones into the save",
+        ),
+    ],
+)
+def test_stop_request(
+    house: House, experiment: Experiment, undisturbed: Run, what: list[str], step: int
+) -> None:
+    run = house.run(experiment)
+    run.yields(2, *what)
+    run.finish(2)
+    ((_, stopped), (resumed, _)) = left(run)
+    # A signal that the writer's thread raised reaches the loop a moment later.
+    assert stopped == resumed
+    assert stopped >= step if "save:write" in what[0] else stopped == step, what
+    assert not run.folder.failure.exists()
+    assert_as_if_nothing_had_happened(run, undisturbed)
+
+
+def test_stop_request_while_the_data_are_prepared(
+    house: House, experiment: Experiment, undisturbed: Run
+) -> None:
+    """The run is held to its promise: a step is done before it leaves."""
+    run = house.run(experiment)
+    assert run.yields(2, early=True) == 1
+    run.finish(1)
+    assert_as_if_nothing_had_happened(run, undisturbed)
+
+
+def test_stop_request_in_the_last_step_finishes_the_run(
+    house: House, experiment: Experiment, undisturbed: Run
+) -> None:
+    run = house.run(experiment)
+    run.finish(2, preempt_at(TOTAL_STEPS - 1))
+    assert_as_if_nothing_had_happened(run, undisturbed)
+
+
+def test_ten_in_a_row_make_a_step_each_time(house: House, experiment: Experiment, undisturbed: Run) -> None:
+    """On 2, 4 and 1 processes by turns, to one rank or to all; no guard against idle restarts trips."""
+    run = house.run(experiment)
+    for number in range(10):
+        size = (2, 4, 1)[number % 3]
+        rank = None if number % 2 else number % size
+        assert run.yields(size, preempt_at(number, rank=rank)) == number + 1
+    run.finish(2)
+    assert_as_if_nothing_had_happened(run, undisturbed)
+    assert read_json(run.folder.result)["attempts"] == 11
+
+
+@pytest.mark.parametrize(
+    "overrides, rank",
+    [
+        pytest.param(("train.logical_ranks=4", "train.accumulation=2"), {}, id="in an accumulation"),
+        pytest.param((), {"augments": True}, id="augmented by python, numpy and torch"),
+        pytest.param(("train.bucket_batches=50",), {}, id="an epoch in one bucket"),
+        pytest.param(
+            ("optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=9"), {}, id="with its patience"
+        ),
+    ],
+)
+def test_stop_request_in_the_second_epoch(
+    house: House, data: Path, overrides: tuple[str, ...], rank: dict[str, bool]
+) -> None:
+    """Batches by length, dropout, random augmentation, patience: all are functions of the step."""
+    experiment = tiny(data, "train.reduction=exact", *overrides)
+    run = house.run(experiment, **rank)
+    run.yields(2, preempt_at(STEPS_PER_EPOCH + 1, rank=1, at="backward"))
+    run.finish(1)
+    assert_as_if_nothing_had_happened(run, house.undisturbed(experiment, **rank))

@@ -1,0 +1,77 @@
+"""The cluster's commands, and the switch for preemption by the user's own signal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+#: States out of which a job does not come back by itself.
+ENDED = (
+    "COMPLETED",
+    "FAILED",
+    "CANCELLED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "PREEMPTED",
+    "OUT_OF_MEMORY",
+)
+
+
+def command(*words: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a command and return what it prints. Raises RuntimeError with what it complained of."""
+    result = subprocess.run(words, env={**os.environ, **(env or {})}, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: {result.stderr.strip() or result.stdout.strip()}")
+    return result.stdout.strip()
+
+
+def job(job_id: str) -> dict[str, str]:
+    """What scontrol knows of a job."""
+    words = command("scontrol", "show", "job", "--oneliner", job_id).split()
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def wait_for_the_end(job_id: str, timeout_s: float, look: Callable[[], None]) -> str:
+    """Return the state that the job ended in, or `hangs` (and cancel it) after `timeout_s`.
+
+    Calls `look` every second.
+    A job that is being requeued shows such a state for a moment: it counts when it lasts.
+    """
+    deadline, since = time.monotonic() + timeout_s, 0.0
+    while time.monotonic() < deadline:
+        look()
+        state = job(job_id)["JobState"]
+        if state not in ENDED:
+            since = 0.0
+        elif not since:
+            since = time.monotonic()
+        elif time.monotonic() - since > 4:
+            return state
+        time.sleep(1)
+    command("scancel", "--signal=KILL", "--full", job_id)
+    command("scancel", job_id)
+    return "hangs"
+
+
+def preempt(job_id: str) -> None:
+    """Take the job's host for a moment, for something urgent."""
+    options = ("--exclusive", "--time=1", "--output=/dev/null", "--wrap=true")
+    command("sbatch", "--partition=urgent", f"--nodelist={job(job_id)['NodeList']}", *options)
+
+
+@contextmanager
+def user_signal_preemption() -> Iterator[None]:
+    """Let the cluster announce a preemption with the job's own --signal instead of SIGTERM, meanwhile."""
+    file = Path(os.environ["SLURM_CONF"])
+    before = file.read_text()
+    file.write_text(before + "SlurmctldParameters=preempt_send_user_signal\n")
+    command("scontrol", "reconfigure")
+    try:
+        yield
+    finally:
+        file.write_text(before)
+        command("scontrol", "reconfigure")

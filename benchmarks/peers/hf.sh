@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --job-name=trainer
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=2
+#SBATCH --exclusive
+#SBATCH --requeue
+#SBATCH --open-mode=append
+srun "$PEERS_PYTHON" -m torch.distributed.run --standalone --nproc-per-node=2 "$PEERS_CODE/hf_train.py" "$@"

@@ -1,0 +1,54 @@
+"""The Hugging Face Trainer: a save every SAVE_EVERY steps, resumed from get_last_checkpoint.
+
+With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its answer to SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from settings import BATCH_PER_RANK, SAVE_EVERY, SEED, STEPS
+from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer_utils import get_last_checkpoint
+from workload import Notes, TextCNN, Texts
+
+
+class Noting(TrainerCallback):
+    """Tells the driver what is done."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._notes.step(state.global_step)
+
+
+def main(folder: Path, jit: bool) -> None:
+    output = folder / "checkpoints"
+    output.mkdir(exist_ok=True)
+    set_seed(SEED)
+    model = TextCNN()
+    arguments = TrainingArguments(
+        output_dir=str(output),
+        max_steps=STEPS,
+        per_device_train_batch_size=BATCH_PER_RANK,
+        learning_rate=1e-3,
+        save_strategy="steps",
+        save_steps=SAVE_EVERY,
+        seed=SEED,
+        use_cpu=True,
+        enable_jit_checkpoint=jit,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    notes = Notes(folder, int(os.environ["RANK"]))
+    trainer = Trainer(model=model, args=arguments, train_dataset=Texts(), callbacks=[Noting(notes)])
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
+    if trainer.state.global_step >= STEPS:
+        notes.finished(model)
+
+
+main(Path(sys.argv[1]), "--jit" in sys.argv)

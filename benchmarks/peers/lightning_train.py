@@ -1,0 +1,79 @@
+"""PyTorch Lightning as its guide to Slurm clusters has it: DDP, auto-requeue by its SLURMEnvironment.
+
+The guide's `trainer.fit(model)` takes up only what Lightning saved on the warning signal; `ckpt_path="last"`
+only what ModelCheckpoint saved. A careful user wants the newer of the two, so that is what this script
+picks: better than either default.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from settings import BATCH_PER_RANK, RANKS, SAVE_EVERY, SEED, STEPS
+from torch import Tensor
+from workload import Notes, TextCNN, Texts
+
+
+class Classifier(lightning.LightningModule):
+    """The text CNN in Lightning's terms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = TextCNN()
+
+    def training_step(self, batch: dict[str, Tensor], _: int) -> Tensor:
+        return self.model(**batch)["loss"]
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(self.parameters(), lr=1e-3)
+
+
+class Noting(Callback):
+    """Tells the driver what is done."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self._notes = Notes(self._folder, trainer.global_rank)
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self._notes.step(trainer.global_step)
+
+    def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        if trainer.global_step >= STEPS:
+            self._notes.finished(module)
+
+
+def newest(folder: Path) -> str | None:
+    """What to give as ckpt_path: None stands for Lightning's own save on the signal."""
+    saved_on_signal = [file.stat().st_mtime for file in folder.glob("hpc_ckpt_*.ckpt")]
+    saved_by_step = [file.stat().st_mtime for file in (folder / "checkpoints").glob("last*.ckpt")]
+    return None if max(saved_on_signal, default=0) > max(saved_by_step, default=0) else "last"
+
+
+def main(folder: Path) -> None:
+    lightning.seed_everything(SEED)
+    saving = ModelCheckpoint(folder / "checkpoints", every_n_train_steps=SAVE_EVERY, save_last=True)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=RANKS,
+        num_nodes=1,
+        strategy="ddp",
+        max_steps=STEPS,
+        default_root_dir=folder,
+        callbacks=[saving, Noting(folder)],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    loader = torch.utils.data.DataLoader(Texts(), batch_size=BATCH_PER_RANK, shuffle=True)
+    trainer.fit(Classifier(), loader, ckpt_path=newest(folder))
+
+
+main(Path(sys.argv[1]))

@@ -1,0 +1,138 @@
+"""This project's own product in the comparison: submitted with `stk submit`, read from its run folder.
+
+Its model, data and step time are like the peers', not the same code. The steps come from metrics.jsonl,
+one line each; a restart drops the lines of steps that it repeats, but by then the driver has seen them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from cluster import command
+from settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS, WARNING_S
+from tools import Step, Submission, json_lines
+
+_BATCH = BATCH_PER_RANK * RANKS
+_STEPS_PER_EPOCH = SAMPLES // _BATCH
+
+
+class Stk:
+    """slurm-toolkit, as installed beside the Python that runs the driver, or on PATH."""
+
+    name = "stk"
+    label = "slurm-toolkit"
+
+    def submit(self, submission: Submission) -> str:
+        """Submit the run; where it is there already, take it up as its user would."""
+        folder = submission.folder
+        environment = {
+            "STK_EXPERIMENT_DIR": str(folder / "runs"),
+            "STK_FAULTS": _pace(submission.step_ms),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        }
+        if runs := self._runs(folder):
+            words = ["resume", runs[0].name]
+        else:
+            _write_texts(folder / "train.tsv", SAMPLES)
+            _write_texts(folder / "validation.tsv", _BATCH)
+            (folder / "experiment.yaml").write_text(_experiment(submission))
+            words = ["submit", str(folder / "experiment.yaml")]
+        return str(json.loads(command("stk", *words, "--json", env=environment))["job_id"])
+
+    def current_job(self, folder: Path, job_id: str) -> str:
+        """Before a time limit it hands over to a job of another id."""
+        submissions = json_lines(self._run(folder) / "submissions.jsonl")
+        return str(submissions[-1]["job_id"]) if submissions else job_id
+
+    def steps(self, folder: Path) -> list[Step]:
+        run = self._run(folder)
+        starts = [line["time_start"] for line in json_lines(run / "attempts.jsonl")]
+        return [
+            Step(
+                step=line["step"], time=line["time"], start=str(sum(line["time"] > start for start in starts))
+            )
+            for line in json_lines(run / "metrics.jsonl")
+            if line["split"] == "train"
+        ]
+
+    def ranks(self, folder: Path) -> dict[int, int]:
+        run = self._run(folder)
+        newest = json_lines(run / "attempts.jsonl")[-1]["nonce"]
+        return {line["rank"]: line["pid"] for line in json_lines(run / "ranks" / f"{newest}.jsonl")}
+
+    def checkpoints(self, folder: Path) -> Path:
+        return self._run(folder) / "checkpoints"
+
+    def damageable(self, folder: Path) -> Path:
+        return self._newest(folder) / "model.safetensors"
+
+    def drop_newest(self, folder: Path) -> None:
+        shutil.rmtree(self._newest(folder))
+
+    def digest(self, folder: Path) -> str | None:
+        run = self._run(folder)
+        if not (run / "result.json").exists():
+            return None
+        return hashlib.sha256((run / "checkpoints/last/model.safetensors").read_bytes()).hexdigest()
+
+    def _runs(self, folder: Path) -> list[Path]:
+        return [config.parent for config in (folder / "runs").glob("*/config.yaml")]
+
+    def _run(self, folder: Path) -> Path:
+        """The run's folder, or a name that leads nowhere while there is none."""
+        return next(iter(self._runs(folder)), folder / "no-run")
+
+    def _newest(self, folder: Path) -> Path:
+        return max(self.checkpoints(folder).glob("step_*"))
+
+
+def _experiment(submission: Submission) -> str:
+    """YAML; JSON is some."""
+    experiment: dict[str, Any] = {
+        "name": "peers",
+        "seed": SEED,
+        "task": {"kind": "text_classification"},
+        "model": {"kind": "docnn", "embedding_dim": 128, "kernels": [3], "filters": 128, "dropout": 0.1},
+        "data": {
+            "train": str(submission.folder / "train.tsv"),
+            "validation": str(submission.folder / "validation.tsv"),
+            "prepared_dir": str(submission.folder / "prepared"),
+        },
+        "train": {
+            "epochs": STEPS // _STEPS_PER_EPOCH,
+            "batch_size": _BATCH,
+            "log_per_epoch": _STEPS_PER_EPOCH,
+        },
+        "checkpoint": {"every_steps": SAVE_EVERY},
+        "resources": {
+            "tasks_per_node": RANKS,
+            "partition": submission.partition,
+            "time": str(submission.minutes),
+            "signal_s": WARNING_S,
+            "exclusive": True,
+        },
+    }
+    return json.dumps(experiment, indent=1)
+
+
+def _write_texts(file: Path, count: int) -> None:
+    """Random texts like those of the peers."""
+    choice = random.Random(f"{SEED} {file.name}")
+    lines = ["text\tlabel"]
+    for _ in range(count):
+        words = [choice.randrange(4000) for _ in range(32)]
+        label = "large" if sum(words) > 2000 * 32 else "small"
+        lines.append(" ".join(f"w{word}" for word in words) + f"\t{label}")
+    file.write_text("\n".join(lines) + "\n")
+
+
+def _pace(step_ms: int) -> str:
+    """Let every step take that long at least: a fault `slow` in each forward pass."""
+    return "; ".join(f"slow {step_ms / 1000} at=forward step={step}" for step in range(STEPS))

@@ -1,0 +1,179 @@
+"""The tools: how each is submitted, and where it leaves what."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cluster import command
+from settings import WARNING_S
+
+CODE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """`step` steps were done at `time`, by a start that is called `start`."""
+
+    step: int
+    time: float
+    start: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a run is submitted with, again too."""
+
+    folder: Path
+    partition: str
+    minutes: int
+    step_ms: int
+
+
+class Tool(Protocol):
+    """What the driver must know of a tool."""
+
+    name: str
+    label: str
+    """With its version, for the table."""
+
+    def submit(self, submission: Submission) -> str:
+        """Submit the run, or submit it again; return the job's id."""
+
+    def current_job(self, folder: Path, job_id: str) -> str:
+        """The job that has the run now, if it was submitted as `job_id`: a tool may submit others itself."""
+
+    def steps(self, folder: Path) -> list[Step]:
+        """The steps that the run says it has done, in order; repeated ones twice."""
+
+    def ranks(self, folder: Path) -> dict[int, int]:
+        """Process ids of the newest start, by rank."""
+
+    def checkpoints(self, folder: Path) -> Path:
+        """Where checkpoints come to lie."""
+
+    def damageable(self, folder: Path) -> Path:
+        """The file with the weights in the checkpoint that a restart takes up."""
+
+    def drop_newest(self, folder: Path) -> None:
+        """Remove that checkpoint, as somebody would who finds that it cannot be read."""
+
+    def digest(self, folder: Path) -> str | None:
+        """Checksum of the final weights, or None where the run has not finished."""
+
+
+class _Peer:
+    """A tool whose script uses workload.Notes."""
+
+    name: str
+    package: str
+    title: str
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        version = f"import importlib.metadata as m; print(m.version({self.package!r}))"
+        self.label = f"{self.title} {command(python, '-c', version)}"
+
+    def current_job(self, folder: Path, job_id: str) -> str:
+        return job_id
+
+    def steps(self, folder: Path) -> list[Step]:
+        return [
+            Step(step=line["step"], time=line["time"], start=str(line["pid"]))
+            for line in json_lines(folder / "steps.jsonl")
+        ]
+
+    def ranks(self, folder: Path) -> dict[int, int]:
+        found = [json.loads(file.read_text() or "{}") for file in (folder / "processes").glob("*.json")]
+        return {line["rank"]: line["pid"] for line in sorted(found, key=lambda line: float(line["time"]))}
+
+    def checkpoints(self, folder: Path) -> Path:
+        return folder / "checkpoints"
+
+    def digest(self, folder: Path) -> str | None:
+        file = folder / "finished.json"
+        return json.loads(file.read_text())["sha256"] if file.exists() else None
+
+    def _environment(self, submission: Submission) -> dict[str, str]:
+        return {
+            "PEERS_PYTHON": self._python,
+            "PEERS_CODE": str(CODE),
+            "PEERS_STEP_MS": str(submission.step_ms),
+            "PYTHONPATH": str(CODE),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def _sbatch(self, submission: Submission, script: str, *arguments: str, signal: str | None = None) -> str:
+        options = [
+            f"--partition={submission.partition}",
+            f"--time={submission.minutes}",
+            f"--output={submission.folder}/%j.log",
+            *([f"--signal={signal}"] if signal else []),
+        ]
+        words = [*options, f"{CODE}/{script}", str(submission.folder), *arguments]
+        return command("sbatch", "--parsable", *words, env=self._environment(submission))
+
+
+class Submitit(_Peer):
+    name, package, title = "submitit", "submitit", "submitit"
+
+    def submit(self, submission: Submission) -> str:
+        arguments = (str(submission.folder), submission.partition, str(submission.minutes))
+        environment = self._environment(submission)
+        return command(self._python, f"{CODE}/submitit_submit.py", *arguments, env=environment)
+
+    def damageable(self, folder: Path) -> Path:
+        return self.checkpoints(folder) / "training.pt"
+
+    def drop_newest(self, folder: Path) -> None:
+        self.damageable(folder).unlink()
+
+
+class Lightning(_Peer):
+    name, package, title = "lightning", "lightning", "Lightning"
+
+    def submit(self, submission: Submission) -> str:
+        return self._sbatch(submission, "lightning.sh")
+
+    def damageable(self, folder: Path) -> Path:
+        found = [*folder.glob("hpc_ckpt_*.ckpt"), *self.checkpoints(folder).glob("last*.ckpt")]
+        return max(found, key=lambda file: file.stat().st_mtime)
+
+    def drop_newest(self, folder: Path) -> None:
+        self.damageable(folder).unlink()
+
+
+class HuggingFace(_Peer):
+    name, package, title = "hf", "transformers", "HF Trainer"
+
+    def submit(self, submission: Submission) -> str:
+        return self._sbatch(submission, "hf.sh")
+
+    def damageable(self, folder: Path) -> Path:
+        return self._newest(folder) / "model.safetensors"
+
+    def drop_newest(self, folder: Path) -> None:
+        shutil.rmtree(self._newest(folder))
+
+    def _newest(self, folder: Path) -> Path:
+        found = self.checkpoints(folder).glob("checkpoint-*")
+        return max(found, key=lambda path: int(path.name.partition("-")[2]))
+
+
+class HuggingFaceJit(HuggingFace):
+    """With its checkpoint on SIGTERM, for which its documentation asks for --signal=TERM."""
+
+    name, title = "hf-jit", "HF Trainer with JIT checkpoint"
+
+    def submit(self, submission: Submission) -> str:
+        return self._sbatch(submission, "hf.sh", "--jit", signal=f"TERM@{WARNING_S}")
+
+
+def json_lines(file: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file that may be growing, or not be there yet."""
+    text = file.read_text() if file.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -1,0 +1,83 @@
+"""The training that every peer is given: a small text CNN on made-up texts, the same for all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+from settings import SAMPLES, SEED, step_s
+from torch import Tensor, nn
+
+WORDS, LENGTH, CLASSES = 4000, 32, 2
+
+
+class TextCNN(nn.Module):
+    """Classify texts of LENGTH tokens. Its parameters and Adam's state make a checkpoint of 7 MB."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, 128)
+        self.convolution = nn.Conv1d(128, 128, 3)
+        self.dropout = nn.Dropout(0.1)
+        self.output = nn.Linear(128, CLASSES)
+        self._next_step_at = 0.0
+
+    def forward(self, tokens: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """Return `loss` (mean over the batch) and `logits` [batch, CLASSES] of `tokens` [batch, LENGTH]."""
+        if self.training:
+            self._pace()
+        features = torch.relu(self.convolution(self.embedding(tokens).transpose(1, 2))).amax(dim=2)
+        logits = self.output(self.dropout(features))
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+    def _pace(self) -> None:
+        """Sleep as if the model were so large that a step takes step_s()."""
+        time.sleep(max(0.0, self._next_step_at - time.monotonic()))
+        self._next_step_at = time.monotonic() + step_s()
+
+
+class Texts(torch.utils.data.Dataset[dict[str, Tensor]]):
+    """Random texts; the label says whether small token numbers outweigh large ones."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(SEED)
+        self.tokens = torch.randint(WORDS, (SAMPLES, LENGTH), generator=generator)
+        self.labels = (self.tokens.float().mean(dim=1) > WORDS / 2).long()
+
+    def __len__(self) -> int:
+        return SAMPLES
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return {"tokens": self.tokens[index], "labels": self.labels[index]}
+
+
+class Notes:
+    """What the driver reads: who the ranks are, when each step was done, the weights at the end."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._folder = folder
+        self._rank = rank
+        self._start = os.environ.get("SLURM_RESTART_COUNT", "0")
+        processes = folder / "processes"
+        processes.mkdir(parents=True, exist_ok=True)
+        facts = {"rank": rank, "pid": os.getpid(), "time": time.time()}
+        (processes / f"{os.getpid()}.json").write_text(json.dumps(facts))
+
+    def step(self, step: int) -> None:
+        """Note that `step` steps are done. Rank 0 writes."""
+        if self._rank == 0:
+            line = {"step": step, "time": time.time(), "pid": os.getpid(), "restart": self._start}
+            with (self._folder / "steps.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def finished(self, model: nn.Module) -> None:
+        """Note the checksum of the final weights. Rank 0 writes."""
+        if self._rank == 0:
+            digest = hashlib.sha256()
+            for name, tensor in sorted(model.state_dict().items()):
+                digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
+            (self._folder / "finished.json").write_text(json.dumps({"sha256": digest.hexdigest()}))

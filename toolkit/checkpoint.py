@@ -103,6 +103,17 @@ class Checkpoints:
         """Whether a save is being written."""
         return self._writer is not None and self._writer.is_alive()
 
+    def reserve(self, state: TrainState) -> None:
+        """Make room for copies of this state, in the background; the first call counts. Rank 0 alone does.
+
+        Called after a step, for an optimizer has no state before: memory that is touched for the first
+        time costs several times the copy itself.
+        """
+        if self._writer is None and self._group.world.is_main:
+            self._staging.reserve(state)
+            self._writer = threading.Thread(target=self._staging.touch, name="reserve", daemon=True)
+            self._writer.start()
+
     def is_due(self) -> bool:
         """Whether it is time for a save between those of the calendar. On rank 0; elsewhere never."""
         return self._group.world.is_main and not self.is_writing and self._clock.is_due()

@@ -159,6 +159,7 @@ def train(training: Training, stop: Stop) -> Outcome:
         _count(training, agreement, plan, position)
         if training.attempt is not None:
             training.attempt.stepped()
+        training.checkpoints.reserve(training.state)
         training.step_s = max(time.perf_counter() - started, 0.9 * training.step_s)
         if calendar.compares_at(progress.step):
             training.enter("communication")

@@ -54,15 +54,19 @@ class Staging:
         self.best_step: int | None = None
         self.chain = ""
 
+    def reserve(self, state: TrainState) -> None:
+        """Lay the buffers out for states like this one. Copies nothing, and the memory is not there yet."""
+        self._weights.lay_out(*_weights(state))
+        self._training.lay_out(state.training_tensors(), {})
+
+    def touch(self) -> None:
+        """Write to all of the reserved memory once, so that the first copy need not wait for it."""
+        self._weights.touch()
+        self._training.touch()
+
     def fill(self, state: TrainState) -> None:
         """Copy a state; return when the copy is whole, so that the state may change."""
-        weights = state.model.state_dict()
-        dropped = {name: kept for kept, names in _remove_duplicate_names(weights).items() for name in names}
-        # "pt" is what the readers of other libraries ask for.
-        self._weights.fill(
-            {name: tensor for name, tensor in weights.items() if name not in dropped},
-            {"format": "pt", **dropped},
-        )
+        self._weights.fill(*_weights(state))
         self._training.fill(state.training_tensors(), {})
         stored = {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()}
         self._progress = json.dumps(stored, indent=2).encode() + b"\n"
@@ -103,13 +107,21 @@ class Buffer:
 
         Raises TypeError for a dtype that the format does not know.
         """
+        self.lay_out(tensors, metadata)
+        with torch.no_grad():
+            for name, place in self._places:
+                place.copy_(tensors[name], non_blocking=self.pinned)
+
+    def lay_out(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+        """Give each tensor its place, unless it has it. Raises TypeError as `fill` does."""
         layout = {name: (tensor.dtype, tensor.shape, tensor.is_cuda) for name, tensor in tensors.items()}
         if (layout, metadata) != self._layout:
             self._lay_out(tensors, metadata)
             self._layout = layout, dict(metadata)
-        with torch.no_grad():
-            for name, place in self._places:
-                place.copy_(tensors[name], non_blocking=self.pinned)
+
+    def touch(self) -> None:
+        """Write to all of the memory, whatever it holds."""
+        self._bytes.zero_()
 
     @property
     def size(self) -> int:
@@ -123,7 +135,7 @@ class Buffer:
             yield raw[start : start + PIECE]
 
     def _lay_out(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
-        """Give each tensor its place: those of wide numbers first, so that all are aligned."""
+        """Those of wide numbers first, so that all are aligned."""
         names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
         ends = list(accumulate(tensors[name].nbytes for name in names))
         total = ends[-1] if ends else 0
@@ -138,6 +150,15 @@ class Buffer:
             if tensor.numel():
                 place = self._bytes[end - tensor.nbytes : end].view(tensor.dtype).view(tensor.shape)
                 self._places.append((name, place))
+
+
+def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """The weights as a file holds them, shared ones once, and its metadata."""
+    weights = state.model.state_dict()
+    dropped = {name: kept for kept, names in _remove_duplicate_names(weights).items() for name in names}
+    kept = {name: tensor for name, tensor in weights.items() if name not in dropped}
+    # "pt" is what the readers of other libraries ask for.
+    return kept, {"format": "pt", **dropped}
 
 
 def _header(

@@ -210,3 +210,16 @@ def test_first_state_of_a_run_has_no_optimizer_tensors_yet() -> None:
     assert load(b"".join(staging.files()[TRAINING])).keys() == {"buffer/seen"}
     staging.fill(state_at(3))
     assert len(load(b"".join(staging.files()[TRAINING]))) > 1
+
+
+def test_reserved_buffers_are_used_by_the_first_copy() -> None:
+    """What was reserved is laid out like the copy, so that nothing is allocated again."""
+    state = state_at(3)
+    staging = Staging()
+    staging.reserve(state)
+    staging.touch()
+    reserved = staging.size
+    buffer = staging._weights._bytes.data_ptr()
+    staging.fill(state)
+    assert staging.size - len(staging._progress) == reserved
+    assert staging._weights._bytes.data_ptr() == buffer

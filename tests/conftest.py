@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 # A slow machine is no fault of what is tested. In CI the examples are the same each time.
 settings.register_profile(
@@ -17,17 +19,19 @@ settings.load_profile("house")
 _SHARING = ("tests/cluster/", "tests/faults/")
 
 
-# Before xdist reads the marks.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class _ByFile(LoadFileScheduling):
     """Of several workers each gets whole files, because the tests of one share what they have trained.
 
     Those of a folder that shares a cluster, or runs, are one worker's.
     """
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        group = next((folder for folder in _SHARING if file.startswith(folder)), file)
-        item.add_marker(pytest.mark.xdist_group(group))
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = (folder for folder in _SHARING if nodeid.startswith(folder))
+        return next(shared, None) or super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    return _ByFile(config, log)
 
 
 @pytest.fixture

@@ -82,7 +82,10 @@ def test_other_counts_are_refused(script: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "archive", [b"nothing", zipped("other"), tarball("other", b"x"), zipped(content=tarball("other", b"x"))]
+    "archive",
+    [b"nothing", zipped("other"), tarball("other", b"x"), zipped(content=tarball("other", b"x"))],
+    # Their bytes hold the time.
+    ids=["no archive", "zip", "tar.gz", "tar.gz in a zip"],
 )
 def test_an_archive_without_the_snippets_is_refused(script: ModuleType, archive: bytes) -> None:
     with pytest.raises(script.Problem, match=r"cannot be read in the archive|is missing in"):

@@ -211,7 +211,7 @@ class Soak:
     def _start(self, run: Run, size: int, planned: Interruption | None) -> bool:
         """One start, and what interrupts it; False where it hung."""
         self.tally.starts += 1
-        done_before = _done(run.folder)
+        began, done_before = time.monotonic(), _done(run.folder)
         started = run.set_off(size, planned.faults if planned else "")
         # Those of an earlier start wake up beside this one.
         _send_to(self._frozen, signal.SIGCONT)
@@ -223,8 +223,16 @@ class Soak:
         if any(end.error == NO_ANSWER for end in (*ended, *thawed)):
             self._complain(self.tally.hangs, run, f"{planned} on {size} processes: {ended}")
             return False
-        if planned is not None and not run.folder.result.exists():
+        if any(end.error.startswith("CheckpointError") for end in ended):
+            self._complain(self.tally.failed_stops, run, f"{planned} on {size} processes: {ended}")
+            return False
+        if run.folder.result.exists():
+            # The machine's load changes: an interruption must not come long after the end.
+            self._usual_s = min(self._usual_s, 1.5 * (time.monotonic() - began))
+        elif planned is not None:
             self._judge(run, planned, ended, done_before)
+            if _done(run.folder) == done_before:
+                self._usual_s *= 1.1
         if any(end.error.startswith("NoProgress") for end in ended):
             # What `stk resume` does for a person who has read why.
             note_event(run.folder, "released")
@@ -260,7 +268,8 @@ class Soak:
         if what == "line torn":
             for file in (run.metrics, run.events, run.attempts, run.receipts):
                 tear(file)
-        elif what == "stale folder":
+        elif what == "stale folder" and sound:
+            # Alone it would be a run whose checkpoints are all bad, which rightly refuses to start.
             for name in (".step_00000001.tmp", "step_99999999"):
                 (run.checkpoints / name).mkdir(parents=True, exist_ok=True)
         elif len(sound) >= 2:

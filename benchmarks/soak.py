@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
 import signal
@@ -23,7 +22,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -301,8 +299,7 @@ def _frozen(started: Sequence[Started], planned: Interruption | None) -> list[St
 
 def _send_to(started: Sequence[Started], number: signal.Signals) -> None:
     for rank in started:
-        with suppress(ProcessLookupError):
-            os.kill(rank.process.pid, number)
+        rank.send_signal(number)
 
 
 def _await(started: Sequence[Started]) -> list[Ended]:

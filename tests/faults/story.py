@@ -203,7 +203,7 @@ def _journalling(journal: Path) -> Any:
 
 def wake_up(frozen: Started) -> Ended:
     """SIGCONT to a frozen rank; how it ended."""
-    os.kill(frozen.process.pid, signal.SIGCONT)
+    frozen.send_signal(signal.SIGCONT)
     (ended,) = await_ranks([frozen])
     return ended
 

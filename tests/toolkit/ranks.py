@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -44,10 +45,19 @@ def worlds(size: int, nonce: str = "") -> list[World]:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A rank at work: its process, and where its answer will come."""
+    """A rank at work: its process, and where its answer will come.
+
+    handle  of the process itself: its number may by now be another one's
+    """
 
     process: Any
     receiver: Connection
+    handle: int
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the rank has ended."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, number)
 
 
 def start_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Started]:
@@ -59,7 +69,8 @@ def start_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> lis
         process.start()
         # Or the pipe would not end with the process.
         sender.close()
-        started.append(Started(process, receiver))
+        assert process.pid is not None
+        started.append(Started(process, receiver, os.pidfd_open(process.pid)))
     return started
 
 
@@ -74,6 +85,7 @@ def await_ranks(started: Sequence[Started], timeout_s: float = _TIMEOUT_S) -> li
         if rank.process.is_alive():
             rank.process.kill()
             rank.process.join()
+        os.close(rank.handle)
         ended.append(Ended(value, error, rank.process.exitcode))
     return ended
 

@@ -351,7 +351,7 @@ def test_frozen_rank_that_wakes_up_does_no_harm(lab: Lab, experiment: Experiment
     started = start_ranks(2, train_rank, run.path, "stop at=backward step=5 rank=1")
     started[0].process.join(100)
     assert [end.value for end in run_ranks(2, train_rank, run.path, "")] == ["finished"] * 2
-    os.kill(started[1].process.pid, signal.SIGCONT)
+    started[1].send_signal(signal.SIGCONT)
     ended = await_ranks(started)
     assert ended[1].value is None
     assert_equal_runs(run, lab.train(experiment, Attempt()))

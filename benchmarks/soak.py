@@ -246,12 +246,13 @@ class Soak:
     def _judge(self, run: Run, planned: Interruption, ended: Sequence[Ended], done_before: int) -> None:
         """Count the interruption and the steps that it cost."""
         self.tally.interruptions[planned.kind] += 1
-        done = max(done_before, _done(run.folder))
+        done = _done(run.folder)
         saved = max(
             (step for step in run.folder.checkpoint_steps() if _is_sound(run.folder, step)), default=0
         )
         if not planned.is_graceful:
-            self.tally.lost_by_kills.append(max(0, done - saved))
+            # A start that was killed early has not dropped the lines of steps that it is to repeat.
+            self.tally.lost_by_kills.append(max(0, max(done_before, done) - saved))
         elif all(end.value == "yielded" for end in ended):
             self.tally.lost_by_stops.append(max(0, done - saved))
         elif not _died_before_it_could_listen(ended) and not _is_held(ended):

@@ -16,7 +16,8 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
-_SHARING = ("tests/cluster/", "tests/faults/")
+#: Two clusters, one for each worker.
+_SHARING = ("tests/cluster/product/", "tests/cluster/", "tests/faults/")
 
 
 class _ByFile(LoadFileScheduling):

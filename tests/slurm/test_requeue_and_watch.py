@@ -160,11 +160,24 @@ def test_a_job_that_cannot_be_let_go_yet_is_tried_again(
 def test_ctrl_c_is_how_one_leaves(stage: Stage) -> None:
     command = [sys.executable, "-m", "slurm", "watch", "--interval", "60"]
     environ = {**stage.environ, "PYTHONPATH": str(ROOT), "STK_EXPERIMENT_DIR": str(stage.house.experiments)}
-    with subprocess.Popen(
-        command, cwd=stage.house.root, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    # As in a terminal, also where the tests run in the background, whose children ignore the signal.
+    keep = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=stage.house.root,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, keep)
+    try:
         assert process.stdout is not None
         assert "running" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, errors) == (0, "")

@@ -108,7 +108,8 @@ class ClusterDrill:
         scenes = [
             Scene(what="asked to stop (scancel --signal=TERM)", act=_signal("TERM")),
             Scene(what="requeued (scontrol requeue)", act=controller.requeue),
-            Scene(what="all ranks killed (-9)", act=_signal("KILL"), is_graceful=False),
+            # Not SIGKILL, by which scancel ends the whole job; of this one a rank dies on the spot, too.
+            Scene(what="all ranks killed (SIGHUP)", act=_signal("HUP"), is_graceful=False),
         ]
         if self._pair is not None:
             scenes.append(Scene(what=f"preempted, GraceTime {self._pair.low.grace_s} s", act=self._preempt))

@@ -53,11 +53,11 @@ def test_a_rehearsed_run_comes_back_with_the_same_bytes(
 def test_a_rehearsal_tells_the_signals_that_the_ranks_saw(
     rehearsed: tuple[list[Row], list[str], list[str]],
 ) -> None:
-    """Equal signals that wait for a frozen process become one."""
+    """How often depends on the machine: equal signals that wait for a frozen process become one."""
     warned, killed, preempted = rehearsed[0]
-    assert sorted(warned.signals) == ["CONT", "TERM", "USR2"]
+    assert set(warned.signals) == {"CONT", "TERM", "USR2"}
     assert killed.signals == ("KILL",)
-    assert sorted(preempted.signals) == ["CONT", "TERM"]
+    assert set(preempted.signals) == {"CONT", "TERM"}
 
 
 def test_a_rehearsal_tells_what_was_lost_and_how_long_it_took(

@@ -79,7 +79,7 @@ class Played:
         if request[-1] == self.dies_of:
             self.state = "failed"
             return
-        if request[-1] != "KILL":
+        if request[-1] != "HUP":
             done = read_attempts(run)[-1]["first_step"] + 2 * STRIDE + 2
             self._save(run, done, len(read_attempts(run)))
             note_event(run, "signals", rank=0, signals=[["SIGTERM", time.time()]])
@@ -134,7 +134,7 @@ def test_every_interruption_is_caused_and_compared(played: Played) -> None:
     assert [(row.what, row.lost_steps, row.same_bytes, row.fault) for row in rows] == [
         ("asked to stop (scancel --signal=TERM)", 0, True, ""),
         ("requeued (scontrol requeue)", 0, True, ""),
-        ("all ranks killed (-9)", 2, True, ""),
+        ("all ranks killed (SIGHUP)", 2, True, ""),
         ("preempted, GraceTime 10 s", 0, True, ""),
         ("out of time (2 min)", 0, True, ""),
     ]
@@ -150,7 +150,7 @@ def test_slurm_is_asked_for_what_an_ordinary_user_may_ask(played: Played) -> Non
     assert [request[:3] for request in played.asked[:3]] == [
         ("signal", "17", "TERM"),
         ("requeue", "17"),
-        ("signal", "17", "KILL"),
+        ("signal", "17", "HUP"),
     ]
     assert urgent[0] == "sbatch"
     assert {"--partition=high", "--nodelist=n1", "--time=1"} <= set(urgent)
@@ -177,7 +177,7 @@ def test_a_start_that_spoils_the_bytes_is_found(played: Played) -> None:
 
 
 def test_a_job_that_does_not_come_back_is_told_and_resumed(played: Played) -> None:
-    played.dies_of = "KILL"
+    played.dies_of = "HUP"
     *_, rows = drill(played).play()
     assert "did not come back by itself" in rows[2].fault
     assert [row.fault for row in rows if row is not rows[2]] == [""] * 4

@@ -33,20 +33,6 @@ from toolkit.rundir import RunDir
 from toolkit.world import World
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    return run
-
-
-@pytest.fixture
-def saved(run: RunDir) -> RunDir:
-    """With checkpoints of step 10 and step 20."""
-    save(run, 10, 20, best=10)
-    return run
-
-
 def test_load_restores_weights_optimizer_buffers_scaler_and_progress(run: RunDir) -> None:
     state = state_at(7)
     save_state(run, state)

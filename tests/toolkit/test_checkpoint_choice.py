@@ -35,20 +35,6 @@ from toolkit.manifest import wait_for_manifest
 from toolkit.rundir import RunDir
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    return run
-
-
-@pytest.fixture
-def saved(run: RunDir) -> RunDir:
-    """With checkpoints of step 10, which is the best, and of step 20."""
-    save(run, 10, 20, best=10)
-    return run
-
-
 def rewrite(folder: Path, name: str, raw: bytes) -> None:
     """Put other bytes into a file, and make the manifest agree: what an enemy can do, and damage cannot."""
     (folder / name).write_bytes(raw)

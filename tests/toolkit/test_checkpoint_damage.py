@@ -33,20 +33,6 @@ from toolkit.rundir import RunDir
 Damage = Callable[[Path], None]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    run = RunDir(tmp_path / "run")
-    run.path.mkdir()
-    return run
-
-
-@pytest.fixture
-def saved(run: RunDir) -> RunDir:
-    """With checkpoints of step 10 and step 20."""
-    save(run, 10, 20, best=10)
-    return run
-
-
 def cut(name: str) -> Damage:
     return lambda folder: truncate(folder / name)
 

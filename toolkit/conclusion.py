@@ -17,6 +17,7 @@ from toolkit.failure import (
     last_heartbeat,
     silent_record,
 )
+from toolkit.failure_classes import LAUNCH
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.ledger import amend, failure_facts, read_attempts
 from toolkit.rundir import RunDir
@@ -160,16 +161,18 @@ def _unclaimed_failure(
 
 
 def _failure_before_start(nonce: str, code: int) -> dict[str, Any]:
-    number = -code if code < 0 else code - 128
-    is_signal = number in {each.value for each in signal.Signals}
-    how = signal.Signals(number).name if is_signal else f"status {code}"
+    kind, how = _death_before_start(code)
+    message = f"the ranks ended with {how} before the run began; their logs say why"
     failure = failure_record(
-        nonce,
-        KILLED if is_signal else "exception",
-        f"the ranks ended with {how} before the run began; their logs say why",
-        rank=0,
-        host=socket.gethostname(),
-        phase="start",
-        step=None,
+        nonce, kind, message, rank=0, host=socket.gethostname(), phase="start", step=None
     )
     return {**failure, "blamed": None}
+
+
+def _death_before_start(code: int) -> tuple[str, str]:
+    """The class of failure that a status tells of, and the status in words."""
+    number = -code if code < 0 else code - 128
+    if number in {each.value for each in signal.Signals}:
+        return KILLED, signal.Signals(number).name
+    # Above all signals: srun's word for an error of Slurm, whose numbers begin at 1000, cut to a byte.
+    return LAUNCH if number > signal.SIGRTMAX else "exception", f"status {code}"

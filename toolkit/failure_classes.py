@@ -16,7 +16,7 @@ from toolkit.errors import (
     UserError,
 )
 
-PEER_LOST, KILLED, HANG, NO_PROGRESS = "peer_lost", "killed", "hang", "no_progress"
+PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
 
 
 class Policy(Enum):
@@ -72,6 +72,11 @@ KINDS: dict[str, Kind] = {
         policy=Policy.RETRY,
         blames_host=True,
         advice=f"The GPU or its driver failed, not the program; resources.exclude avoids the host. {_RESUME}",
+    ),
+    LAUNCH: Kind(
+        policy=Policy.RETRY,
+        advice="The job's log names the host on which nothing could be started; resources.exclude avoids "
+        f"it. {_RESUME}",
     ),
     "rendezvous": Kind(
         policy=Policy.RETRY, advice="Check the network between the hosts, then resume the run."

@@ -217,9 +217,18 @@ class Cluster:
 
     def start_host(self, host: str) -> None:
         """Boot a killed host and return when Slurm can use it."""
+        before = self._slurmd_start(host)
         self._network.restore(host)
         self._services.start_host(host)
+        # Until it registers, its state is from before.
+        self._services.wait_for_host(host, lambda: self._slurmd_start(host) != before)
         self.wait_for_host(host)
+
+    def _slurmd_start(self, host: str) -> str:
+        """When the slurmd that the controller knows of began, to the second."""
+        return parse_records(self.run("scontrol", "show", "node", "--oneliner", host).stdout)[0][
+            "SlurmdStartTime"
+        ]
 
     def cut_network(self, host: str) -> None:
         """Let nothing in or out of the host; its processes live on and are not told."""

@@ -404,7 +404,14 @@ def test_concluding_twice_changes_nothing(run: RunDir) -> None:
 
 
 @pytest.mark.parametrize(
-    "code, why, words", [(1, "exception", "status 1"), (-9, "killed", "SIGKILL"), (137, "killed", "SIGKILL")]
+    "code, why, words",
+    [
+        (1, "exception", "status 1"),
+        (-9, "killed", "SIGKILL"),
+        (137, "killed", "SIGKILL"),
+        # Slurm's error 1001, a host that could not be reached, as srun passes it on.
+        (1001 % 256, "launch", "status 233"),
+    ],
 )
 def test_start_that_died_before_it_could_write_gets_a_line(
     run: RunDir, plain: Experiment, code: int, why: str, words: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -11,29 +11,26 @@ from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
 from toolkit.rundir import RunDir
 
-from .user import User, curve, starts, weights
-
-#: Steps slow enough that something can happen between two of them; what is computed is the same.
-SLOWLY = {"STK_FAULTS": "slow 0.02 at=optimizer"}
+from .user import User, curve, slowly, starts, weights
 
 
 @pytest.fixture
 def hosts_mended(cluster: Cluster) -> Iterator[Cluster]:
     """Whatever a test does to the hosts, the next one finds them all well."""
     yield cluster
-    for host in cluster.hosts:
-        cluster.kill_host(host) if not _answers(cluster, host) else None
-    for host in cluster.hosts:
-        if not _answers(cluster, host):
-            cluster.start_host(host)
+    # Once and for all: a host that only seemed to be away must be started, too, once it has been killed.
+    for host in [host for host in cluster.hosts if _is_lost(cluster.host_state(host))]:
+        cluster.kill_host(host)
+        cluster.start_host(host)
 
 
-def _answers(cluster: Cluster, host: str) -> bool:
-    return not cluster.host_state(host).endswith("*") and "down" not in cluster.host_state(host)
+def _is_lost(state: str) -> bool:
+    return state.endswith("*") or "down" in state
 
 
-def _submit_and_watch(user: User, *overrides: str) -> tuple[RunDir, str]:
-    run, job_id = user.submit("long", "resources.nodes=2", *overrides, env=SLOWLY)
+def _submit_and_watch(user: User, *overrides: str, attempts: Sequence[int] = (1,)) -> tuple[RunDir, str]:
+    slow = slowly(0.05, attempts=attempts)
+    run, job_id = user.submit("long", "resources.nodes=2", *overrides, env=slow)
     user.wait_for_step(run)
     return run, job_id
 
@@ -98,7 +95,8 @@ def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
 
 
 def test_a_run_is_preempted_three_times_in_a_row(user: User, cluster: Cluster, long_alone: RunDir) -> None:
-    run, job_id = _submit_and_watch(user, "resources.gres=gpu:4", "resources.partition=preemptible")
+    alone = ("resources.gres=gpu:4", "resources.partition=preemptible")
+    run, job_id = _submit_and_watch(user, *alone, attempts=(1, 2, 3))
     for number in (1, 2, 3):
         host = starts(run)[-1]["hosts"][1]
         urgent = user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")

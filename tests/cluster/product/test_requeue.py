@@ -17,12 +17,7 @@ from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
 from toolkit.rundir import RunDir, find_runs
 
-from .user import SCRIPTS, User, curve, host_numbers, starts, weights
-
-
-def slowly(seconds: float) -> dict[str, str]:
-    """Steps slow enough that something can happen between two of them; what is computed is the same."""
-    return {"STK_FAULTS": f"slow {seconds} at=data step=0-499"}
+from .user import SCRIPTS, User, curve, host_numbers, slowly, starts, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class Stage:
     def user(self, name: str) -> User:
         return User(self.cluster, self._table, self._folder / name)
 
-    def submit(self, name: str, *resources: str, step_s: float = 0.03) -> Case:
+    def submit(self, name: str, *resources: str, step_s: float = 0.15) -> Case:
         user = self.user(name)
         run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=slowly(step_s))
         return Case(user, run, job_id)
@@ -101,12 +96,12 @@ def cases(stage: Stage) -> Iterator[dict[str, Case]]:
         "grace": stage.submit("grace", "partition=preemptible", host(stage, 0), *alone),
         "no grace": stage.submit("nograce", "partition=preemptible0", host(stage, 1), *alone),
         "refused": stage.submit("refused", "partition=preemptible", host(stage, 2), "gres=gpu:4"),
-        "signal": stage.submit("signal", "partition=preemptible", *shared, step_s=0.08),
-        "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared, step_s=0.08),
+        "signal": stage.submit("signal", "partition=preemptible", *shared),
+        "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared),
         "uneven": stage.submit("uneven", "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"),
-        # So slow that a minute is not enough for all its steps.
-        "chain": stage.submit("chain", "time=1", step_s=0.13),
-        "same job": stage.submit("same", "time=1", "requeue=same_job", step_s=0.13),
+        # So slow that a minute is not enough for all their steps.
+        "chain": stage.submit("chain", "time=1", step_s=0.3),
+        "same job": stage.submit("same", "time=1", "requeue=same_job", step_s=0.3),
         **array(stage),
     }
     for name, case in cases.items():
@@ -146,7 +141,7 @@ def array(stage: Stage) -> dict[str, Case]:
     user = stage.user("array")
     script = user.home / "array.sh"
     script.write_text(_ARRAY.format(train=SCRIPTS / "train.sh"))
-    job_id = user.sbatch("--ntasks=2", script, env=slowly(0.03))
+    job_id = user.sbatch("--ntasks=2", script, env=slowly(0.1))
     folders = [user.runs / "0", user.runs / "1"]
     wait_until(lambda: all([*find_runs(each)] for each in folders), 60, lambda: f"no runs in {user.runs}")
     runs = [next(iter(find_runs(folder))) for folder in folders]

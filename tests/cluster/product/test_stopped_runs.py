@@ -13,7 +13,7 @@ from tests.cluster.waiting import wait_until
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir
 
-from .user import User, curve, starts, weights
+from .user import User, curve, slowly, starts, weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,8 @@ class Story:
 @pytest.fixture(scope="module")
 def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     user = User(cluster, table, tmp_path_factory.mktemp("stopped"))
-    run, first_job = user.submit(
-        "long", "resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible"
-    )
+    alone = ("resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible")
+    run, first_job = user.submit("long", *alone, env=slowly(0.05, attempts=(1, 2)))
     user.wait_for_step(run)
     preempted = _preempt(user, run, first_job)
     user.wait_for_step(run)

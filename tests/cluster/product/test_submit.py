@@ -16,7 +16,7 @@ from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
 from toolkit.rundir import RunDir
 
-from .user import User, curve, ranks, starts, weights
+from .user import User, curve, ranks, slowly, starts, weights
 
 RESOURCES = ("resources.nodes=2", "resources.tasks_per_node=2", "resources.gres=gpu:2")
 
@@ -41,7 +41,7 @@ class Story:
 @pytest.fixture(scope="module")
 def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     user = User(cluster, table, tmp_path_factory.mktemp("submit"))
-    observed = {"PYTHONPATH": str(user.install_probe())}
+    observed = {"PYTHONPATH": str(user.install_probe()), **slowly(0.02)}
     plan = user.stk_json("plan", "long.yaml", *RESOURCES)
     run, job_id = user.submit("long", *RESOURCES, env=observed)
     user.wait_for_step(run)

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,14 @@ train: {{epochs: {epochs}, batch_size: 16, log_per_epoch: 10}}
 #: Epochs of ten steps: quick ones cost little more than their start; long ones last some seconds, so that
 #: something can happen to them meanwhile.
 EPOCHS = {"quick": 2, "long": 50}
+
+
+def slowly(step_s: float, *, attempts: Sequence[int] = (1,)) -> dict[str, str]:
+    """Let each step of these attempts of a run take longer, so that something can happen to it meanwhile.
+
+    However slow the machine, the run must still be at it when its turn comes; what it computes is the same.
+    """
+    return {"STK_FAULTS": "; ".join(f"slow {step_s} at=data attempt={attempt}" for attempt in attempts)}
 
 
 class User:

@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from toolkit.checkpoint import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.distributed import Group
 from toolkit.events import note_event
 from toolkit.files import fsync_dir, read_json_lines

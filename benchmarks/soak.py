@@ -39,7 +39,7 @@ from tests.faults.story import (
 )
 from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks
 from tests.toolkit.tiny import tiny
-from toolkit.checkpoint import verify
+from toolkit.checkpoint.store import verify
 from toolkit.config import Experiment
 from toolkit.errors import CheckpointError
 from toolkit.events import note_event

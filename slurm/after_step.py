@@ -22,13 +22,13 @@ from slurm.sbatch import without_hosts
 from slurm.status import is_training_here
 from slurm.submissions import last_resources
 from slurm.why import REQUESTED, Seen, is_back
-from toolkit import recovery
+from toolkit.attempts import recovery
+from toolkit.attempts.ledger import explain_last, read_attempts
 from toolkit.config import load, load_resolved, run_id
 from toolkit.create import experiment_dir
 from toolkit.errors import StkError
 from toolkit.events import note_event
-from toolkit.failure import KINDS
-from toolkit.ledger import explain_last, read_attempts
+from toolkit.failure.records import KINDS
 from toolkit.rundir import RunDir, find_run
 
 #: How long a controller that does not answer is asked: a restart of it takes minutes.

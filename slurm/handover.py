@@ -28,12 +28,12 @@ from slurm.why import (
     restarts_before,
     why_stopped,
 )
-from toolkit import recovery
+from toolkit.attempts import recovery
+from toolkit.attempts.ledger import explain_last, read_attempts
 from toolkit.config import load_resolved
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.events import note_event
 from toolkit.files import read_json_lines
-from toolkit.ledger import explain_last, read_attempts
 from toolkit.rundir import RunDir
 
 #: How long a rank that holds up its job asks a controller that does not answer.

@@ -14,7 +14,7 @@ from slurm import controller
 from slurm.queue import JobState, poll
 from slurm.submissions import Submission, last_submission
 from toolkit.errors import SchedulerError
-from toolkit.failure import NO_PROGRESS
+from toolkit.failure.records import NO_PROGRESS
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir
 

@@ -18,12 +18,12 @@ from slurm.sbatch import hand_in
 from slurm.status import status
 from slurm.submissions import Submission, exclusively, record, settle, submissions
 from slurm.topology import scrub
+from toolkit.attempts.recovery import release
 from toolkit.config import run_id, to_yaml
 from toolkit.config.schema import Experiment, Resources
 from toolkit.create import create_run
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
 from toolkit.files import write_atomic
-from toolkit.recovery import release
 from toolkit.rundir import RunDir, set_aside
 
 

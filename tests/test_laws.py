@@ -18,22 +18,24 @@ HEAVY = ("torch", "transformers", "numpy", "submitit", "matplotlib", "tensorboar
 
 #: Above the torch line.
 LIGHT = (
+    "attempts.conclusion",
+    "attempts.ledger",
+    "attempts.recovery",
     "calendar",
-    "conclusion",
     "config",
     "create",
+    "difference",
     "errors",
     "events",
-    "failure",
-    "fence",
+    "failure.fence",
+    "failure.heartbeat",
+    "failure.records",
+    "failure.watchdog",
     "files",
-    "heartbeat",
     "launch",
-    "ledger",
-    "recovery",
+    "receipts",
     "rundir",
     "stop",
-    "watchdog",
     "world",
 )
 

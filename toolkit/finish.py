@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.checkpoint import load_weights, verify
+from toolkit.checkpoint.store import load_weights, verify
 from toolkit.evaluate import evaluate
 from toolkit.events import note_event
 from toolkit.files import read_json_lines, write_json
-from toolkit.loop import Training
 from toolkit.rundir import RunDir
+from toolkit.training import Training
 
 
 def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> None:

@@ -15,14 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from toolkit.attempts.recovery import after_failure, conclude, release
 from toolkit.config import Experiment, load_resolved, load_resources
 from toolkit.errors import UserError
 from toolkit.events import note_event
-from toolkit.failure import KILLED, silent_record, write_first
-from toolkit.fence import EXIT_FENCED, is_fenced
-from toolkit.recovery import after_failure, conclude, release
+from toolkit.failure.fence import EXIT_FENCED, is_fenced
+from toolkit.failure.records import KILLED, silent_record, write_first
+from toolkit.failure.watchdog import EXIT_HUNG
 from toolkit.rundir import RunDir
-from toolkit.watchdog import EXIT_HUNG
 from toolkit.world import NONCE_VARIABLE
 
 #: Exit status of a worker that saved and left (toolkit.worker imports torch, so it is not imported here).

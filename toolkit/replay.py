@@ -25,7 +25,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from toolkit.checkpoint import Identity, load, verify
+from toolkit.checkpoint.store import Identity, load, verify
 from toolkit.config import identity, load_resolved
 from toolkit.control import Control
 from toolkit.data.origins import origins
@@ -33,11 +33,12 @@ from toolkit.data.plan import EpochPlan
 from toolkit.display import Silent
 from toolkit.distributed import Group, choose_device
 from toolkit.errors import CheckpointError, RendezvousError, RunFailed, StkError, TrainingDiverged
-from toolkit.loop import Training, plan_of, take_step
-from toolkit.quarantine import Quarantine
+from toolkit.failure.quarantine import Quarantine
+from toolkit.loop import plan_of, take_step
 from toolkit.receipts import Receipt, check_step, read_receipts, samples_crc32
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Loss, task_class
+from toolkit.training import Training
 from toolkit.worker import build_training, set_arithmetic
 from toolkit.world import World
 

@@ -1,4 +1,4 @@
-"""StopFlag: signals become a flag that the loop reads. A handler does nothing else."""
+"""Stop: the question that the loop asks in each step; StopFlag: signals become a flag, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ import ctypes
 import os
 import signal
 from types import FrameType
+from typing import Protocol
 
 _PR_SET_PDEATHSIG = 1
+
+
+class Stop(Protocol):
+    """All that training knows of preemption."""
+
+    def reason(self, lead_s: float) -> str | None:
+        """Why to save and leave, or None to go on. Called in each step; must be cheap.
+
+        lead_s is how long one more step and a save take here, as measured.
+        """
 
 
 class StopFlag:

@@ -21,8 +21,10 @@ from pathlib import Path
 import torch
 
 from toolkit import finish
+from toolkit.attempts.ledger import Attempt
+from toolkit.attempts.recovery import check_progress, settle
 from toolkit.calendar import Calendar
-from toolkit.checkpoint import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config import identity, load, load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.create import create_run, experiment_dir
@@ -30,23 +32,22 @@ from toolkit.display import Display, choose_display
 from toolkit.distributed import Group, join
 from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
-from toolkit.failure import describe, record_failure
+from toolkit.failure.fence import alone, is_fenced
+from toolkit.failure.quarantine import Quarantine
+from toolkit.failure.records import describe, record_failure
+from toolkit.failure.watchdog import Pulse, Watchdog, period_s
 from toolkit.faults import Faults
-from toolkit.fence import alone, is_fenced
-from toolkit.ledger import Attempt
-from toolkit.loop import Outcome, Stop, Training, train
+from toolkit.loop import train
 from toolkit.optim import build_optimizer
-from toolkit.quarantine import Quarantine
 from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
-from toolkit.recovery import check_progress, settle
 from toolkit.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
 from toolkit.rng import seed_everything
 from toolkit.rundir import RunDir
 from toolkit.state import Progress, TrainState
-from toolkit.stop import StopFlag, stop_with_parent
+from toolkit.stop import Stop, StopFlag, stop_with_parent
 from toolkit.tasks.base import Task, task_class
-from toolkit.watchdog import Pulse, Watchdog, period_s
+from toolkit.training import Outcome, Training
 from toolkit.world import NONCE_VARIABLE, World
 
 #: Exit status of a worker that saved and left before the end (sysexits' EX_TEMPFAIL).

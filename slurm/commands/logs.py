@@ -12,7 +12,7 @@ from slurm.status import status
 from slurm.submissions import last_submission
 from toolkit.create import experiment_dir
 from toolkit.errors import RunNotFound
-from toolkit.failure import tell_failure
+from toolkit.failure.records import tell_failure
 from toolkit.files import read_json
 from toolkit.rundir import RunDir, find_run
 

@@ -15,14 +15,14 @@ from slurm.commands.resume import stored_experiment
 from slurm.status import status
 from slurm.submit import local_processes, put_aside, refuse_if_live
 from slurm.topology import how_started, scrub, world_from_step
+from toolkit.attempts.ledger import read_attempts
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
 from toolkit.create import create_run, experiment_dir
 from toolkit.data.glance import glance
 from toolkit.errors import UserError
-from toolkit.failure import tell_failure
+from toolkit.failure.records import tell_failure
 from toolkit.files import read_json
-from toolkit.ledger import read_attempts
 from toolkit.rundir import RunDir, find_run
 from toolkit.world import World
 

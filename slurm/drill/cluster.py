@@ -21,10 +21,10 @@ from slurm.release import Releaser
 from slurm.status import RunStatus, status
 from slurm.submissions import last_submission
 from slurm.submit import submit
+from toolkit.attempts.ledger import read_attempts
 from toolkit.config.schema import Experiment, Resources
 from toolkit.errors import RunFailed, SchedulerError, SlurmRefused
 from toolkit.faults import VARIABLE
-from toolkit.ledger import read_attempts
 from toolkit.rundir import RunDir
 
 #: Slurm counts in minutes, and a start takes some of the first one.

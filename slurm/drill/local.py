@@ -22,15 +22,15 @@ import psutil
 from slurm.drill.rows import Digest, Row, digests, is_same, signals_seen
 from slurm.drill.task import STRIDE
 from slurm.topology import scrub
+from toolkit.attempts.ledger import read_attempts
 from toolkit.config import run_id
 from toolkit.config.schema import Experiment
 from toolkit.create import create_run
 from toolkit.errors import RunFailed
-from toolkit.failure import tell_failure
+from toolkit.failure.records import tell_failure
 from toolkit.faults import VARIABLE
 from toolkit.files import read_json
 from toolkit.launch import rank_environment
-from toolkit.ledger import read_attempts
 from toolkit.rundir import RunDir
 
 TERM, CONT, KILL, WARN = signal.SIGTERM, signal.SIGCONT, signal.SIGKILL, signal.SIGUSR2

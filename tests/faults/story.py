@@ -30,10 +30,10 @@ from toolkit import faults, loop, worker
 from toolkit.config import Experiment
 from toolkit.create import create_run
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.loop import Training
 from toolkit.rundir import RunDir
 from toolkit.stop import StopFlag
 from toolkit.tasks.text_classification import TextClassificationTask
+from toolkit.training import Training
 from toolkit.world import World
 
 # ---- what can happen while a run trains

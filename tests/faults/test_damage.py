@@ -45,7 +45,7 @@ def test_a_flipped_bit_anywhere_is_found(house: House, experiment: Experiment, u
     choice = random.Random(17)
     run = house.run(experiment)
     newest = run.folder.checkpoint(run.yields(1, preempt_at(6)))
-    from toolkit.checkpoint import verify
+    from toolkit.checkpoint.store import verify
     from toolkit.errors import CheckpointError
 
     verify(newest)

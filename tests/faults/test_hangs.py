@@ -15,9 +15,9 @@ from tests.faults.story import (
 )
 from tests.toolkit.tiny import metrics_lines, tiny
 from toolkit.config import Experiment
-from toolkit.fence import EXIT_FENCED
+from toolkit.failure.fence import EXIT_FENCED
+from toolkit.failure.watchdog import EXIT_HUNG
 from toolkit.files import read_json
-from toolkit.watchdog import EXIT_HUNG
 
 #: Long enough for a machine that does other things too.
 NOTICED_AFTER_S = 5

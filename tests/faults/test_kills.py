@@ -18,10 +18,10 @@ from tests.faults.story import (
     wait_for_the_writer,
 )
 from tests.toolkit.tiny import tiny
+from toolkit.attempts.ledger import read_attempts
 from toolkit.config import Experiment
 from toolkit.faults import SAVE_POINTS
 from toolkit.files import read_json
-from toolkit.ledger import read_attempts
 
 POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.faults.story import House, Run, assert_as_if_nothing_had_happened
 from tests.toolkit.tiny import tiny
+from toolkit.attempts.ledger import read_attempts
 from toolkit.faults import VARIABLE
 from toolkit.files import read_json
-from toolkit.ledger import read_attempts
 
 
 def launch(run: Run, procs: int, faults: str) -> int:

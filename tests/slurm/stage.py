@@ -9,11 +9,11 @@ from typing import Any
 from slurm.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
+from toolkit.attempts.ledger import read_attempts
 from toolkit.config import to_yaml
 from toolkit.create import create_run
-from toolkit.failure import failure_record, write_first
+from toolkit.failure.records import failure_record, write_first
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.ledger import read_attempts
 from toolkit.rundir import RunDir
 
 #: A minute ago: the job's start.

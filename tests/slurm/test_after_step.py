@@ -14,10 +14,10 @@ from slurm.after_step import decide
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import ROOT, House
 from tests.slurm.stage import Stage
+from toolkit.attempts.ledger import read_attempts
 from toolkit.errors import SlurmUnavailable
 from toolkit.events import note_event
 from toolkit.files import read_json
-from toolkit.ledger import read_attempts
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from slurm.drill.task import STRIDE, drill_experiment
 from slurm.status import RunStatus
 from slurm.submissions import Submission
 from slurm.submit import Submitted
+from toolkit.attempts.ledger import explain_last, read_attempts
 from toolkit.config.schema import Experiment, Resources
 from toolkit.errors import RunFailed, SlurmRefused
 from toolkit.events import note_event
 from toolkit.faults import VARIABLE, parse
 from toolkit.files import append_json_line
-from toolkit.ledger import explain_last, read_attempts
 from toolkit.rundir import RunDir
 
 PARTITIONS = """\

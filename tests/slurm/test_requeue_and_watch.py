@@ -12,7 +12,7 @@ import pytest
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import ROOT, House
 from tests.slurm.stage import Stage
-from toolkit.failure import NO_PROGRESS
+from toolkit.failure.records import NO_PROGRESS
 from toolkit.files import read_json_lines
 
 RELEASE = ["update", "jobid=101", "starttime=now+5"]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from toolkit.checkpoint import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config.schema import Optimizer
 from toolkit.distributed import Group
 from toolkit.events import note_event

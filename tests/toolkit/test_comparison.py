@@ -14,11 +14,11 @@ from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import tiny
 from tests.toolkit.training import Lab
 from toolkit import comparison, distributed, loop, worker
+from toolkit.attempts.recovery import after_failure
 from toolkit.comparison import compare_weights, weights_crc32
 from toolkit.config.schema import Train
 from toolkit.errors import RanksDiverged
 from toolkit.files import read_json
-from toolkit.recovery import after_failure
 from toolkit.rundir import RunDir
 from toolkit.stop import StopFlag
 from toolkit.world import World

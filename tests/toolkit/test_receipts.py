@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.toolkit.ranks import run_ranks
 from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
 from tests.toolkit.training import Attempt, Lab, train_rank
-from toolkit.checkpoint import verify
+from toolkit.checkpoint.store import verify
 from toolkit.config import Experiment
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json

@@ -19,9 +19,9 @@ from toolkit.config import Experiment
 from toolkit.create import create_run
 from toolkit.errors import RunBusy, UserError
 from toolkit.files import read_json, read_json_lines
-from toolkit.loop import Outcome
 from toolkit.rundir import RunDir, find_runs
 from toolkit.stop import StopFlag
+from toolkit.training import Outcome
 from toolkit.world import NONCE_VARIABLE, World
 
 

@@ -22,7 +22,7 @@ from toolkit.data.origins import origins
 from toolkit.distributed import Group
 from toolkit.errors import UserError
 from toolkit.events import note_event
-from toolkit.failure import describe
+from toolkit.failure.records import describe
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
 

@@ -13,11 +13,11 @@ import pytest
 
 from tests.toolkit.ranks import in_ranks, worlds
 from toolkit import distributed
+from toolkit.attempts.ledger import Attempt, explain_last, read_attempts
 from toolkit.config.schema import Train
 from toolkit.errors import RendezvousError
-from toolkit.failure import record_failure
+from toolkit.failure.records import record_failure
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.ledger import Attempt, explain_last, read_attempts
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -144,8 +144,8 @@ def test_full_disk_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("toolkit.ledger.append_json_line", full)
-    monkeypatch.setattr("toolkit.ledger.write_atomic", full)
+    monkeypatch.setattr("toolkit.attempts.ledger.append_json_line", full)
+    monkeypatch.setattr("toolkit.attempts.ledger.write_atomic", full)
     start = attempt(run)
     start.started(0, resumed=False)
     start.ended(3, "finished")

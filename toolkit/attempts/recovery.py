@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolkit.conclusion import conclude, settle
+from toolkit.attempts.conclusion import conclude, settle
+from toolkit.attempts.ledger import read_attempts
 from toolkit.config.schema import Experiment
 from toolkit.errors import NoProgress
 from toolkit.events import note_event
-from toolkit.failure import KILLED, KINDS, NO_PROGRESS, Policy, failure_record
+from toolkit.failure.records import KILLED, KINDS, NO_PROGRESS, Policy, failure_record
 from toolkit.files import read_json, read_json_lines, write_json
-from toolkit.ledger import read_attempts
 from toolkit.rundir import RunDir
 
 __all__ = [

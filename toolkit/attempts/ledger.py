@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from toolkit.failure import first_failure, forget_failure
+from toolkit.failure.records import first_failure, forget_failure
 from toolkit.files import append_json_line, read_json_lines, write_atomic
 from toolkit.rundir import RunDir
 from toolkit.world import World

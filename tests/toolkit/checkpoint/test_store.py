@@ -26,7 +26,7 @@ from tests.toolkit.checkpointing import (
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import events
 from toolkit import distributed
-from toolkit.checkpoint import Identity, load, load_weights
+from toolkit.checkpoint.store import Identity, load, load_weights
 from toolkit.config.schema import Train
 from toolkit.distributed import Group
 from toolkit.rundir import RunDir

@@ -1,6 +1,6 @@
 """The watchdog: a thread in each rank that says how the rank is, and finds out who keeps the others waiting.
 
-It writes the rank's heartbeat, leaves when another start has replaced this one (toolkit.fence), and when the
+It writes the rank's heartbeat, leaves when another start has replaced this one (fence.py), and when the
 rank stands still for too long it looks at the others' heartbeats: a rank whose own has stopped, or which
 stands still in something else than waiting for the others, is the culprit. The stacks of all threads go to
 the logs, the culprit into failure.json, and the ranks leave: a new start goes on from the last checkpoint.
@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from toolkit.failure import HANG, failure_record, first_failure, write_first
-from toolkit.fence import EXIT_FENCED, is_fenced
+from toolkit.failure.fence import EXIT_FENCED, is_fenced
+from toolkit.failure.heartbeat import Heartbeat, culprit_of, suspicion, tell_hang
+from toolkit.failure.records import HANG, failure_record, first_failure, write_first
 from toolkit.files import read_json
-from toolkit.heartbeat import Heartbeat, culprit_of, suspicion, tell_hang
 from toolkit.rundir import RunDir
 from toolkit.world import World
 

@@ -13,12 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.toolkit.tiny import events, tiny
-from toolkit.config import Experiment
-from toolkit.errors import NoProgress
-from toolkit.failure import KINDS, PEER_LOST, Policy, failure_record, write_first
-from toolkit.files import append_json_line, read_json, write_json
-from toolkit.ledger import explain_last, read_attempts
-from toolkit.recovery import (
+from toolkit.attempts.ledger import explain_last, read_attempts
+from toolkit.attempts.recovery import (
     STARTS_FROM_ONE_STEP,
     after_failure,
     after_stop,
@@ -28,6 +24,10 @@ from toolkit.recovery import (
     settle,
     suspect_hosts,
 )
+from toolkit.config import Experiment
+from toolkit.errors import NoProgress
+from toolkit.failure.records import KINDS, PEER_LOST, Policy, failure_record, write_first
+from toolkit.files import append_json_line, read_json, write_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
 

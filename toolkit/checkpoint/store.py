@@ -14,20 +14,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolkit import fence
-from toolkit.choice import Choice, choose
-from toolkit.commit import clear_leftovers, commit, link, prune
+from toolkit.attempts.ledger import read_attempts
+from toolkit.checkpoint.choice import Choice, choose
+from toolkit.checkpoint.commit import clear_leftovers, commit, link, prune
+from toolkit.checkpoint.interval import Clock
+from toolkit.checkpoint.loading import load, load_weights
+from toolkit.checkpoint.manifest import Identity, Note, is_sound, verify, wait_for_manifest
+from toolkit.checkpoint.pace import Pace
+from toolkit.checkpoint.staging import Staging
 from toolkit.distributed import Group
 from toolkit.errors import CheckpointError
+from toolkit.failure import fence
 from toolkit.faults import Faults
 from toolkit.files import read_json_lines
-from toolkit.interval import Clock
-from toolkit.ledger import read_attempts
-from toolkit.loading import load, load_weights
-from toolkit.manifest import Identity, Note, is_sound, verify, wait_for_manifest
-from toolkit.pace import Pace
 from toolkit.rundir import RunDir
-from toolkit.staging import Staging
 from toolkit.state import TrainState
 
 __all__ = ["Checkpoints", "Identity", "load", "load_weights", "verify"]

@@ -20,8 +20,8 @@ from tests.toolkit.tiny import assert_equal_runs, tiny
 from tests.toolkit.training import Attempt, Lab
 from toolkit import faults, worker
 from toolkit.errors import RunBusy, UserError
-from toolkit.failure import failure_record, write_first
-from toolkit.fence import EXIT_FENCED, Fenced, alone, check, is_fenced, raise_fence
+from toolkit.failure.fence import EXIT_FENCED, Fenced, alone, check, is_fenced, raise_fence
+from toolkit.failure.records import failure_record, write_first
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
 from toolkit.stop import StopFlag
@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> RunDir:
 
 @pytest.fixture(autouse=True)
 def short_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.fence._MOMENT_S", 0.1)
+    monkeypatch.setattr("toolkit.failure.fence._MOMENT_S", 0.1)
 
 
 def start(nonce: str, job: str = "", restart: int = 0) -> World:

@@ -28,10 +28,10 @@ from tests.toolkit.checkpointing import (
     truncate,
 )
 from tests.toolkit.tiny import events
-from toolkit.checkpoint import Identity, load, verify
+from toolkit.checkpoint.manifest import wait_for_manifest
+from toolkit.checkpoint.store import Identity, load, verify
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
-from toolkit.manifest import wait_for_manifest
 from toolkit.rundir import RunDir
 
 
@@ -186,7 +186,7 @@ def test_version_that_is_unknown_is_named(saved: RunDir) -> None:
 def test_host_that_sees_another_manifest_refuses(saved: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = saved.checkpoint(20)
     wait_for_manifest(folder, crc32(folder / "MANIFEST.json"))
-    monkeypatch.setattr("toolkit.manifest._STALE_S", 0.0)
+    monkeypatch.setattr("toolkit.checkpoint.manifest._STALE_S", 0.0)
     with pytest.raises(CheckpointError, match="this host another one"):
         wait_for_manifest(folder, 1)
     with pytest.raises(CheckpointError, match="this host none"):
@@ -199,7 +199,7 @@ def test_host_that_sees_the_manifest_late_waits_for_it(
     folder, hidden = saved.checkpoint(20), saved.path / "not yet"
     expected = crc32(folder / "MANIFEST.json")
     folder.rename(hidden)
-    monkeypatch.setattr("toolkit.manifest.time.sleep", lambda seconds: hidden.rename(folder))
+    monkeypatch.setattr("toolkit.checkpoint.manifest.time.sleep", lambda seconds: hidden.rename(folder))
     wait_for_manifest(folder, expected)
 
 

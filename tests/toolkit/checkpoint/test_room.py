@@ -29,7 +29,7 @@ from tests.toolkit.checkpointing import (
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.training import Attempt, Lab, train_rank
-from toolkit.checkpoint import Checkpoints, verify
+from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.errors import CheckpointError
 from toolkit.faults import SAVE_POINTS
 from toolkit.rundir import RunDir
@@ -212,7 +212,7 @@ def small_disk(run: RunDir) -> Iterator[Path]:
 
 @pytest.mark.parametrize("room", [pytest.param(1.2, id="foreseen"), pytest.param(0.0, id="met on the way")])
 def test_full_disk(run: RunDir, small_disk: Path, monkeypatch: pytest.MonkeyPatch, room: float) -> None:
-    monkeypatch.setattr("toolkit.commit._ROOM", room)
+    monkeypatch.setattr("toolkit.checkpoint.commit._ROOM", room)
     save(run, 10, best=10)
     saving, filler = checkpoints(run), small_disk / "filler"
     free = shutil.disk_usage(small_disk).free

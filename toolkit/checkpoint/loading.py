@@ -8,9 +8,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model
 from torch import nn
 
+from toolkit.checkpoint.manifest import read_progress
+from toolkit.checkpoint.staging import TRAINING, WEIGHTS
 from toolkit.errors import CheckpointError
-from toolkit.manifest import read_progress
-from toolkit.staging import TRAINING, WEIGHTS
 from toolkit.state import TrainState
 
 

@@ -19,10 +19,10 @@ from tests.toolkit.checkpointing import (
     state_at,
 )
 from tests.toolkit.tiny import events
-from toolkit import fence
-from toolkit.checkpoint import Checkpoints, verify
+from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.distributed import Group
 from toolkit.events import note_event
+from toolkit.failure import fence
 from toolkit.files import append_json_line
 from toolkit.rundir import RunDir
 from toolkit.state import TrainState
@@ -150,7 +150,7 @@ def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With pauses without end only a save for which training waits comes to its end."""
-    monkeypatch.setattr("toolkit.pace._PAUSE", 1e9)
+    monkeypatch.setattr("toolkit.checkpoint.pace._PAUSE", 1e9)
     saving = checkpoints(run)
     saving.save(state_at(5), needed=False)
     saving.save(state_at(6), needed=False)
@@ -168,7 +168,7 @@ def test_waiting_shows_signs_of_life_as_long_as_the_write_goes_on(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else whoever looks after hangs would end a start that waits for a slow disk."""
-    monkeypatch.setattr("toolkit.checkpoint._LOOK_S", 0.001)
+    monkeypatch.setattr("toolkit.checkpoint.store._LOOK_S", 0.001)
     gate = Gate("save:before_manifest")
     saving = with_gate(run, gate)
     # The write goes on only after a sign of life.

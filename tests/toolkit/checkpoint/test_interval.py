@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.interval import (
+from toolkit.checkpoint.interval import (
     FIRST_S,
     LONGEST_S,
     OVERHEAD,

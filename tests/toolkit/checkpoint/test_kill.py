@@ -23,7 +23,7 @@ from tests.toolkit.checkpointing import (
     state_at,
 )
 from tests.toolkit.ranks import in_ranks
-from toolkit.checkpoint import verify
+from toolkit.checkpoint.store import verify
 from toolkit.faults import SAVE_POINTS, Faults, parse
 from toolkit.rundir import RunDir
 from toolkit.world import World

@@ -13,9 +13,9 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from toolkit.checkpoint.staging import PROGRESS, TRAINING, WEIGHTS
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32, read_json
-from toolkit.staging import PROGRESS, TRAINING, WEIGHTS
 from toolkit.state import Progress
 
 VERSION = 1

@@ -12,8 +12,8 @@ from typing import Any
 
 from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
 from toolkit.events import note_event
-from toolkit.failure_classes import HANG, KILLED, KINDS, NO_PROGRESS, PEER_LOST, Policy, describe
-from toolkit.fence import is_fenced
+from toolkit.failure.classes import HANG, KILLED, KINDS, NO_PROGRESS, PEER_LOST, Policy, describe
+from toolkit.failure.fence import is_fenced
 from toolkit.files import create_once, read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
@@ -107,7 +107,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
 
 
 def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:
-    """What a rank last said of itself (toolkit.watchdog); empty where it never did."""
+    """What a rank last said of itself (toolkit.failure.watchdog); empty where it never did."""
     try:
         return read_json(run.heartbeat(nonce, rank)) or {}
     except (OSError, ValueError):

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from toolkit.commit import set_aside
+from toolkit.checkpoint.commit import set_aside
+from toolkit.checkpoint.manifest import MANIFEST, Identity, Note, read_progress, verify
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
-from toolkit.manifest import MANIFEST, Identity, Note, read_progress, verify
 from toolkit.rundir import RunDir
 
 log = logging.getLogger("toolkit")

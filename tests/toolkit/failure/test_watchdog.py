@@ -19,15 +19,15 @@ from tests.toolkit.ranks import Ended, Started, await_ranks, run_ranks, start_ra
 from tests.toolkit.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.training import Attempt, Lab
 from toolkit import faults, worker
+from toolkit.attempts.recovery import after_failure, conclude
 from toolkit.config import Experiment
 from toolkit.errors import DataError
+from toolkit.failure.heartbeat import Heartbeat, culprit_of, tell_hang
+from toolkit.failure.watchdog import EXIT_HUNG, Pulse, Watchdog, period_s
 from toolkit.files import read_json, read_json_lines, write_json
-from toolkit.heartbeat import Heartbeat, culprit_of, tell_hang
-from toolkit.recovery import after_failure, conclude
 from toolkit.rundir import RunDir
 from toolkit.stop import StopFlag
 from toolkit.tasks.text_classification import TextClassificationTask
-from toolkit.watchdog import EXIT_HUNG, Pulse, Watchdog, period_s
 from toolkit.world import World
 
 #: Much longer than a step, on a busy machine too.
@@ -311,7 +311,7 @@ def test_process_that_was_asleep_gets_its_time_anew(
 ) -> None:
     """A suspended job, or a laptop: when it wakes up nothing has stood still but the clock."""
     now = [1000.0]
-    monkeypatch.setattr("toolkit.watchdog.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("toolkit.failure.watchdog.time.monotonic", lambda: now[0])
     watchdog = process(Pulse(phase="forward", step=7, beats=3, limit_s=60.0))
     still_s = []
     for passed_s in (1.0, 5.0, 5.0, 3600.0, 5.0):
@@ -326,7 +326,7 @@ def test_rank_may_be_silent_in_proportion_to_what_it_does(
 ) -> None:
     """Drawing the report can hold up its thread for seconds."""
     now = [1000.0]
-    monkeypatch.setattr("toolkit.watchdog.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("toolkit.failure.watchdog.time.monotonic", lambda: now[0])
     run = RunDir(tmp_path)
     world = World(rank=0, size=2, local_rank=0, local_size=2, nonce="n")
     watchdog = Watchdog(run, world, 2.0, lambda: Pulse(phase="communication", step=7, limit_s=2.0))

@@ -18,9 +18,9 @@ from toolkit.config import Experiment
 from toolkit.display import Silent
 from toolkit.distributed import Group
 from toolkit.errors import UserError
+from toolkit.failure.quarantine import LeftOut, Quarantine, read_quarantine
 from toolkit.files import append_json_line, read_json, write_json
 from toolkit.loop import plan_of
-from toolkit.quarantine import LeftOut, Quarantine, read_quarantine
 from toolkit.receipts import read_receipts
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Loss, task_class

@@ -9,7 +9,6 @@ import pytest
 
 from tests.toolkit.ranks import in_ranks, worlds
 from tests.toolkit.tiny import events
-from toolkit import failure
 from toolkit.errors import (
     CheckpointError,
     DataError,
@@ -18,7 +17,8 @@ from toolkit.errors import (
     RendezvousError,
     TrainingDiverged,
 )
-from toolkit.failure import (
+from toolkit.failure import records
+from toolkit.failure.records import (
     KINDS,
     describe,
     failure_record,
@@ -100,7 +100,7 @@ def test_failure_says_who_where_when_and_why(run: RunDir) -> None:
         "exception",
     )
     assert record["message"] == "ZeroDivisionError: in the model"
-    assert "test_failure.py" in record["traceback"]
+    assert "test_records.py" in record["traceback"]
     assert record["nonce"] == world.nonce
     assert {"time", "host", "advice"} <= record.keys()
     assert [event["rank"] for event in events(run, "failure")] == [2]
@@ -165,7 +165,7 @@ def test_consequence_that_is_written_late_does_not_hide_the_cause(
 ) -> None:
     """The cause comes between the moment that a lost peer looks for it and the moment that it writes."""
     first, second = worlds(2)
-    create = failure.create_once
+    create = records.create_once
 
     def slow(path: Path, data: str) -> bool:
         won = create(path, data)
@@ -173,7 +173,7 @@ def test_consequence_that_is_written_late_does_not_hide_the_cause(
             assert record_failure(run, second, "forward", 3, ValueError("cause"))
         return won
 
-    monkeypatch.setattr(failure, "create_once", slow)
+    monkeypatch.setattr(records, "create_once", slow)
     record_failure(run, first, "communication", 3, PEER_LOST)
     assert read_json(run.failure)["message"] == "ValueError: cause"
     found = first_failure(run, first.nonce)

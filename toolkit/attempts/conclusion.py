@@ -8,7 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.failure import (
+from toolkit.attempts.ledger import amend, failure_facts, read_attempts
+from toolkit.failure.classes import LAUNCH
+from toolkit.failure.records import (
     KILLED,
     KINDS,
     PEER_LOST,
@@ -17,9 +19,7 @@ from toolkit.failure import (
     last_heartbeat,
     silent_record,
 )
-from toolkit.failure_classes import LAUNCH
 from toolkit.files import read_json, read_json_lines, write_json
-from toolkit.ledger import amend, failure_facts, read_attempts
 from toolkit.rundir import RunDir
 from toolkit.world import World
 

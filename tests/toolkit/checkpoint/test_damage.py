@@ -26,7 +26,7 @@ from tests.toolkit.checkpointing import (
     truncate,
 )
 from tests.toolkit.tiny import events
-from toolkit.checkpoint import Identity, verify
+from toolkit.checkpoint.store import Identity, verify
 from toolkit.errors import CheckpointError
 from toolkit.rundir import RunDir
 

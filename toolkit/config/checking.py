@@ -182,7 +182,8 @@ class _Checker:
 
 def _located(value: Any, limits: Mapping[str, Any]) -> Any:
     """A file name made absolute, because the run will have another working directory."""
-    return os.path.abspath(value) if limits.get("path") and isinstance(value, str) else value
+    is_file = isinstance(value, str) and (limits.get("path") or (limits.get("hub") and os.path.exists(value)))
+    return os.path.abspath(value) if is_file else value
 
 
 def _is_null(value: Any) -> bool:
@@ -249,7 +250,7 @@ def _within(value: Any, limits: Mapping[str, Any]) -> bool:
     low, above, high = (limits.get(name) for name in ("minimum", "above", "maximum"))
     return (
         (not choices or value in choices)
-        and (value != "" or not limits.get("path"))
+        and (value != "" or not (limits.get("path") or limits.get("hub")))
         and (pattern is None or not isinstance(value, str) or re.fullmatch(pattern, value) is not None)
         and (low is None or isinstance(value, str) or value >= low)
         and (above is None or value > above)

@@ -29,24 +29,37 @@ class TextTable:
     """One character; null: comma for .csv, tab for .tsv."""
     quoted: bool | None = option(None)
     """Whether fields may be quoted; null: yes for .csv, no for .tsv."""
+    columns: tuple[str, ...] | None = option(None)
+    """Names of the columns, for a file without a header; null: its first line names them."""
     encoding: str = option("utf-8")
     text_column: str = option("text")
     label_column: str = option("label")
     labels: tuple[str, ...] | None = option(None)
-    """The labels in their order; null: those of the training split, sorted. Another label is a fault."""
+    """The labels in the order of their codes; null: those of the training split, sorted."""
+    unknown_labels: str = option("skip", choices=("skip", "refuse"))
+    """skip: leave rows with another label out, and say how many; refuse: each is a fault."""
     splits: dict[str, float] = field(default_factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1})
     """Shares of the file; they are divided by their sum."""
     split_seed: int = option(0, minimum=0)
     stratify: bool = option(False)
     """Whether every split gets the same share of each label."""
-    tokenizer: str = option("words", choices=("words", "whitespace"))
-    """words: runs of letters and digits, and each other character; whitespace: what stands between blanks."""
+    split_unit: str = option("text", choices=("text", "fragment"))
+    """text: all fragments of a text go to one split; fragment: each by itself, which leaks texts into the
+    test set."""
+    tokenizer: str = option("words", choices=("words", "whitespace", "pretrained"))
+    """words: runs of letters and digits, and each other character; whitespace: what stands between blanks;
+    pretrained: the tokenizer of tokenizer_path, with its special tokens."""
+    tokenizer_path: str | None = option(None, hub=True)
+    """Folder of a Hugging Face model or tokenizer, or its name on the hub; for `tokenizer: pretrained`."""
     lowercase: bool = option(True)
     min_count: int = option(1, minimum=1)
     """Rarer tokens of the training split become the unknown token."""
     max_vocabulary: int | None = option(None, minimum=3)
     max_tokens: int = option(512, minimum=1)
-    """Longer texts are cut."""
+    """Tokens of a sample, special tokens included."""
+    fold: str = option("none", choices=("none", "wordpiece", "word", "sentence"))
+    """A longer text is cut (none), or becomes several samples with its label: filled up token by token,
+    or broken between words or between sentences."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
     """Where prepared sets are kept; shared by all runs."""
 
@@ -56,6 +69,8 @@ class TextClassification:
     """One label for each text."""
 
     kind: str = option("text_classification")
+    pooling: str = option("mean", choices=("mean", "max"))
+    """How the probabilities of a folded text's fragments become those of the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +91,21 @@ class DocNN:
     pooling: str = option("max", choices=("max", "mean", "logsumexp"))
     hidden: tuple[int, ...] = option(())
     """Sizes of hidden layers before the output."""
+    vectors: str | None = option(None, path=True)
+    """Text file of word vectors to begin with: a token and embedding_dim numbers a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pretrained:
+    """A Hugging Face encoder with a head for classification (AutoModelForSequenceClassification)."""
+
+    kind: str = option("pretrained")
+    path: str = option(hub=True)
+    """Folder of the model, or its name on the hub."""
+    layers: int | None = option(None, minimum=1)
+    """Layers of the encoder that are kept, from the first; null: all."""
+    dropout: float | None = option(None, minimum=0, maximum=1)
+    """Dropout of encoder and head; null: the model's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +130,22 @@ TASKS: Mapping[str, TaskKind] = {
     "text_classification": TaskKind(
         parameters=TextClassification,
         data=TextTable,
-        models={"docnn": (DocNN, "toolkit.models.docnn:DocNN")},
+        models={
+            "docnn": (DocNN, "toolkit.models.docnn:DocNN"),
+            "pretrained": (Pretrained, "toolkit.models.pretrained:Pretrained"),
+        },
         code="toolkit.tasks.text_classification:TextClassificationTask",
-        metrics=("loss", "accuracy", "macro_precision", "macro_recall", "macro_f1"),
+        metrics=(
+            "loss",
+            "accuracy",
+            "macro_precision",
+            "macro_recall",
+            "macro_f1",
+            "weighted_f1",
+            "mcc",
+            "text_accuracy",
+            "text_macro_f1",
+        ),
     ),
 }
 

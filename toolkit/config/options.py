@@ -20,6 +20,7 @@ def option(
     pattern: str | None = None,
     identity: bool = True,
     path: bool = False,
+    hub: bool = False,
 ) -> Any:
     """A dataclass field with limits; without default or factory it must be given.
 
@@ -28,6 +29,7 @@ def option(
     above              an excluded lower limit
     pattern            a regular expression that the whole text must match
     path               a file name: made absolute against the working directory
+    hub                a folder, made absolute if it is there, or else a name on a model hub
     identity           False for what cannot change the result: it is no part of the run's identity
     """
     limits = {
@@ -38,6 +40,7 @@ def option(
         "pattern": pattern,
         "identity": identity,
         "path": path,
+        "hub": hub,
     }
     if factory is not MISSING:
         return field(default_factory=factory, metadata={_KEY: limits})

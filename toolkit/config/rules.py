@@ -117,6 +117,29 @@ def _splits(experiment: Experiment) -> Iterator[Broken]:
             yield Broken(key=("data", "splits", name), problem="this split needs a share above 0")
 
 
+@_rule("data.tokenizer", "data.tokenizer_path", "model.kind")
+def _tokenizer(experiment: Experiment) -> Iterator[Broken]:
+    kind, path = (getattr(experiment.data, name, None) for name in ("tokenizer", "tokenizer_path"))
+    if kind == "pretrained" and path is None:
+        problem = "is missing, though data.tokenizer is pretrained"
+        yield Broken(key=("data", "tokenizer_path"), problem=problem, hint="as a rule ${model.path}")
+    if experiment.model.kind == "pretrained" and kind is not None and kind != "pretrained":
+        problem = f"found {kind}, but a pretrained model reads the tokens that it was trained with"
+        yield Broken(key=("data", "tokenizer"), problem=problem, hint="pretrained")
+
+
+@_rule("data.columns", "data.text_column", "data.label_column")
+def _columns(experiment: Experiment) -> Iterator[Broken]:
+    columns = getattr(experiment.data, "columns", None)
+    if columns is None:
+        return
+    for name in ("text_column", "label_column"):
+        column = getattr(experiment.data, name)
+        if column not in columns:
+            problem = f"found {column!r}, which is none of data.columns ({', '.join(columns)})"
+            yield Broken(key=("data", name), problem=problem, hint=suggest(column, columns))
+
+
 @_rule("data.delimiter")
 def _delimiter(experiment: Experiment) -> Iterator[Broken]:
     delimiter = getattr(experiment.data, "delimiter", None)

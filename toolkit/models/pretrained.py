@@ -1,0 +1,81 @@
+"""A pretrained encoder with a head for classification, as Hugging Face's transformers builds it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolkit.config.kinds import Pretrained as PretrainedConfig
+from toolkit.errors import DataError
+
+#: Names that configurations use for the dropout of embeddings, layers and head.
+_DROPOUTS = (
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
+    "attention_dropout", "seq_classif_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop",
+)  # fmt: skip
+
+
+class Pretrained(nn.Module):
+    """Scores of each class for a batch of token ids: AutoModelForSequenceClassification behind one call.
+
+    Raises DataError where there is no such model, or one that cannot classify.
+    """
+
+    def __init__(self, config: PretrainedConfig, *, classes: int, pad_id: int, **_: Any) -> None:
+        super().__init__()
+        self._pad_id = pad_id
+        self.network = _load(config, classes)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Map token ids [B, L] to scores [B, C]; padding stands at the end of a row."""
+        scores: torch.Tensor = self.network(
+            input_ids=tokens, attention_mask=(tokens != self._pad_id).long(), return_dict=True
+        ).logits
+        return scores
+
+
+def _load(config: PretrainedConfig, classes: int) -> Any:
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    try:
+        settings = AutoConfig.from_pretrained(config.path, num_labels=classes)
+        _keep_layers(settings, config)
+        if config.dropout is not None:
+            for name in _DROPOUTS:
+                if hasattr(settings, name):
+                    setattr(settings, name, config.dropout)
+        return AutoModelForSequenceClassification.from_pretrained(config.path, config=settings)
+    except (OSError, ValueError) as error:
+        raise no_model(config.path, error) from error
+
+
+def _keep_layers(settings: Any, config: PretrainedConfig) -> None:
+    if config.layers is None:
+        return
+    # transformers maps this name to that of each architecture.
+    present = getattr(settings, "num_hidden_layers", None)
+    if present is None or config.layers > present:
+        raise DataError(
+            f"model.layers is {config.layers}, but the model in {config.path} has {present} layers; "
+            "set it to at most that, or null for all"
+        )
+    settings.num_hidden_layers = config.layers
+
+
+def no_model(path: str, error: Exception) -> DataError:
+    """What to say where a model or tokenizer cannot be loaded."""
+    reason = str(error).strip().partition("\n")[0]
+    if os.path.isdir(path):
+        found = ", ".join(sorted(each.name for each in Path(path).iterdir())[:12]) or "nothing"
+        return DataError(
+            f"no model can be loaded from the folder {path} ({reason}); it holds: {found}. A model's folder "
+            "holds config.json, model.safetensors and tokenizer.json"
+        )
+    return DataError(
+        f"{path!r} is no folder here, and no hub gave a model of that name ({reason}). Give the folder of a "
+        "model; where this machine reaches no hub, fetch it elsewhere and copy the folder"
+    )

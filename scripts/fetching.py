@@ -1,0 +1,167 @@
+"""What the get_* scripts share: a checked package becomes a file that is whole or not there.
+
+Needs the standard library, and pip or npm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+FETCH_TIMEOUT_S = 600
+
+
+class Problem(Exception):
+    """What went wrong and what to do, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """A package of a registry.
+
+    manager  pip: a wheel; sdist: pip, but the source distribution; npm
+    """
+
+    manager: str
+    name: str
+    version: str
+    sha256: str
+    megabytes: float
+
+    def __str__(self) -> str:
+        return f"{self.name}=={self.version}" if self.manager != "npm" else f"{self.name}@{self.version}"
+
+    def archive(self, given: Path | None = None) -> bytes:
+        """The archive, downloaded unless it is given. Raises Problem where it is not the expected one."""
+        content = given.read_bytes() if given else self._fetch()
+        found = hashlib.sha256(content).hexdigest()
+        if found != self.sha256:
+            raise Problem(
+                f"the archive of {self} has sha256 {found}, expected {self.sha256}; "
+                "it is another file or damaged"
+            )
+        return content
+
+    def _fetch(self) -> bytes:
+        tool = "npm" if self.manager == "npm" else "pip"
+        print(f"fetching {self} ({self.megabytes:g} MB) with {tool}", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                done = subprocess.run(
+                    self._command(folder), capture_output=True, text=True, timeout=FETCH_TIMEOUT_S
+                )
+                complaint = done.stderr
+            except subprocess.TimeoutExpired:
+                complaint = f"no answer in {FETCH_TIMEOUT_S} s"
+            except FileNotFoundError:
+                complaint = f"{tool} is not installed"
+            if archives := list(Path(folder).glob(f"*{self.version}*")):
+                return archives[0].read_bytes()
+        reason = ([line for line in complaint.splitlines() if line.strip()] or [f"{tool} said nothing"])[-1]
+        raise Problem(
+            f"could not fetch {self} with {tool} ({reason.strip()}); "
+            "with its archive from elsewhere, pass --archive FILE"
+        )
+
+    def _command(self, folder: str) -> list[str]:
+        if self.manager == "npm":
+            return ["npm", "pack", "--silent", f"--pack-destination={folder}", str(self)]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
+        if self.manager == "sdist":
+            # For this package alone: what pip needs to read its metadata may come as wheels.
+            command += ["--no-binary", self.name]
+        return [*command, "--disable-pip-version-check", "--no-input", str(self)]
+
+
+def main(script: str, work: Callable[[], None]) -> int:
+    """Run a script's work; a problem is one line on standard error and exit status 1."""
+    try:
+        work()
+    except (Problem, OSError) as problem:
+        print(f"{script}: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def make_table(
+    doc: str,
+    output: str,
+    package: Package,
+    rows: Callable[[bytes], Iterable[tuple[str, str]]],
+    expected: Mapping[str, int],
+) -> None:
+    """Make a table of text and label from a package, unless it is there. Raises Problem, OSError.
+
+    doc       the script's docstring, of which the first line is its help
+    output    file name; .tsv is written as it is, anything else as CSV with quotes
+    expected  rows of each label, by which a table is known to be whole
+    """
+    given = _arguments(doc, output, package)
+    if _labels(given.output) == Counter(expected):
+        print(f"{given.output} is there already, and whole")
+        return
+    found = Counter[str]()
+    content = package.archive(given.archive)
+    with _atomic(given.output) as stream:
+        write = _writer(given.output, stream)
+        write(("text", "label"))
+        for row in rows(content):
+            write(row)
+            found[row[1]] += 1
+        if found != Counter(expected):
+            raise Problem(f"found {dict(found)} rows, expected {dict(expected)}")
+    counts = ", ".join(f"{count} {label}" for label, count in found.items())
+    print(f"wrote {given.output}: {found.total()} rows, {counts}")
+
+
+def data_folder() -> Path:
+    """STK_DATA_DIR, or data/ beside the scripts."""
+    return Path(os.environ.get("STK_DATA_DIR") or Path(__file__).resolve().parent.parent / "data")
+
+
+def _arguments(doc: str, output: str, package: Package) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    parser.add_argument("--output", type=Path, default=data_folder() / output, help="default: %(default)s")
+    parser.add_argument("--archive", type=Path, help=f"the archive of {package}, if at hand")
+    return parser.parse_args()
+
+
+def _labels(table: Path) -> Counter[str]:
+    """Rows of each label in a table; none where there is no table."""
+    if not table.exists():
+        return Counter()
+    with open(table, encoding="utf-8", newline="") as stream:
+        if table.suffix == ".tsv":
+            return Counter(line.rstrip("\n").rpartition("\t")[2] for line in stream) - Counter(["label"])
+        csv.field_size_limit(1 << 30)
+        return Counter(row[-1] for row in csv.reader(stream)) - Counter(["label"])
+
+
+def _writer(path: Path, stream: TextIO) -> Callable[[tuple[str, str]], object]:
+    if path.suffix == ".tsv":
+        return lambda row: stream.write("\t".join(row) + "\n")
+    return csv.writer(stream, lineterminator="\n").writerow
+
+
+@contextmanager
+def _atomic(path: Path) -> Iterator[TextIO]:
+    """A temporary file that becomes `path` when all went well, and vanishes otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="") as stream:
+            yield stream
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -2,8 +2,8 @@
 
 STK_FAULTS="kill at=forward step=5 rank=1 attempt=1; slow 0.5 at=save:write"
 
-A fault is an action and where it strikes; several are separated by semicolons. Each strikes at most
-once in a process, but `slow` each time.
+A fault is an action and where it strikes; several are separated by semicolons. Without step= it strikes
+once in a process, but `slow` in each step; in a range of steps it strikes once in each of them.
 
     kill      SIGKILL to this process          hang     wait for ever
     term      SIGTERM to this process          slow S   wait so many seconds
@@ -79,6 +79,7 @@ class Fault:
 
     steps    numbers of steps done at which it strikes
     amount   the status of `exit`, the seconds of `slow`
+    since    it has struck at every step before this one
     """
 
     action: str
@@ -87,6 +88,7 @@ class Fault:
     rank: int | None = None
     attempt: int | None = None
     amount: float = 0.0
+    since: int = 0
 
     def __str__(self) -> str:
         words = [self.action, f"at={self.at}"]
@@ -100,12 +102,12 @@ class Fault:
 
     def is_due(self, point: str, step: int) -> bool:
         """Whether it strikes at this point, when so many steps are done."""
-        return self.at == point and (self.steps is None or step in self.steps)
+        return self.at == point and step >= self.since and (self.steps is None or step in self.steps)
 
     def after(self, step: int) -> Fault | None:
         """What is left of it once it struck at a step."""
-        rest = None if self.steps is None else range(step + 1, self.steps.stop)
-        return replace(self, steps=rest) if rest else None
+        left = self.action == "slow" if self.steps is None else step + 1 < self.steps.stop
+        return replace(self, since=step + 1) if left else None
 
 
 class Faults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,3 +162,24 @@ def test_slow_takes_its_time() -> None:
     started = time.monotonic()
     Faults(parse("slow 0.05 at=data")).at("data", 0)
     assert time.monotonic() - started >= 0.05
+
+
+@pytest.mark.parametrize(
+    "spec, struck",
+    [
+        ("slow 0 at=data", [0, 1, 2, 3]),
+        ("slow 0 at=data step=1-2", [1, 2]),
+        ("slow 0 at=data step=2", [2]),
+        ("enospc at=data", [0]),
+        ("enospc at=data step=1-2", [1, 2]),
+    ],
+)
+def test_once_in_each_of_its_steps(spec: str, struck: list[int]) -> None:
+    """A step of several micro-batches comes to a point several times."""
+    noted: list[tuple[int, str]] = []
+    faults = Faults(parse(spec), lambda kind, fault, step: noted.append((step, fault)))
+    for step in range(4):
+        for _ in range(3):
+            with suppress(OSError):
+                faults.at("data", step)
+    assert noted == [(step, str(*parse(spec))) for step in struck]

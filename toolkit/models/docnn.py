@@ -7,11 +7,13 @@ PyText's DocNNRepresentation.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 from toolkit.config.kinds import DocNN as DocNNConfig
+from toolkit.models.word_vectors import load_vectors
 
 
 class DocNN(nn.Module):
@@ -21,13 +23,25 @@ class DocNN(nn.Module):
     parameters (D = F = 100, K = 3 and 4, C = 2: 100·V + 70,602).
     """
 
-    def __init__(self, config: DocNNConfig, *, vocabulary_size: int, classes: int, pad_id: int) -> None:
+    def __init__(
+        self,
+        config: DocNNConfig,
+        *,
+        vocabulary_size: int,
+        classes: int,
+        pad_id: int,
+        tokens: Callable[[], Sequence[str]] = tuple,
+        **_: object,
+    ) -> None:
+        """tokens: names of the token ids, asked for where the embedding begins with given vectors."""
         super().__init__()
         self._pad_id = pad_id
         self._pooling = config.pooling
         self._kernels = config.kernels
         self.embedding = nn.Embedding(vocabulary_size, config.embedding_dim, padding_idx=pad_id)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        if config.vectors is not None:
+            load_vectors(config.vectors, tokens(), self.embedding.weight)
         with torch.no_grad():
             self.embedding.weight[pad_id].zero_()
         self.convolutions = nn.ModuleList(

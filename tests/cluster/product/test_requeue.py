@@ -71,7 +71,7 @@ class Stage:
     def user(self, name: str) -> User:
         return User(self.cluster, self._table, self._folder / name)
 
-    def submit(self, name: str, *resources: str, step_s: float = 0.15) -> Case:
+    def submit(self, name: str, *resources: str, step_s: float = 1.0) -> Case:
         user = self.user(name)
         run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=slowly(step_s))
         return Case(user, run, job_id)
@@ -99,9 +99,9 @@ def cases(stage: Stage) -> Iterator[dict[str, Case]]:
         "signal": stage.submit("signal", "partition=preemptible", *shared),
         "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared),
         "uneven": stage.submit("uneven", "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"),
-        # So slow that a minute is not enough for all their steps.
-        "chain": stage.submit("chain", "time=1", step_s=0.3),
-        "same job": stage.submit("same", "time=1", "requeue=same_job", step_s=0.3),
+        # A minute is not enough for all their steps.
+        "chain": stage.submit("chain", "time=1"),
+        "same job": stage.submit("same", "time=1", "requeue=same_job"),
         **array(stage),
     }
     for name, case in cases.items():
@@ -131,6 +131,8 @@ def disturb(cases: dict[str, Case]) -> None:
 _ARRAY = """\
 #!/bin/bash
 #SBATCH --array=0-1 --requeue --open-mode=append
+# Only the task that is to be disturbed has to wait for it.
+[ "$SLURM_ARRAY_TASK_ID" = 1 ] || unset STK_FAULTS
 export STK_CONFIG=long.yaml STK_EXPERIMENT_DIR="$STK_EXPERIMENT_DIR/$SLURM_ARRAY_TASK_ID"
 exec {train}
 """
@@ -141,7 +143,7 @@ def array(stage: Stage) -> dict[str, Case]:
     user = stage.user("array")
     script = user.home / "array.sh"
     script.write_text(_ARRAY.format(train=SCRIPTS / "train.sh"))
-    job_id = user.sbatch("--ntasks=2", script, env=slowly(0.1))
+    job_id = user.sbatch("--ntasks=2", script, env=slowly(1.0))
     folders = [user.runs / "0", user.runs / "1"]
     wait_until(lambda: all([*find_runs(each)] for each in folders), 60, lambda: f"no runs in {user.runs}")
     runs = [next(iter(find_runs(folder))) for folder in folders]

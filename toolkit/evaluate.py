@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,15 +10,7 @@ from torch import nn
 
 from toolkit.data.plan import plan_evaluation
 from toolkit.distributed import Group
-from toolkit.tasks.base import Task
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """sums: added over the split, shape [len(task.score_sums)]; outputs: [samples, output_width]."""
-
-    sums: np.ndarray
-    outputs: np.ndarray
+from toolkit.tasks.base import Evaluation, Task
 
 
 @torch.no_grad()

@@ -42,6 +42,7 @@ def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> No
         }
         # What may take long and gives no sign of life.
         training.enter("report")
+        training.task.export(run, training.state.model)
         _report(run, result)
         write_json(run.result, result)
 
@@ -61,11 +62,11 @@ def _score(run: RunDir, training: Training, split: str, step: int) -> dict[str, 
         training.precision,
         on_batch=training.beat,
     )
-    metrics = training.task.metrics(result.sums)
+    metrics = training.task.metrics(split, result)
     if split == "test":
         training.recorder.evaluation(split, step, metrics)
     if training.group.world.is_main:
-        training.task.write_report(run, split, result.sums, result.outputs)
+        training.task.write_report(run, split, result)
     return metrics
 
 

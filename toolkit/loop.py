@@ -255,7 +255,7 @@ def _validate(training: Training) -> None:
         on_batch=training.beat,
     )
     training.evaluation_s = time.perf_counter() - started
-    metrics = training.task.metrics(result.sums)
+    metrics = training.task.metrics("validation", result)
     name, direction = experiment.evaluation.metric.split(":")
     value, best = metrics[name], progress.best_value
     if math.isfinite(value) and (best is None or (value < best if direction == "min" else value > best)):

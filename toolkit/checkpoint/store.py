@@ -80,6 +80,7 @@ class Checkpoints:
         self._note = note
         self._staging = Staging()
         self._clock = Clock(every_minutes, note)
+        self._reserver: threading.Thread | None = None
         self._writer: threading.Thread | None = None
         # A needed save that failed, with the reason; its bytes are still staged.
         self._unsaved: tuple[_Save, str] | None = None
@@ -109,10 +110,10 @@ class Checkpoints:
         Called after a step, for an optimizer has no state before: memory that is touched for the first
         time costs several times the copy itself.
         """
-        if self._writer is None and self._group.world.is_main:
+        if self._reserver is None and self._writer is None and self._group.world.is_main:
             self._staging.reserve(state)
-            self._writer = threading.Thread(target=self._staging.touch, name="reserve", daemon=True)
-            self._writer.start()
+            self._reserver = threading.Thread(target=self._staging.touch, name="reserve", daemon=True)
+            self._reserver.start()
 
     def is_due(self) -> bool:
         """Whether it is time for a save between those of the calendar. On rank 0; elsewhere never."""
@@ -137,6 +138,8 @@ class Checkpoints:
         self._clock.begun()
         if not self._best_is_saved(state, needed):
             return
+        if self._reserver is not None:
+            self._reserver.join()
         copied = time.monotonic()
         self._staging.fill(state)
         now = time.monotonic()

@@ -47,6 +47,14 @@ class Score:
     outputs: torch.Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A scored split: sums, shape [len(task.score_sums)], added over it; outputs [samples, output_width]."""
+
+    sums: np.ndarray
+    outputs: np.ndarray
+
+
 class Samples(Protocol):
     """The samples of one split."""
 
@@ -98,11 +106,14 @@ class Task(Protocol):
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         """Metrics of training from global sums; the loss is added by the loop."""
 
-    def metrics(self, sums: np.ndarray) -> dict[str, float]:
-        """Metrics of an evaluation from global sums, `loss` among them."""
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        """Metrics of a split, `loss` among them."""
 
-    def write_report(self, run: RunDir, split: str, sums: np.ndarray, outputs: np.ndarray) -> None:
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         """Write the artifacts of a final evaluation; called by one process."""
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        """Write the best weights in the forms that other programs read; called by one process."""
 
 
 def task_class(experiment: Experiment) -> type[Task]:

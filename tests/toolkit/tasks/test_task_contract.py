@@ -119,7 +119,7 @@ def test_metrics_are_those_that_the_table_names(
 ) -> None:
     group = Group(World.single(), CPU)
     result = evaluate(task, model, "validation", group, 5, None)
-    metrics = task.metrics(result.sums)
+    metrics = task.metrics("validation", result)
     assert metrics.keys() == set(kind_of(experiment.task).metrics)
     assert all(isinstance(value, float) and np.isfinite(value) for value in metrics.values())
     assert metrics["loss"] == pytest.approx(result.sums[0] / result.sums[1])
@@ -136,7 +136,7 @@ def test_metrics_of_training_come_from_its_sums(task: Task, model: torch.nn.Modu
 def test_artifacts_are_written_where_the_run_says(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:
     result = evaluate(task, model, "validation", Group(World.single(), CPU), 5, None)
     run = RunDir(tmp_path)
-    task.write_report(run, "validation", result.sums, result.outputs)
+    task.write_report(run, "validation", result)
     written = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert run.predictions("validation") in written
     assert all(run.artifacts in path.parents for path in written)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ def classification(confusion: np.ndarray) -> Classification:
     return Classification(tuple(f"label {i}" for i in range(len(confusion))), confusion)
 
 
+@pytest.mark.filterwarnings("ignore:A single label was found")
 @given(confusion=confusions)
 def test_scores_equal_scikit_learn(confusion: np.ndarray) -> None:
     scores = classification(confusion)
@@ -41,9 +41,7 @@ def test_scores_equal_scikit_learn(confusion: np.ndarray) -> None:
     weighted = sklearn.precision_recall_fscore_support(truth, predicted, average="weighted", zero_division=0)
     assert list(scores.weighted().values()) == pytest.approx(list(weighted[:3]))
     assert scores.matthews == pytest.approx(sklearn.matthews_corrcoef(truth, predicted), abs=1e-12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a single label
-        shares = sklearn.confusion_matrix(truth, predicted, labels=labels, normalize="true")
+    shares = sklearn.confusion_matrix(truth, predicted, labels=labels, normalize="true")
     np.testing.assert_allclose(scores.normalised, shares)
 
 

@@ -7,8 +7,9 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TextIO
 
 _CRC_BLOCK = 1 << 20
 
@@ -28,17 +29,37 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     Raises OSError; the file of that name, if there was one, is untouched then.
     """
     raw = data.encode() if isinstance(data, str) else data
+    with _renamed_at_the_end(path) as temporary, open(temporary, "wb") as stream:
+        stream.write(raw)
+        _sync(stream)
+
+
+@contextmanager
+def open_atomic(path: Path) -> Iterator[TextIO]:
+    """Open a text file (UTF-8) to be written bit by bit, that appears when it is whole.
+
+    Raises OSError; the file of that name, if there was one, is untouched after any error.
+    """
+    with _renamed_at_the_end(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as stream:
+        yield stream
+        _sync(stream)
+
+
+@contextmanager
+def _renamed_at_the_end(path: Path) -> Iterator[Path]:
     temporary = _beside(path)
     try:
-        with open(temporary, "wb") as stream:
-            stream.write(raw)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield temporary
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     fsync_dir(path.parent)
+
+
+def _sync(stream: IO[Any]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _beside(path: Path) -> Path:

@@ -170,13 +170,38 @@ class RunDir:
         """Predictions, scores and exports."""
         return self.path / "artifacts"
 
-    def classes(self, split: str) -> Path:
-        """Confusion matrix and scores per class of one split, JSON."""
-        return self.artifacts / f"{split}_classes.json"
+    # Files of a split are called by its name: `test`, or `test_text` for whole texts that were folded.
 
-    def predictions(self, split: str) -> Path:
+    def classes(self, name: str) -> Path:
+        """Confusion matrix and scores per class of one split, JSON."""
+        return self.artifacts / f"{name}_classes.json"
+
+    def curves(self, name: str) -> Path:
+        """ROC and precision over recall of one split, where there are two classes; JSON."""
+        return self.artifacts / f"{name}_curves.json"
+
+    def predictions(self, name: str) -> Path:
         """One line per sample of one split, TSV."""
-        return self.artifacts / f"{split}_predictions.tsv"
+        return self.artifacts / f"{name}_predictions.tsv"
+
+    @property
+    def labels(self) -> Path:
+        """How many samples of each label are in each split, JSON."""
+        return self.artifacts / "labels.json"
+
+    # `root` is the name of the data file without its suffix.
+
+    def testset_predictions(self, root: str, *, whole_texts: bool = False) -> Path:
+        """Predictions of the test set, CSV; of whole texts where they were folded."""
+        return self.artifacts / f"{root}_testset_{'text_' if whole_texts else ''}predictions.csv"
+
+    def train_test_stats(self, root: str) -> Path:
+        """Loss and accuracy by epoch, and the scores of the test set; JSON."""
+        return self.artifacts / f"{root}_train_test_stats.json"
+
+    def trained_model(self, root: str) -> Path:
+        """The best weights as a state dict of torch."""
+        return self.artifacts / f"{root}_trained_model.sav"
 
     @property
     def report(self) -> Path:
@@ -216,13 +241,15 @@ def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
 
 
 def find_run(name: str, experiment_dir: Path) -> RunDir:
-    """The run that a folder, an id, or a unique prefix of an id names.
+    """The run that a folder, a file in it, an id, or a unique prefix of an id names.
 
     Raises RunNotFound, which lists the candidates.
     """
-    folder = Path(name)
-    if (folder / "config.yaml").is_file():
-        return RunDir(folder.resolve())
+    given = Path(name)
+    # Any file of a run names it, too: its predictions, say.
+    for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
+        if (folder / "config.yaml").is_file():
+            return RunDir(folder.resolve())
     runs = list(find_runs(experiment_dir))
     exact = [run for run in runs if run.run_id == name]
     matches = exact or [run for run in runs if run.run_id.startswith(name)]

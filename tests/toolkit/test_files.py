@@ -17,6 +17,7 @@ from toolkit.files import (
     append_json_line,
     crc32,
     create_once,
+    open_atomic,
     read_json,
     read_json_lines,
     write_atomic,
@@ -177,3 +178,22 @@ def test_line_that_was_written_in_part_is_an_error_and_can_be_written_again(tmp_
     assert path.stat().st_size == 40
     append_json_line(path, {"number": 2, "text": "x" * 100})
     assert [line["number"] for line in read_json_lines(path)] == [1, 2]
+
+
+def test_a_file_written_bit_by_bit_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    with open_atomic(path) as stream:
+        stream.write("é,1\r\n")
+        stream.flush()
+        assert not path.exists()
+    assert path.read_bytes() == "é,1\r\n".encode()
+    assert names(tmp_path) == ["table.csv"]
+
+
+def test_a_file_whose_writer_fails_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), open_atomic(path) as stream:
+        stream.write("new")
+        raise ZeroDivisionError
+    assert (path.read_text(), names(tmp_path)) == ("old", ["table.csv"])

@@ -24,7 +24,9 @@ def test_every_name_lies_inside_the_folder_and_no_two_are_equal(tmp_path: Path) 
     properties = [name for name, value in vars(RunDir).items() if isinstance(value, property)]
     paths = [path for name in properties if isinstance(path := getattr(run, name), Path)]
     paths += [run.ranks("a"), run.rendezvous("a"), run.log("a", 3), run.checkpoint(7)]
-    paths += [run.classes("test"), run.predictions("test")]
+    paths += [run.classes("test"), run.predictions("test"), run.curves("test")]
+    paths += [run.testset_predictions("mails"), run.testset_predictions("mails", whole_texts=True)]
+    paths += [run.train_test_stats("mails"), run.trained_model("mails")]
     assert len(paths) > 25
     assert all(run.path in path.parents for path in paths)
     assert len(set(paths)) == len(paths)
@@ -52,6 +54,22 @@ def test_what_only_looks_like_a_checkpoint_is_none(tmp_path: Path) -> None:
     for name in (".step_00000001.tmp", "step_1", "step_00000002.old", "best", ".step_00000003.damaged.5"):
         (run.checkpoints / name).mkdir(parents=True)
     assert run.checkpoint_steps() == []
+
+
+def test_any_file_in_its_folder_names_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path, "movies-1f3a9c")
+    run.artifacts.mkdir()
+    named = run.testset_predictions("movies")
+    named.touch()
+    assert find_run(str(named), tmp_path / "elsewhere").path == run.path.resolve()
+    monkeypatch.chdir(run.artifacts)
+    assert find_run(named.name, tmp_path / "elsewhere").path == run.path.resolve()
+
+
+def test_a_file_outside_of_every_run_names_none(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").touch()
+    with pytest.raises(RunNotFound, match=r"table\.csv"):
+        find_run(str(tmp_path / "table.csv"), tmp_path / "runs")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ def classification(confusion: np.ndarray) -> Classification:
     return Classification(tuple(f"label {i}" for i in range(len(confusion))), confusion)
 
 
+@pytest.mark.filterwarnings("ignore:A single label was found")
 @given(confusion=confusions)
 def test_scores_equal_scikit_learn(confusion: np.ndarray) -> None:
     scores = classification(confusion)
@@ -37,6 +38,25 @@ def test_scores_equal_scikit_learn(confusion: np.ndarray) -> None:
     np.testing.assert_allclose(np.array(found).T, np.array(expected))
     macro = sklearn.precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)
     assert list(scores.macro().values()) == pytest.approx(list(macro[:3]))
+    weighted = sklearn.precision_recall_fscore_support(truth, predicted, average="weighted", zero_division=0)
+    assert list(scores.weighted().values()) == pytest.approx(list(weighted[:3]))
+    assert scores.matthews == pytest.approx(sklearn.matthews_corrcoef(truth, predicted), abs=1e-12)
+    shares = sklearn.confusion_matrix(truth, predicted, labels=labels, normalize="true")
+    np.testing.assert_allclose(scores.normalised, shares)
+
+
+@given(confusion=confusions)
+def test_counting_codes_gives_the_matrix_again(confusion: np.ndarray) -> None:
+    truth, predicted = (np.repeat(axis.ravel(), confusion.ravel()) for axis in np.indices(confusion.shape))
+    scores = classification(confusion)
+    again = Classification.of(scores.labels, truth.astype(np.int32), predicted)
+    np.testing.assert_array_equal(again.confusion, confusion)
+
+
+def test_matthews_correlation_of_very_many_samples_does_not_cancel_out() -> None:
+    half = 5 * 10**8
+    assert classification(np.array([[half, 0], [1, half]])).matthews == pytest.approx(1 - 2e-9, abs=1e-9)
+    assert classification(np.array([[half, half], [half, half]])).matthews == 0.0
 
 
 def test_golden_case_of_pytext() -> None:
@@ -64,4 +84,9 @@ def test_json_holds_the_matrix_and_every_score() -> None:
     assert stored["labels"] == ["label 0", "label 1"]
     assert stored["accuracy"] == pytest.approx(5 / 6)
     assert [row["support"] for row in stored["classes"]] == [3, 3]
-    assert {"macro_precision", "macro_recall", "macro_f1"} <= stored.keys()
+    positives = [
+        (row["true_positives"], row["false_positives"], row["false_negatives"]) for row in stored["classes"]
+    ]
+    assert positives == [(2, 0, 1), (3, 1, 0)]
+    assert stored["normalised"] == [[0.666667, 0.333333], [0.0, 1.0]]
+    assert {"macro_precision", "macro_recall", "macro_f1", "weighted_f1", "mcc"} <= stored.keys()

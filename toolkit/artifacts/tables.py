@@ -1,0 +1,67 @@
+"""Predictions as tables, a row at a time: neither texts nor rows are ever held together."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.artifacts.predictions import Predictions
+from toolkit.files import open_atomic
+
+#: The texts of some rows, named by their positions.
+Texts = Callable[[npt.NDArray[np.int64]], Sequence[str]]
+
+_ROWS_AT_ONCE = 512
+_DIGITS = 6
+#: So that a row of the TSV is a line of the file.
+_ONE_LINE = str.maketrans("\t\r\n", "   ")
+
+
+def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
+    """Write PyText's five columns, tab-separated; `score` holds the log-probabilities of all classes."""
+    labels = predictions.labels
+    with open_atomic(path) as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(["prediction", "target", "score", "row_index", "text"])
+        for row, predicted, true, scores, text in _rows(predictions, predictions.log_probabilities, texts):
+            shown = json.dumps([round(float(value), _DIGITS) for value in scores])
+            writer.writerow([labels[predicted], labels[true], shown, row, text.translate(_ONE_LINE)])
+
+
+def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
+    """Write a CSV whose first two columns are codes of the predicted and of the true class.
+
+    Then come the ids in the prepared set, the names of both classes, the probability of the prediction
+    (`score`) and of each class, and the text.
+    """
+    labels = [_line_ends(label) for label in predictions.labels]
+    head = ["prediction", "true_label", "text_id", "sample", "fragments", "predicted_class", "true_class"]
+    with open_atomic(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*head, "score", *(f"P({label})" for label in labels), "text"])
+        for row, predicted, true, scores, text in _rows(predictions, predictions.probabilities, texts):
+            ids = (predictions.text_ids[row], predictions.sample_ids[row], predictions.fragments[row])
+            shown = [round(float(value), _DIGITS) for value in scores]
+            names = (labels[predicted], labels[true])
+            writer.writerow([predicted, true, *ids, *names, shown[predicted], *shown, _line_ends(text)])
+
+
+def _rows(
+    predictions: Predictions, scores: npt.NDArray[np.floating], texts: Texts
+) -> Iterator[tuple[int, int, int, npt.NDArray[np.floating], str]]:
+    """Yield position, codes of the predicted and of the true class, scores [C], and the text."""
+    predicted = predictions.predicted
+    for start in range(0, len(predictions), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(predictions)))
+        for row, text in zip(rows.tolist(), texts(rows), strict=True):
+            yield row, int(predicted[row]), int(predictions.truth[row]), scores[row], text
+
+
+def _line_ends(text: str) -> str:
+    """Line ends as they are quoted: the csv module writes a bare carriage return without quotes."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

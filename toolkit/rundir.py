@@ -204,6 +204,11 @@ class RunDir:
         return self.artifacts / f"{root}_trained_model.sav"
 
     @property
+    def exported_model(self) -> Path:
+        """The best weights of a pretrained model, as the folder that its library loads."""
+        return self.artifacts / "model"
+
+    @property
     def report(self) -> Path:
         return self.path / "report"
 

@@ -28,7 +28,7 @@ class DocNN(nn.Module):
         config: DocNNConfig,
         *,
         vocabulary_size: int,
-        classes: int,
+        labels: Sequence[str],
         pad_id: int,
         tokens: Callable[[], Sequence[str]] = tuple,
         **_: object,
@@ -50,7 +50,7 @@ class DocNN(nn.Module):
         )
         self.embedding_dropout = nn.Dropout1d(config.embedding_dropout)
         self.dropout = nn.Dropout(config.dropout)
-        self.output = _layers(config.filters * len(config.kernels), config.hidden, classes)
+        self.output = _layers(config.filters * len(config.kernels), config.hidden, len(labels))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map token ids [B, L] to scores [B, C]; padding stands at the end of a row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ class Pretrained(nn.Module):
     Raises DataError where there is no such model, or one that cannot classify.
     """
 
-    def __init__(self, config: PretrainedConfig, *, classes: int, pad_id: int, **_: Any) -> None:
+    def __init__(self, config: PretrainedConfig, *, labels: Sequence[str], pad_id: int, **_: Any) -> None:
         super().__init__()
         self._pad_id = pad_id
-        self.network = _load(config, classes)
+        self.network = _load(config, labels)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map token ids [B, L] to scores [B, C]; padding stands at the end of a row."""
@@ -38,11 +39,13 @@ class Pretrained(nn.Module):
         return scores
 
 
-def _load(config: PretrainedConfig, classes: int) -> Any:
+def _load(config: PretrainedConfig, labels: Sequence[str]) -> Any:
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     try:
-        settings = AutoConfig.from_pretrained(config.path, num_labels=classes)
+        names = dict(enumerate(labels))
+        codes = {label: code for code, label in names.items()}
+        settings = AutoConfig.from_pretrained(config.path, id2label=names, label2id=codes)
         _keep_layers(settings, config)
         if config.dropout is not None:
             for name in _DROPOUTS:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
+from toolkit.artifacts.evaluation import write_evaluation
+from toolkit.artifacts.predictions import Predictions
+from toolkit.artifacts.scores import write_labels
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared import Prepared, prepare
 from toolkit.data.samples import pad_batch
-from toolkit.files import write_atomic, write_json
 from toolkit.metrics import Classification
+from toolkit.models.export import export_model
 from toolkit.rundir import RunDir
-from toolkit.tasks.base import Loss, Report, Score, build_model
-
-#: So that a row of the predictions is a line of the file.
-_ONE_LINE = str.maketrans("\t\r\n", "   ")
+from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Batch:
 
 
 class TextClassificationTask:
-    """Cross-entropy over the labels; scores are the confusion matrix."""
+    """Cross-entropy over the labels; scores are the confusion matrix, of samples and of whole texts."""
 
     train_sums = ("correct",)
 
@@ -60,8 +58,9 @@ class TextClassificationTask:
         return build_model(
             self._experiment,
             vocabulary_size=self._data.vocabulary_size,
-            classes=len(self.labels),
+            labels=self.labels,
             pad_id=self._data.pad_id,
+            tokens=lambda: self._data.vocabulary().decode(range(self._data.vocabulary_size)),
         )
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
@@ -92,28 +91,52 @@ class TextClassificationTask:
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"accuracy": sums["correct"] / count}
 
-    def metrics(self, sums: np.ndarray) -> dict[str, float]:
-        scores = self._classification(sums)
-        return {"loss": float(sums[0] / sums[1]), "accuracy": scores.accuracy, **scores.macro()}
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        sums, classes = evaluation.sums, len(self.labels)
+        scores = Classification(self.labels, sums[2:].reshape(classes, classes).astype(np.int64))
+        predictions = self._predictions(split, evaluation)
+        # Of texts that were not folded the scores are those of their samples.
+        texts = predictions.of_texts(self._pooling).classification() if predictions.folded else scores
+        return {
+            "loss": float(sums[0] / sums[1]),
+            "accuracy": scores.accuracy,
+            **scores.macro(),
+            "weighted_f1": scores.weighted()["weighted_f1"],
+            "mcc": scores.matthews,
+            "text_accuracy": texts.accuracy,
+            "text_macro_f1": texts.macro()["macro_f1"],
+        }
 
-    def write_report(self, run: RunDir, split: str, sums: np.ndarray, outputs: np.ndarray) -> None:
-        run.artifacts.mkdir(exist_ok=True)
-        write_json(run.classes(split), self._classification(sums).to_json())
-        write_atomic(run.predictions(split), self._predictions(split, outputs))
-
-    def _classification(self, sums: np.ndarray) -> Classification:
-        classes = len(self.labels)
-        return Classification(self.labels, sums[2:].reshape(classes, classes).astype(np.int64))
-
-    def _predictions(self, split: str, outputs: np.ndarray) -> str:
-        """PyText's five columns, in the order of the split."""
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         samples = self.splits[split]
-        table = io.StringIO()
-        writer = csv.writer(table, delimiter="\t", lineterminator="\n")
-        writer.writerow(["prediction", "target", "score", "row_index", "text"])
-        texts = samples.texts(np.arange(len(samples)))
-        for row, text in zip(range(len(samples)), texts, strict=True):
-            scores = json.dumps([round(float(value), 6) for value in outputs[row]])
-            predicted, target = self.labels[outputs[row].argmax()], self.labels[samples.labels[row]]
-            writer.writerow([predicted, target, scores, row, text.translate(_ONE_LINE)])
-        return table.getvalue()
+        write_evaluation(
+            run,
+            self._predictions(split, evaluation),
+            root=self._root,
+            pooling=self._pooling,
+            texts=samples.texts,
+            sources=samples.whole_texts,
+        )
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        write_labels(
+            run, self.labels, {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
+        )
+        export_model(run, model, self._root, self._experiment.data.tokenizer_path)
+
+    @property
+    def _pooling(self) -> str:
+        pooling: str = self._experiment.task.pooling
+        return pooling
+
+    @property
+    def _root(self) -> str:
+        """What the files of a run are called by: its data file."""
+        data = self._experiment.data
+        return Path(data.path or data.train).stem
+
+    def _predictions(self, split: str, evaluation: Evaluation) -> Predictions:
+        samples = self.splits[split]
+        return Predictions.of_samples(
+            split, self.labels, samples.labels, evaluation.outputs, samples.ids, samples.text_ids
+        )

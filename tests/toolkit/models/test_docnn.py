@@ -19,7 +19,7 @@ def docnn(*, vocabulary_size: int = 50, classes: int = 3, pad_id: int = 0, **par
     torch.manual_seed(0)
     sizes = {"embedding_dim": 6, "filters": 5, "embedding_std": 1.0}
     model = DocNN(
-        Config(**{**sizes, **parameters}), vocabulary_size=vocabulary_size, classes=classes, pad_id=pad_id
+        Config(**{**sizes, **parameters}), vocabulary_size=vocabulary_size, labels=["x"] * classes, pad_id=pad_id
     )
     return model.eval()
 
@@ -30,7 +30,7 @@ def parameters(model: DocNN) -> int:
 
 @pytest.mark.parametrize("vocabulary_size", [3, 1000, 17_000])
 def test_default_model_has_pytexts_number_of_parameters(vocabulary_size: int) -> None:
-    model = DocNN(Config(), vocabulary_size=vocabulary_size, classes=2, pad_id=0)
+    model = DocNN(Config(), vocabulary_size=vocabulary_size, labels=("a", "b"), pad_id=0)
     assert parameters(model) == 100 * vocabulary_size + 70_602
 
 

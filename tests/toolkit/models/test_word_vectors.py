@@ -55,7 +55,7 @@ def test_missing_file_is_named(path: Path) -> None:
 def test_model_begins_with_them_and_padding_stays_zero(path: Path) -> None:
     path.write_text("<pad> 1 1\ngood 5 6\n", encoding="utf-8")
     config = Config(embedding_dim=2, filters=3, vectors=str(path))
-    model = DocNN(config, vocabulary_size=5, classes=2, pad_id=0, tokens=lambda: TOKENS)
+    model = DocNN(config, vocabulary_size=5, labels=("a", "b"), pad_id=0, tokens=lambda: TOKENS)
     assert model.embedding.weight[0].tolist() == [0, 0]
     assert model.embedding.weight[2].tolist() == [5, 6]
     assert model.embedding.weight[3].abs().max() < 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from toolkit.config.kinds import Pretrained as PretrainedConfig
+from toolkit.data.hub import no_model
 from toolkit.errors import DataError
 
 #: Names that configurations use for the dropout of embeddings, layers and head.
@@ -64,18 +63,3 @@ def _keep_layers(settings: Any, config: PretrainedConfig) -> None:
             "set it to at most that, or null for all"
         )
     settings.num_hidden_layers = config.layers
-
-
-def no_model(path: str, error: Exception) -> DataError:
-    """What to say where a model or tokenizer cannot be loaded."""
-    reason = str(error).strip().partition("\n")[0]
-    if os.path.isdir(path):
-        found = ", ".join(sorted(each.name for each in Path(path).iterdir())[:12]) or "nothing"
-        return DataError(
-            f"no model can be loaded from the folder {path} ({reason}); it holds: {found}. A model's folder "
-            "holds config.json, model.safetensors and tokenizer.json"
-        )
-    return DataError(
-        f"{path!r} is no folder here, and no hub gave a model of that name ({reason}). Give the folder of a "
-        "model; where this machine reaches no hub, fetch it elsewhere and copy the folder"
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.config.kinds import TextTable
-from toolkit.data import layout
-from toolkit.data.sources import Progress, Source
-from toolkit.data.survey import Survey
-from toolkit.data.table import read_rows
-from toolkit.data.tokens import PAD_ID, RESERVED, UNK_ID, Vocabulary
-from toolkit.data.writer import SampleWriter
+from toolkit.data import layout, tables
+from toolkit.data.encoders import Encoder
+from toolkit.data.sources import TRAIN, Progress, Source
+from toolkit.data.survey import Survey, cut
+from toolkit.data.writer import PROVISIONAL, PROVISIONAL_DTYPE, Fragments, write_texts
 from toolkit.files import crc32, fsync_dir, write_json
 
 #: Tokens mapped to their ids at a time.
-_BLOCK_TOKENS = 1 << 22
-_PROVISIONAL = "tokens.provisional"
-_PROVISIONAL_DTYPE = np.dtype(np.uint32)
+_BLOCK_TOKENS = 1 << 18
+
+Splits = npt.NDArray[np.int8]
 
 
 def build(
@@ -32,90 +31,106 @@ def build(
     data: TextTable,
     sources: Sequence[Source],
     survey: Survey,
+    encoder: Encoder,
     description: dict[str, Any],
     progress: Progress,
-) -> None:
+) -> int:
     """Write a whole prepared set into an empty folder and flush it to disk; the manifest comes last.
 
-    Raises DataError where a source changed, OSError and sqlite3.Error where writing fails.
+    Returns how many texts were tokenized. Raises DataError where a source changed, OSError and
+    sqlite3.Error where writing fails.
     """
     # The folder is nobody else's yet: no locks, which network file systems may lack, and no journal.
     uri = f"{(folder / layout.DATABASE).absolute().as_uri()}?mode=rwc&nolock=1"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
         database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN; {layout.SCHEMA}")
-        writer = _write_samples(folder, database, data, sources, survey, progress)
-        vocabulary = writer.vocabulary()
-        _write_tables(database, sources, survey)
-        _write_token_table(database, vocabulary, writer.train_tokens)
+        tables.write_sources(database, sources, survey)
+        fragments = write_texts(folder, database, data, sources, survey, encoder, progress)
+        splits = _sample_splits(data, sources, survey, fragments)
+        final_ids, tokens = encoder.settle(_train_counts(folder, survey, fragments, splits))
+        tables.write_label_counts(database, survey, fragments, splits)
+        tables.write_tokens(database, tokens)
+        dtype = layout.token_dtype(len(tokens))
+        _encode(folder, database, survey, fragments, splits, final_ids.astype(dtype), progress)
         database.execute("COMMIT")
-    vocabulary.save(folder / layout.VOCABULARY)
-    _encode(folder, writer.final_ids(vocabulary), layout.token_dtype(len(vocabulary)), progress)
-    _write_arrays(folder, survey, writer.lengths)
+        database.executescript(layout.INDICES)
+    encoder.save(folder)
+    _write_arrays(folder, survey, fragments, splits)
     for source in sources:
         source.check_unchanged()
-    _seal(folder, description | _summary(sources, survey, writer, vocabulary))
+    facts = _summary(sources, survey, fragments, splits, encoder)
+    facts |= {"token_dtype": dtype, "vocabulary_size": len(tokens)}
+    _seal(folder, description | facts)
+    return fragments.texts
 
 
-def _write_samples(
+def _sample_splits(
+    data: TextTable, sources: Sequence[Source], survey: Survey, fragments: Fragments
+) -> Splits:
+    """The split of every sample."""
+    if survey.text_split is None:
+        return cut(data, sources, survey.text_label[fragments.text_ids])
+    return survey.text_split[fragments.text_ids]
+
+
+def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDArray[np.uint32]]]:
+    """Yield runs of whole samples and their provisional tokens, some at a time."""
+    ends = np.cumsum(fragments.lengths, dtype=np.int64)
+    first = done = 0
+    with open(folder / PROVISIONAL, "rb") as stream:
+        while first < len(ends):
+            stop = max(int(np.searchsorted(ends, done + _BLOCK_TOKENS, side="right")), first + 1)
+            count = int(ends[stop - 1]) - done
+            yield (
+                slice(first, stop),
+                np.frombuffer(stream.read(count * PROVISIONAL_DTYPE.itemsize), PROVISIONAL_DTYPE),
+            )
+            first, done = stop, done + count
+
+
+def _train_counts(
+    folder: Path, survey: Survey, fragments: Fragments, splits: Splits
+) -> npt.NDArray[np.int64]:
+    """How often each provisional number stands in the training split."""
+    counts = np.zeros(1, dtype=np.int64)
+    for part, numbers in _blocks(folder, fragments):
+        chosen = np.repeat(splits[part] == survey.splits.index(TRAIN), fragments.lengths[part])
+        found = np.bincount(numbers[chosen], minlength=len(counts))
+        found[: len(counts)] += counts
+        counts = found
+    return counts
+
+
+def _encode(
     folder: Path,
     database: sqlite3.Connection,
-    data: TextTable,
-    sources: Sequence[Source],
     survey: Survey,
+    fragments: Fragments,
+    splits: Splits,
+    final_ids: npt.NDArray[np.unsignedinteger[Any]],
     progress: Progress,
-) -> SampleWriter:
-    with open(folder / _PROVISIONAL, "wb") as stream:
-        writer = SampleWriter(data=data, survey=survey, database=database, stream=stream)
-        for number, source in enumerate(sources):
-            writer.write(number, read_rows(source.path, data), progress)
-    return writer
-
-
-def _write_tables(database: sqlite3.Connection, sources: Sequence[Source], survey: Survey) -> None:
-    files = [
-        (number, str(source.path), source.sha256, rows)
-        for number, (source, rows) in enumerate(zip(sources, survey.source_rows, strict=True))
-    ]
-    database.executemany("INSERT INTO sources VALUES (?, ?, ?, ?)", files)
-    database.executemany("INSERT INTO labels VALUES (?, ?)", enumerate(survey.labels))
-    counts = [
-        (split, label, count)
-        for split, row in zip(survey.splits, survey.counts().tolist(), strict=True)
-        for label, count in enumerate(row)
-    ]
-    database.executemany("INSERT INTO label_counts VALUES (?, ?, ?)", counts)
-
-
-def _write_token_table(database: sqlite3.Connection, vocabulary: Vocabulary, train_tokens: int) -> None:
-    unknown = train_tokens - sum(vocabulary.counts)
-    reserved = [(PAD_ID, RESERVED[PAD_ID], 0), (UNK_ID, RESERVED[UNK_ID], unknown)]
-    ids = range(len(RESERVED), len(vocabulary))
-    database.executemany("INSERT INTO tokens VALUES (?, ?, ?)", reserved)
-    database.executemany(
-        "INSERT INTO tokens VALUES (?, ?, ?)", zip(ids, vocabulary.tokens, vocabulary.counts, strict=True)
-    )
-
-
-def _encode(folder: Path, final_ids: npt.NDArray[np.int64], dtype: str, progress: Progress) -> None:
-    """Map the provisional numbers to ids, block by block."""
-    ids = final_ids.astype(dtype)
-    done, total = 0, (folder / _PROVISIONAL).stat().st_size // _PROVISIONAL_DTYPE.itemsize
-    with open(folder / _PROVISIONAL, "rb") as provisional, open(folder / layout.TOKENS, "wb") as stream:
-        while block := provisional.read(_BLOCK_TOKENS * _PROVISIONAL_DTYPE.itemsize):
-            numbers = np.frombuffer(block, dtype=_PROVISIONAL_DTYPE)
-            stream.write(ids[numbers].data)
-            done += len(numbers)
+) -> None:
+    """Map the provisional numbers to ids, block by block, and write the samples."""
+    done, total = 0, int(fragments.lengths.sum(dtype=np.int64))
+    with open(folder / layout.TOKENS, "wb") as stream:
+        for part, numbers in _blocks(folder, fragments):
+            ids = final_ids[numbers]
+            stream.write(ids.data)
+            ends = np.cumsum(fragments.lengths[part], dtype=np.int64).tolist()
+            tables.write_samples(database, survey, fragments, splits, part.start, ends, ids.tolist())
+            done += len(ids)
             progress("encode", done, total)
-    (folder / _PROVISIONAL).unlink()
+    (folder / PROVISIONAL).unlink()
 
 
-def _write_arrays(folder: Path, survey: Survey, lengths: npt.NDArray[np.int32]) -> None:
-    offsets = np.zeros(len(survey) + 1, dtype=layout.OFFSET_DTYPE)
-    np.cumsum(lengths, out=offsets[1:])
+def _write_arrays(folder: Path, survey: Survey, fragments: Fragments, splits: Splits) -> None:
+    offsets = np.zeros(len(fragments) + 1, dtype=layout.OFFSET_DTYPE)
+    np.cumsum(fragments.lengths, out=offsets[1:])
     _write(folder / layout.OFFSETS, offsets)
-    _write(folder / layout.LABELS, survey.sample_label.astype(layout.LABEL_DTYPE))
+    _write(folder / layout.LABELS, survey.text_label[fragments.text_ids].astype(layout.LABEL_DTYPE))
+    _write(folder / layout.TEXT_IDS, fragments.text_ids.astype(layout.ID_DTYPE))
     for number, split in enumerate(survey.splits):
-        ids = np.flatnonzero(survey.sample_split == number)
+        ids = np.flatnonzero(splits == number)
         _write(folder / layout.split_file(split), ids.astype(layout.ID_DTYPE))
 
 
@@ -126,21 +141,22 @@ def _write(path: Path, values: npt.NDArray[Any]) -> None:
 
 
 def _summary(
-    sources: Sequence[Source], survey: Survey, writer: SampleWriter, vocabulary: Vocabulary
+    sources: Sequence[Source], survey: Survey, fragments: Fragments, splits: Splits, encoder: Encoder
 ) -> dict[str, Any]:
     """What the manifest tells beyond the description."""
-    sizes = np.bincount(survey.sample_split, minlength=len(survey.splits)).tolist()
+    sizes = np.bincount(splits, minlength=len(survey.splits)).tolist()
     return {
         "files_read": [str(source.path) for source in sources],
         "rows_read": survey.source_rows,
-        "samples": writer.written,
+        "skipped": survey.skipped.to_json(),
+        "texts": fragments.texts,
+        "cut_texts": fragments.cut_texts,
+        "samples": len(fragments),
         "splits": dict(zip(survey.splits, sizes, strict=True)),
         "labels": survey.labels,
-        "tokens": int(writer.lengths.sum(dtype=np.int64)),
-        "token_dtype": layout.token_dtype(len(vocabulary)),
-        "vocabulary_size": len(vocabulary),
-        "empty_texts": writer.empty_texts,
-        "cut_texts": writer.cut_texts,
+        "tokens": int(fragments.lengths.sum(dtype=np.int64)),
+        "pad_id": encoder.pad_id,
+        "unk_id": encoder.unk_id,
     }
 
 

@@ -1,19 +1,23 @@
-"""File names of a prepared set, and the types of its arrays."""
+"""File names of a prepared set, the types of its arrays and the tables of its database."""
 
 from __future__ import annotations
 
 #: Goes up whenever the same input would make other files; older sets are then left alone.
-VERSION = 1
+VERSION = 2
 
 META = "meta.json"
 DATABASE = "samples.sqlite"
+#: Of the tokenizers words and whitespace; a pretrained one is kept in TOKENIZER.
 VOCABULARY = "vocabulary.json"
+TOKENIZER = "tokenizer.json"
 #: All samples' tokens one after the other, uint16 or uint32 (meta: token_dtype).
 TOKENS = "tokens.bin"
 #: [samples + 1] where each sample begins in TOKENS.
 OFFSETS = "offsets.bin"
 #: [samples]
 LABELS = "labels.bin"
+#: [samples] the text that each is a fragment of.
+TEXT_IDS = "text_ids.bin"
 
 OFFSET_DTYPE = "<i8"
 LABEL_DTYPE = "<i4"
@@ -29,22 +33,58 @@ def token_dtype(vocabulary_size: int) -> str:
     return "<u2" if vocabulary_size <= 1 << 16 else "<u4"
 
 
+# Nothing that SQLite 3.26 lacks: login nodes have old ones. SQLite ignores the case of names, so that
+# `samples` is also the original's Samples; its other tables are views.
 SCHEMA = """
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, rows INTEGER NOT NULL
 );
 CREATE TABLE labels (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE label_counts (
-    split TEXT NOT NULL, label INTEGER NOT NULL REFERENCES labels, samples INTEGER NOT NULL
+    split TEXT NOT NULL, label INTEGER NOT NULL REFERENCES labels, texts INTEGER NOT NULL,
+    samples INTEGER NOT NULL
 );
 CREATE TABLE tokens (id INTEGER PRIMARY KEY, token TEXT NOT NULL, count INTEGER NOT NULL);
-CREATE TABLE samples (
+CREATE TABLE texts (
     id INTEGER PRIMARY KEY,
     source INTEGER NOT NULL REFERENCES sources,
     line INTEGER NOT NULL,
     text TEXT NOT NULL,
     label INTEGER NOT NULL REFERENCES labels,
-    length INTEGER NOT NULL,
-    split TEXT NOT NULL
+    split TEXT
 );
+CREATE TABLE samples (
+    sample_id INTEGER PRIMARY KEY,
+    text_id INTEGER NOT NULL REFERENCES texts,
+    fragment INTEGER NOT NULL,
+    tok_ids TEXT NOT NULL,
+    mask_length INTEGER NOT NULL,
+    label INTEGER NOT NULL REFERENCES labels,
+    split TEXT NOT NULL,
+    first_character INTEGER NOT NULL,
+    characters INTEGER NOT NULL
+);
+CREATE VIEW fragments AS
+    SELECT sample_id, text_id, fragment, samples.split, labels.name AS label,
+        substr(texts.text, first_character, characters) AS text
+    FROM samples JOIN texts ON samples.text_id = texts.id JOIN labels ON samples.label = labels.id;
+CREATE VIEW LabelEncodings AS SELECT CAST(id AS TEXT) AS key_col, name AS val_col FROM labels ORDER BY id;
+CREATE VIEW TrainQueue AS SELECT sample_id FROM samples WHERE split = 'train' ORDER BY sample_id;
+CREATE VIEW ValidateQueue AS SELECT sample_id FROM samples WHERE split = 'validation' ORDER BY sample_id;
+CREATE VIEW TestQueue AS SELECT sample_id FROM samples WHERE split = 'test' ORDER BY sample_id;
+CREATE TABLE results (
+    run TEXT NOT NULL, split TEXT NOT NULL, finished TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
+    task TEXT NOT NULL, seed INTEGER NOT NULL, step INTEGER NOT NULL, metrics TEXT NOT NULL,
+    PRIMARY KEY (run, split)
+);
+CREATE TABLE scores (
+    run TEXT NOT NULL, split TEXT NOT NULL, metric TEXT NOT NULL, value REAL,
+    PRIMARY KEY (run, split, metric)
+);
+"""
+
+#: Made when the rows stand: the queues and label counts then need no look at the tokens.
+INDICES = """
+CREATE INDEX samples_by_split ON samples (split, label);
+CREATE INDEX samples_by_text ON samples (text_id);
 """

@@ -14,9 +14,9 @@ from toolkit.errors import DataError
 #: Well under the number of values that every SQLite takes in one statement.
 _IDS_PER_QUERY = 500
 _QUERY = """
-SELECT samples.id, sources.file, samples.line, labels.name, samples.text
-FROM samples JOIN sources ON samples.source = sources.id JOIN labels ON samples.label = labels.id
-WHERE samples.id IN ({places})
+SELECT sample_id, sources.file, texts.line, fragments.label, fragments.text
+FROM fragments JOIN texts ON fragments.text_id = texts.id JOIN sources ON texts.source = sources.id
+WHERE sample_id IN ({places})
 """
 
 

@@ -1,9 +1,10 @@
 """The prepared-sample store: built once per content and settings, then mapped into memory.
 
 <prepared_dir>/<name>-<key>/     complete or absent, never half
-    samples.sqlite               sources, samples, labels, tokens: for people and queries
-    tokens.bin offsets.bin labels.bin split_<split>.bin     flat arrays (layout.py), for training
-    vocabulary.json              tokens and their counts in the training split
+    samples.sqlite               sources, texts, samples, labels, tokens, results: for people and queries
+    tokens.bin offsets.bin labels.bin text_ids.bin split_<split>.bin   flat arrays (layout.py), for training
+    vocabulary.json              tokens and their counts in the training split, or
+    tokenizer.json               the pretrained tokenizer
     meta.json                    counts, settings, fingerprint, size and checksum of every file
 """
 
@@ -21,11 +22,13 @@ import numpy.typing as npt
 from toolkit.config.kinds import TextTable
 from toolkit.data import layout
 from toolkit.data.build import build
+from toolkit.data.encoders import encoder
 from toolkit.data.publish import publish_once
+from toolkit.data.results import holds_results
 from toolkit.data.samples import PREPARE_AGAIN, Samples, pad_batch
 from toolkit.data.sources import Progress, describe, find_sources, folder_name
 from toolkit.data.survey import survey
-from toolkit.data.tokens import PAD_ID, UNK_ID, Vocabulary
+from toolkit.data.tokens import Vocabulary
 from toolkit.errors import DataError
 from toolkit.files import crc32, read_json
 
@@ -36,16 +39,15 @@ __all__ = ["Prepared", "Samples", "pad_batch", "prepare"]
 class Prepared:
     """An opened prepared set.
 
-    meta   the manifest
-    built  whether the call that returned this made it, rather than found it
+    meta     the manifest
+    built    whether the call that returned this made it, rather than found it
+    encoded  how many texts that call tokenized
     """
 
     path: Path
     meta: Mapping[str, Any]
     built: bool = False
-
-    pad_id = PAD_ID
-    unk_id = UNK_ID
+    encoded: int = 0
 
     @classmethod
     def open(cls, path: Path) -> Prepared:
@@ -67,7 +69,8 @@ class Prepared:
             )
         for name, expected in meta["files"].items():
             size = _size(path / name)
-            if size != expected["size"]:
+            # Runs add their results to the database.
+            if size < expected["size"] or (size > expected["size"] and name != layout.DATABASE):
                 raise DataError(
                     f"{path / name} has {size} bytes, expected {expected['size']}; {PREPARE_AGAIN}"
                 )
@@ -88,21 +91,35 @@ class Prepared:
         return int(self.meta["vocabulary_size"])
 
     @property
+    def pad_id(self) -> int:
+        """Fills a batch up to its longest sample; stands in no sample."""
+        return int(self.meta["pad_id"])
+
+    @property
+    def unk_id(self) -> int | None:
+        """Stands for an unknown token; None where the tokenizer knows every text."""
+        return None if self.meta["unk_id"] is None else int(self.meta["unk_id"])
+
+    @property
     def splits(self) -> Mapping[str, int]:
         """Samples of each split."""
         return dict(self.meta["splits"])
 
     def vocabulary(self) -> Vocabulary:
+        """Tokens and counts of the tokenizers words and whitespace. Raises DataError for another one."""
         return Vocabulary.load(self.path / layout.VOCABULARY)
 
     def verify(self) -> None:
-        """Compare every file with its checksum. Raises DataError for the first that differs."""
+        """Compare every file with its checksum. Raises DataError for the first that differs.
+
+        A database that runs have added results to is checked by SQLite itself instead.
+        """
         for name, expected in self.meta["files"].items():
             try:
                 found = crc32(self.path / name)
             except OSError as error:
                 raise DataError(f"{self.path / name} cannot be read ({error}); {PREPARE_AGAIN}") from error
-            if found != expected["crc32"]:
+            if found != expected["crc32"] and not (name == layout.DATABASE and holds_results(self.path)):
                 raise DataError(f"{self.path / name} is damaged: its checksum differs; {PREPARE_AGAIN}")
 
     def split(self, name: str) -> Samples:
@@ -116,6 +133,7 @@ class Prepared:
             "lengths": (offsets[ids + 1] - starts).astype(np.int32),
             "labels": self._map(layout.LABELS, layout.LABEL_DTYPE)[ids],
             "starts": starts,
+            "text_ids": self._map(layout.TEXT_IDS, layout.ID_DTYPE)[ids],
         }
         for array in arrays.values():
             array.setflags(write=False)
@@ -144,15 +162,19 @@ def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s
     sources = find_sources(data, report)
     description = describe(data, sources, layout.VERSION)
     path = Path(data.prepared_dir).expanduser() / folder_name(sources, description["fingerprint"])
+    encoded = 0
 
     def is_ready() -> bool:
         return _opened(path, description["fingerprint"]) is not None
 
     def fill(folder: Path) -> None:
-        build(folder, data, sources, survey(data, sources, report), description, report)
+        nonlocal encoded
+        # Its faults first: they are found sooner than those of the rows.
+        using = encoder(data)
+        encoded = build(folder, data, sources, survey(data, sources, report), using, description, report)
 
     built = publish_once(path, fill, is_ready, lock_timeout_s)
-    return replace(Prepared.open(path), built=built)
+    return replace(Prepared.open(path), built=built, encoded=encoded)
 
 
 def _opened(path: Path, fingerprint: str) -> Prepared | None:

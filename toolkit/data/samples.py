@@ -19,6 +19,8 @@ Indices = Sequence[int] | npt.NDArray[np.integer]
 
 #: Well under the number of values that every SQLite takes in one statement.
 _IDS_PER_QUERY = 500
+_FRAGMENTS = "SELECT sample_id, text FROM fragments WHERE sample_id IN ({places})"
+_TEXTS = "SELECT id, text FROM texts WHERE id IN ({places})"
 
 PREPARE_AGAIN = "delete that folder and prepare the data again"
 
@@ -27,14 +29,16 @@ PREPARE_AGAIN = "delete that folder and prepare the data again"
 class Samples:
     """The samples of one split; sample i stands at place i of every array. Arrays are read-only.
 
-    ids      [n] int64, their ids in samples.sqlite
-    lengths  [n] int32, tokens of each, at least 1
-    labels   [n] int32
-    starts   [n] int64, where each begins in `flat`
-    flat     tokens of all splits, uint16 or uint32, mapped into memory
+    ids       [n] int64, their ids in samples.sqlite
+    text_ids  [n] int64, the text that each is a fragment of; fragments of one text stand together
+    lengths   [n] int32, tokens of each, special ones included, at least 1
+    labels    [n] int32
+    starts    [n] int64, where each begins in `flat`
+    flat      tokens of all splits, uint16 or uint32, mapped into memory
     """
 
     ids: npt.NDArray[np.int64]
+    text_ids: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
     labels: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
@@ -50,18 +54,28 @@ class Samples:
         return self.flat[start : start + self.lengths[index]]
 
     def texts(self, indices: Indices) -> list[str]:
-        """The texts as they stood in the source. Raises DataError where the database is damaged."""
-        wanted: list[int] = self.ids[np.asarray(indices, dtype=np.int64)].tolist()
-        # Immutable: no lock is taken, so that many ranks may read over a network file system.
+        """Each sample's own text, which of a folded one is the fragment's.
+
+        Raises DataError where the database is damaged.
+        """
+        return self._look_up(_FRAGMENTS, self.ids[np.asarray(indices, dtype=np.int64)])
+
+    def whole_texts(self, text_ids: Indices) -> list[str]:
+        """Texts by their ids, as they stood in the source. Raises DataError where the database is damaged."""
+        return self._look_up(_TEXTS, np.asarray(text_ids, dtype=np.int64))
+
+    def _look_up(self, query: str, ids: npt.NDArray[np.int64]) -> list[str]:
+        wanted: list[int] = ids.tolist()
+        # Immutable: no lock is taken, so that many ranks may read over a network file system. A run that
+        # records its results meanwhile touches no page of the texts or samples.
         uri = f"{self.database.absolute().as_uri()}?mode=ro&immutable=1"
         found: dict[int, str] = {}
         try:
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 for first in range(0, len(wanted), _IDS_PER_QUERY):
                     some = wanted[first : first + _IDS_PER_QUERY]
-                    query = f"SELECT id, text FROM samples WHERE id IN ({', '.join('?' * len(some))})"
-                    found.update(connection.execute(query, some))
-            return [found[sample] for sample in wanted]
+                    found.update(connection.execute(query.format(places=", ".join("?" * len(some))), some))
+            return [found[number] for number in wanted]
         except (sqlite3.Error, KeyError) as error:
             raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
 

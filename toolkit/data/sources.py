@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.config.kinds import TextTable
+from toolkit.data.encoders import tokenizer_description
 from toolkit.data.encoding import check_encoding
 from toolkit.data.table import Format, check_regular, open_problem
 from toolkit.errors import DataError
@@ -25,10 +26,9 @@ TRAIN = "train"
 
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _BLOCK = 1 << 20
-#: Settings that decide what is made, besides those of the splits and of each file.
+#: Settings that decide what is made, besides those of the tokenizer, the splits and each file.
 _SETTINGS = (
-    "encoding", "text_column", "label_column", "labels",
-    "tokenizer", "lowercase", "min_count", "max_vocabulary", "max_tokens",
+    "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
 
 
@@ -75,12 +75,14 @@ def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
 def describe(data: TextTable, sources: Sequence[Source], version: int) -> dict[str, Any]:
     """Everything that decides what the prepared set holds, and its fingerprint (SHA-256)."""
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
+    settings |= tokenizer_description(data)
     if sources[0].split is None:
         # As pairs: the order of the splits decides which samples they get.
         settings |= {
             "splits": [[name, float(share)] for name, share in data.splits.items()],
             "split_seed": data.split_seed,
             "stratify": data.stratify,
+            "split_unit": data.split_unit,
         }
     files = [
         {

@@ -60,26 +60,23 @@ def read_rows(path: Path, data: TextTable) -> Iterator[Row]:
     """Yield the rows of a file as the config describes it; holds one row at a time.
 
     Raises DataError, which names file and line: the file is missing, empty or unreadable, a column is
-    missing, a row has another number of fields, a label is empty or none of `data.labels`.
+    missing, a row has another number of fields. Texts and labels are not looked at.
     """
     form = Format.of(path, data)
     fields = _fields(path, form, data)
-    header_line, header = next(fields, (0, []))
-    if not header:
-        raise DataError(f"{path} is empty; expected a line that names the columns, then one row per sample")
-    text_at = _column(path, header_line, header, data.text_column, "data.text_column")
-    label_at = _column(path, header_line, header, data.label_column, "data.label_column")
-    allowed = None if data.labels is None else frozenset(data.labels)
+    header, place = _header(path, fields, data)
+    text_at = _column(place, header, data.text_column, "data.text_column")
+    label_at = _column(place, header, data.label_column, "data.label_column")
     line = 0
     for line, row in fields:
         if len(row) != len(header):
-            _ragged(path, line, row, header, form.quoted)
-        label = row[label_at]
-        if not label.strip() or (allowed is not None and label not in allowed):
-            _bad_label(path, line, label, data.labels)
-        yield Row(line, row[text_at], label)
-    if not line:
-        raise DataError(f"{path} has a header but no rows; expected one row per sample below it")
+            _ragged(path, line, row, header, form.quoted, data.columns is not None)
+        yield Row(line, row[text_at], row[label_at])
+    if line:
+        return
+    if data.columns is not None:
+        raise DataError(f"{path} is empty; expected one row per sample")
+    raise DataError(f"{path} has a header but no rows; expected one row per sample below it")
 
 
 def check_regular(path: Path) -> None:
@@ -93,7 +90,7 @@ def open_problem(path: Path, error: OSError) -> DataError:
     if isinstance(error, FileNotFoundError):
         return DataError(f"{path}: no such file. {_neighbours(path)}")
     if isinstance(error, IsADirectoryError):
-        return DataError(f"{path} is a folder, expected a file; in it: {_shown(_listing(path)) or 'nothing'}")
+        return DataError(f"{path} is a folder, expected a file; in it: {shown(_listing(path)) or 'nothing'}")
     if isinstance(error, PermissionError):
         return DataError(f"{path}: you may not read it (permission denied); ask its owner, or chmod +r")
     return DataError(f"{path}: cannot be read: {error.strerror or error}")
@@ -140,40 +137,44 @@ def _quoted(path: Path, stream: TextIO, delimiter: str) -> Iterator[tuple[int, l
         ) from error
 
 
-def _column(path: Path, line: int, header: list[str], name: str, key: str) -> int:
+def _header(path: Path, fields: Iterator[tuple[int, list[str]]], data: TextTable) -> tuple[list[str], str]:
+    """The names of the columns, and where they stand."""
+    if data.columns is not None:
+        return list(data.columns), "data.columns"
+    line, header = next(fields, (0, []))
+    if not header:
+        raise DataError(
+            f"{path} is empty; expected a line that names the columns, then one row per sample "
+            "(data.columns names them for a file without such a line)"
+        )
+    return header, f"{path}:{line}"
+
+
+def _column(place: str, header: list[str], name: str, key: str) -> int:
     """Where the column stands. Raises DataError unless exactly one has that name."""
     if header.count(name) == 1:
         return header.index(name)
-    columns = _shown(header)
+    columns = shown(header)
     if name in header:
-        raise DataError(f"{path}:{line}: {header.count(name)} columns are named {name!r}; found: {columns}")
+        raise DataError(f"{place}: {header.count(name)} columns are named {name!r}; found: {columns}")
     near = get_close_matches(name, header, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     alone = "Is data.delimiter right? " if len(header) == 1 else ""
     raise DataError(
-        f"{path}:{line}: no column {name!r}, found: {columns}. {alone}Set {key} to a column's name"
+        f"{place}: no column {name!r}, found: {columns}. {alone}Set {key} to a column's name"
         + (f" ({hint.rstrip()})" if hint else "")
+        + "; if the file has no line that names its columns, name them in data.columns"
     )
 
 
-def _ragged(path: Path, line: int, row: list[str], header: list[str], quoted: bool) -> NoReturn:
+def _ragged(path: Path, line: int, row: list[str], header: list[str], quoted: bool, named: bool) -> NoReturn:
     cure = (
         "Put quotes around a field that holds the delimiter or a line end"
         if quoted
         else "A text must not hold the delimiter or a line end, unless fields are quoted (data.quoted: true)"
     )
-    expected = f"{len(header)} as in the header ({_shown(header)})"
+    expected = f"{len(header)} as in {'data.columns' if named else 'the header'} ({shown(header)})"
     raise DataError(f"{path}:{line}: {len(row)} fields, expected {expected}. {cure}")
-
-
-def _bad_label(path: Path, line: int, label: str, labels: tuple[str, ...] | None) -> NoReturn:
-    if not label.strip():
-        raise DataError(f"{path}:{line}: the label is empty; every row needs one")
-    near = get_close_matches(label, labels or (), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise DataError(
-        f"{path}:{line}: label {_short(label)!r} is none of data.labels ({_shown(labels or ())}){hint}"
-    )
 
 
 def _neighbours(path: Path) -> str:
@@ -186,7 +187,7 @@ def _neighbours(path: Path) -> str:
     near = get_close_matches(path.name, names, n=3)
     if near:
         return f"Did you mean {' or '.join(near)}?"
-    return f"In {folder} there is: {_shown(names)}" if names else f"{folder} is empty"
+    return f"In {folder} there is: {shown(names)}" if names else f"{folder} is empty"
 
 
 def _listing(folder: Path) -> list[str]:
@@ -196,11 +197,11 @@ def _listing(folder: Path) -> list[str]:
         return []
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     return text if len(text) <= _CHARACTERS_SHOWN else text[:_CHARACTERS_SHOWN] + "…"
 
 
-def _shown(names: Sequence[str]) -> str:
+def shown(names: Sequence[str]) -> str:
     """The first few names, separated by commas."""
-    shown = ", ".join(_short(name) for name in names[:_NAMES_SHOWN])
+    shown = ", ".join(short(name) for name in names[:_NAMES_SHOWN])
     return shown + (f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else "")

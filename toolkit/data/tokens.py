@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,10 @@ UNK_ID = 1
 RESERVED = ("<pad>", "<unk>")
 
 Tokenizer = Callable[[str], list[str]]
+Places = npt.NDArray[np.int64]
 
 # Letters and digits are \w without the underscore.
-_WORDS = re.compile(r"[^\W_]+|[^\w\s]|_")
+_PATTERNS = {"words": re.compile(r"[^\W_]+|[^\w\s]|_"), "whitespace": re.compile(r"\S+")}
 
 
 def tokenizer(kind: str, *, lowercase: bool) -> Tokenizer:
@@ -32,9 +34,28 @@ def tokenizer(kind: str, *, lowercase: bool) -> Tokenizer:
     kind  words: runs of letters and digits of any script, and each other character that is no space;
           whitespace: what stands between blanks
     """
-    cuts: dict[str, Tokenizer] = {"words": _WORDS.findall, "whitespace": str.split}
+    cuts: dict[str, Tokenizer] = {"words": _PATTERNS["words"].findall, "whitespace": str.split}
     cut = cuts[kind]
     return (lambda text: cut(text.lower())) if lowercase else cut
+
+
+def token_spans(text: str, kind: str, *, lowercase: bool) -> tuple[Places, Places]:
+    """Where each token that `tokenizer` makes of a text starts and ends in it: [n] and [n] code points."""
+    lower = text.lower() if lowercase else text
+    found = [match.span() for match in _PATTERNS[kind].finditer(lower)]
+    starts, ends = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    if len(lower) == len(text):
+        return starts, ends
+    # A few letters become two in lower case (İ): from each lower one back to its own.
+    origin = np.repeat(np.arange(len(text)), [len(letter.lower()) for letter in text])
+    return origin[starts], origin[ends - 1] + 1
+
+
+class Pieces(NamedTuple):
+    """The tokens of one text: their numbers, and a function that gives [n] starts and ends in it."""
+
+    numbers: Sequence[int]
+    spans: Callable[[], tuple[Places, Places]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from toolkit.config.kinds import Pretrained as PretrainedConfig
+from toolkit.data.hub import no_model
 from toolkit.errors import DataError
 
 #: Names that configurations use for the dropout of embeddings, layers and head.
@@ -41,7 +40,11 @@ class Pretrained(nn.Module):
 
 def _load(config: PretrainedConfig, labels: Sequence[str]) -> Any:
     from transformers import AutoConfig, AutoModelForSequenceClassification
+    from transformers.utils import logging
 
+    # That the head is new, and that layers were left out, is what was asked for.
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         names = dict(enumerate(labels))
         codes = {label: code for code, label in names.items()}
@@ -67,18 +70,3 @@ def _keep_layers(settings: Any, config: PretrainedConfig) -> None:
             "set it to at most that, or null for all"
         )
     settings.num_hidden_layers = config.layers
-
-
-def no_model(path: str, error: Exception) -> DataError:
-    """What to say where a model or tokenizer cannot be loaded."""
-    reason = str(error).strip().partition("\n")[0]
-    if os.path.isdir(path):
-        found = ", ".join(sorted(each.name for each in Path(path).iterdir())[:12]) or "nothing"
-        return DataError(
-            f"no model can be loaded from the folder {path} ({reason}); it holds: {found}. A model's folder "
-            "holds config.json, model.safetensors and tokenizer.json"
-        )
-    return DataError(
-        f"{path!r} is no folder here, and no hub gave a model of that name ({reason}). Give the folder of a "
-        "model; where this machine reaches no hub, fetch it elsewhere and copy the folder"
-    )

@@ -22,6 +22,7 @@ def samples_of(
     lengths = np.array([len(tokens) for tokens in token_lists], dtype=np.int32)
     return Samples(
         ids=np.arange(len(lengths)),
+        text_ids=np.arange(len(lengths)),
         lengths=lengths,
         labels=np.arange(len(lengths), dtype=np.int32) % 3,
         starts=np.cumsum(lengths, dtype=np.int64) - lengths,

@@ -210,15 +210,30 @@ def test_an_unknown_encoding_is_refused(csv_file: Path, encoding: str) -> None:
     assert f"data.encoding is {encoding!r}" in fault(csv_file, "text,label\n", TextTable(encoding=encoding))
 
 
-@pytest.mark.parametrize("label", ["", "  "])
-def test_an_empty_label_is_refused(csv_file: Path, label: str) -> None:
-    assert f"{csv_file}:3: the label is empty" in fault(csv_file, f"text,label\nx,a\ny,{label}\n")
+def test_labels_are_not_looked_at(csv_file: Path) -> None:
+    """Whether one is known is the survey's question."""
+    data = TextTable(labels=("negative", "positive"))
+    assert read(csv_file, "text,label\nx,positve\ny,\n", data) == [Row(2, "x", "positve"), Row(3, "y", "")]
 
 
-def test_a_label_outside_the_given_ones_is_refused_with_a_suggestion(csv_file: Path) -> None:
-    told = fault(csv_file, "text,label\nx,positve\n", TextTable(labels=("negative", "positive")))
-    assert f"{csv_file}:2: label 'positve' is none of data.labels (negative, positive)" in told
-    assert "did you mean 'positive'?" in told
+def test_columns_can_be_named_for_a_file_without_a_header(tsv_file: Path) -> None:
+    data = TextTable(columns=("text", "label"))
+    assert read(tsv_file, "fine\t1\ndull\t0\n", data) == [Row(1, "fine", "1"), Row(2, "dull", "0")]
+    swapped = TextTable(columns=("label", "id", "text"))
+    assert read(tsv_file, "1\t7\tfine\n", swapped) == [Row(1, "fine", "1")]
+
+
+def test_faults_of_a_file_without_a_header_name_the_columns_given(tsv_file: Path) -> None:
+    data = TextTable(columns=("text", "label"))
+    assert "is empty; expected one row per sample" in fault(tsv_file, "", data)
+    told = fault(tsv_file, "fine\t1\ndull\n", data)
+    assert f"{tsv_file}:2: 1 fields, expected 2 as in data.columns (text, label)" in told
+    told = fault(tsv_file, "fine\t1\n", TextTable(columns=("text", "class")))
+    assert "data.columns: no column 'label', found: text, class" in told
+
+
+def test_a_first_line_that_names_no_column_raises_the_question_of_a_header(tsv_file: Path) -> None:
+    assert "name them in data.columns" in fault(tsv_file, "fine\t1\ndull\t0\n")
 
 
 def test_a_suffix_that_tells_no_delimiter_is_refused(tmp_path: Path) -> None:

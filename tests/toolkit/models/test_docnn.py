@@ -19,7 +19,10 @@ def docnn(*, vocabulary_size: int = 50, classes: int = 3, pad_id: int = 0, **par
     torch.manual_seed(0)
     sizes = {"embedding_dim": 6, "filters": 5, "embedding_std": 1.0}
     model = DocNN(
-        Config(**{**sizes, **parameters}), vocabulary_size=vocabulary_size, labels=["x"] * classes, pad_id=pad_id
+        Config(**{**sizes, **parameters}),
+        vocabulary_size=vocabulary_size,
+        labels=["x"] * classes,
+        pad_id=pad_id,
     )
     return model.eval()
 

@@ -1,0 +1,115 @@
+"""Texts to numbered tokens: by a vocabulary that is counted on the way, or a pretrained tokenizer."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.kinds import TextTable
+from toolkit.data import layout
+from toolkit.data.pretrained import PretrainedEncoder, content
+from toolkit.data.tokens import PAD_ID, RESERVED, UNK_ID, Pieces, Vocabulary, token_spans, tokenizer
+from toolkit.errors import DataError
+
+#: Stands for the tokens of an empty text; the tokens that are met count from 1.
+_NO_TOKEN = 0
+
+
+class Encoder(Protocol):
+    """Cuts texts into tokens with provisional numbers, which `settle` maps to the final ones.
+
+    before, after  numbers of the special tokens around every sample
+    pad_id         fills a batch up to its longest sample; stands in no sample
+    unk_id         stands for an unknown token; None where there is none
+    """
+
+    before: Sequence[int]
+    after: Sequence[int]
+    pad_id: int
+    unk_id: int | None
+
+    def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
+        """Cut texts, in their order."""
+
+    def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
+        """The final id of every number, and the token and count of every id.
+
+        counts  [numbers met, or fewer] how often each stands in the training split
+        """
+
+    def save(self, folder: Path) -> None:
+        """Write what is needed to read or make such ids again."""
+
+
+def encoder(data: TextTable) -> Encoder:
+    """The encoder that a data section describes. Raises DataError."""
+    if data.tokenizer == "pretrained":
+        return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens)
+    return VocabularyEncoder(data)
+
+
+def _numbering() -> defaultdict[str, int]:
+    return defaultdict(itertools.count(_NO_TOKEN + 1).__next__)
+
+
+@dataclass(slots=True)
+class VocabularyEncoder:
+    """Words of the texts; which of them get an id is known when all are counted. Memory: distinct words."""
+
+    data: TextTable
+    before: Sequence[int] = ()
+    after: Sequence[int] = ()
+    pad_id: int = PAD_ID
+    unk_id: int | None = UNK_ID
+    _numbers: defaultdict[str, int] = field(default_factory=_numbering)
+    _vocabulary: Vocabulary | None = None
+
+    def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
+        kind, lowercase = self.data.tokenizer, self.data.lowercase
+        cut, number = tokenizer(kind, lowercase=lowercase), self._numbers.__getitem__
+        for text in texts:
+            numbers = list(map(number, cut(text))) or [_NO_TOKEN]
+            yield Pieces(numbers, partial(token_spans, text, kind, lowercase=lowercase))
+
+    def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
+        known = np.zeros(len(self._numbers) + 1, dtype=np.int64)
+        known[: len(counts)] = counts
+        total = int(known.sum())
+        vocabulary = Vocabulary.from_counts(
+            dict(zip(self._numbers, known[_NO_TOKEN + 1 :].tolist(), strict=True)),
+            min_count=self.data.min_count,
+            max_size=self.data.max_vocabulary,
+        )
+        if not vocabulary.tokens:
+            raise DataError(
+                f"no token of the training split stands in it {self.data.min_count} times or more "
+                f"({total} tokens in all); lower data.min_count, or is column "
+                f"{self.data.text_column!r} (data.text_column) not the text?"
+            )
+        self._vocabulary = vocabulary
+        reserved = [(RESERVED[PAD_ID], 0), (RESERVED[UNK_ID], total - sum(vocabulary.counts))]
+        names = [*reserved, *zip(vocabulary.tokens, vocabulary.counts, strict=True)]
+        return np.concatenate([[UNK_ID], vocabulary.encode(self._numbers)]), names
+
+    def save(self, folder: Path) -> None:
+        assert self._vocabulary is not None, "settle comes first"
+        self._vocabulary.save(folder / layout.VOCABULARY)
+
+
+def tokenizer_description(data: TextTable) -> dict[str, Any]:
+    """What decides the tokens that a tokenizer makes: of a pretrained one the content, never the path.
+
+    Raises DataError where there is none.
+    """
+    if data.tokenizer != "pretrained":
+        names = ("tokenizer", "lowercase", "min_count", "max_vocabulary")
+        return {name: getattr(data, name) for name in names}
+    return {"tokenizer": data.tokenizer, **content(str(data.tokenizer_path))}

@@ -184,6 +184,12 @@ def _add_resume(parsers: _Parsers) -> None:
         "Continue a run from its latest good checkpoint, with its own code and config.",
     )
     parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="also from checkpoints of another experiment or of data that have changed since; "
+        "damaged ones are never used",
+    )
     _cluster(parser)
     _json(parser)
 

@@ -9,6 +9,9 @@ from typing import Any
 from toolkit.files import append_json_line
 from toolkit.rundir import RunDir
 
+#: Somebody wants the run to go on from these checkpoints, whatever experiment and data they belong to.
+FORCED = "forced"
+
 
 def note_event(run: RunDir, event: str, **facts: Any) -> None:
     """Append one event. A record for people: a full disk must not end the run for it."""

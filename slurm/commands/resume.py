@@ -11,6 +11,7 @@ from toolkit.config import load_resolved, run_id
 from toolkit.config.schema import Experiment
 from toolkit.create import experiment_dir
 from toolkit.errors import UserError
+from toolkit.events import FORCED, note_event
 from toolkit.rundir import RunDir, find_run
 
 
@@ -18,6 +19,8 @@ def run(arguments: Namespace) -> int:
     """Put an ended run back to work, with its own config, code and last resources."""
     target = find_run(arguments.run, experiment_dir())
     experiment = stored_experiment(target)
+    if arguments.force:
+        note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
     submitted = submit(experiment, target.path.parent, cluster, resources=last_resources(target))
     return tell(submitted, arguments.json)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from toolkit.checkpoint.commit import set_aside
 from toolkit.checkpoint.manifest import MANIFEST, Identity, Note, read_progress, verify
 from toolkit.errors import CheckpointError
-from toolkit.files import crc32
+from toolkit.events import FORCED
+from toolkit.files import crc32, read_json_lines
 from toolkit.rundir import RunDir
 
 log = logging.getLogger("toolkit")
@@ -26,11 +27,13 @@ class Choice:
 
     step       None: there are some, and all are bad
     best_lost  whether the best one that it names is lost and must be forgotten
+    forced     whether it may be of another experiment or other data
     """
 
     step: int | None
     manifest_crc32: int = 0
     best_lost: bool = False
+    forced: bool = False
 
 
 def choose(run: RunDir, identity: Identity, note: Note) -> Choice | None:
@@ -61,7 +64,17 @@ def _take(run: RunDir, step: int, steps: Sequence[int]) -> Choice:
     # Or they would count as the newest, and what is saved from here on would make room for them.
     for newer in steps[steps.index(step) + 1 :]:
         set_aside(run.checkpoint(newer))
-    return Choice(step=step, manifest_crc32=crc32(run.checkpoint(step) / MANIFEST))
+    return Choice(
+        step=step,
+        manifest_crc32=crc32(run.checkpoint(step) / MANIFEST),
+        forced=step in _forced_steps(run),
+    )
+
+
+def _forced_steps(run: RunDir) -> set[int]:
+    """Checkpoints of which somebody said that the run is to go on from them, whatever they belong to."""
+    events = read_json_lines(run.events)
+    return {step for event in events if event.get("event") == FORCED for step in event.get("steps", ())}
 
 
 def _take_without_best(run: RunDir, step: int, steps: Sequence[int], note: Note) -> Choice:
@@ -78,13 +91,14 @@ class _Examined:
     def __init__(self, run: RunDir, identity: Identity) -> None:
         self._run = run
         self._identity = identity
+        self._forced = _forced_steps(run)
         self._faults: dict[int, str | None] = {}
 
     def fault(self, step: int) -> str | None:
         """What is wrong with the checkpoint of this step; None where nothing is."""
         if step not in self._faults:
             try:
-                verify(self._run.checkpoint(step), self._identity)
+                verify(self._run.checkpoint(step), None if step in self._forced else self._identity)
                 self._faults[step] = None
             except CheckpointError as error:
                 self._faults[step] = str(error)

@@ -139,7 +139,9 @@ def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identit
     if odd:
         theirs = " and ".join(f"{what} {manifest.get(what)}" for what in odd)
         ours = " and ".join(expected[what] for what in odd)
-        raise CheckpointError(f"{folder} belongs to {theirs}, this run is {ours}")
+        raise CheckpointError(
+            f"{folder} belongs to {theirs}, this run is {ours}; stk resume --force goes on from it anyway"
+        )
 
 
 def _check_file(file: Path, expected: Mapping[str, Any]) -> None:

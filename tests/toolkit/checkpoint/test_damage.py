@@ -28,6 +28,7 @@ from tests.toolkit.checkpointing import (
 from tests.toolkit.tiny import events
 from toolkit.checkpoint.store import Identity, verify
 from toolkit.errors import CheckpointError
+from toolkit.events import FORCED, note_event
 from toolkit.rundir import RunDir
 
 Damage = Callable[[Path], None]
@@ -140,7 +141,19 @@ def test_checkpoint_of_another_experiment_or_other_data_is_refused(
 ) -> None:
     with pytest.raises(CheckpointError, match="refusing"):
         checkpoints(saved, identity=identity).load_latest(new_state())
-    assert {event["reason"].endswith(named) for event in events(saved, "checkpoint_rejected")} == {True}
+    assert {named in event["reason"] for event in events(saved, "checkpoint_rejected")} == {True}
+
+
+def test_checkpoint_of_other_data_is_used_where_somebody_wants_it(saved: RunDir) -> None:
+    note_event(saved, FORCED, steps=[10, 20])
+    others = Identity(experiment="e2", data="d2")
+    state = new_state()
+    assert checkpoints(saved, identity=others).load_latest(state)
+    assert facts(state) == expected_facts(20)
+    cut("model.safetensors")(saved.checkpoint(20))
+    state = new_state()
+    assert checkpoints(saved, identity=others).load_latest(state)
+    assert facts(state) == expected_facts(10)
 
 
 def test_other_data_under_the_same_step_do_not_keep_a_save_away(saved: RunDir) -> None:

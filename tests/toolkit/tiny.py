@@ -92,7 +92,11 @@ def contents(run: RunDir) -> dict[str, Any]:
         },
         "metrics": metrics_lines(run),
         "result": {**result, "metrics": scores, "attempts": None, "seconds": None},
-        "artifacts": {file.name: file.read_bytes() for file in sorted(run.artifacts.glob("*"))},
+        "artifacts": {
+            str(file.relative_to(run.artifacts)): file.read_bytes()
+            for file in sorted(run.artifacts.rglob("*"))
+            if file.is_file()
+        },
     }
 
 

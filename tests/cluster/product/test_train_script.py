@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shlex
 import signal
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.waiting import wait_until
+from tests.toolkit.bert import write_bert
 from toolkit.files import read_json
 from toolkit.rundir import RunDir, find_runs
 
@@ -152,14 +154,7 @@ def test_without_stk_on_path_it_uses_the_environment_beside_the_code(user: User)
 def test_the_docnn_study_is_submitted_as_six_jobs(user: User) -> None:
     """Its real data, but one small epoch each."""
     tiny = ["train.epochs=1", "model.embedding_dim=8", "model.kernels=[3]", "model.filters=8"]
-    _pretend_it_is_installed(user)
-    environment = {
-        "VIRTUAL_ENV": str(user.home / "venv"),
-        "PATH": f"{user.home / 'venv' / 'bin'}:{user.environment['PATH']}",
-        "STK_DATA_DIR": str(user.home / "data"),
-        "STK_BATCH_SIZE": "1024",
-        "STK_TASKS_PER_NODE": "1",
-    }
+    environment = {**_pretend_it_is_installed(user), "STK_BATCH_SIZE": "1024"}
     shown = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment, timeout_s=240).stdout
     rows = user.stk_json("status")
     names = sorted(row["run_id"].rpartition("-")[0] for row in rows)
@@ -174,7 +169,49 @@ def test_the_docnn_study_is_submitted_as_six_jobs(user: User) -> None:
     assert again.count("has finished already") == 6
 
 
-def _pretend_it_is_installed(user: User) -> None:
+def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On tables as large as the real ones, of a word each, with a BERT that is tiny."""
+    environment = _pretend_it_is_installed(user)
+    # For what the scripts share.
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    data = user.home / "data"
+    write_bert(data / "minilm")
+    for script, table in (("wiki_topics", "wiki_topics.csv"), ("spam_mails", "spam_mails.csv")):
+        _write_words(data / table, _counts(f"get_{script}"))
+    _write_words(data / "movie_reviews.tsv", _counts("get_movie_reviews"))
+    tiny = ["train.epochs=1", "train.batch_size=2048"]
+    user.run(SCRIPTS / "train_slurm_bert.sh", *tiny, env=environment, timeout_s=240)
+    rows = user.stk_json("status")
+    assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == [
+        "bert-movies",
+        "bert-spam",
+        "bert-topics",
+    ]
+    for row in rows:
+        run = RunDir(Path(row["run_dir"]))
+        user.wait_until_finished(run, row["job_id"])
+        assert {"accuracy", "text_accuracy", "mcc"} <= read_json(run.result)["metrics"]["test"].keys()
+        assert (run.exported_model / "config.json").exists()
+        assert (run.exported_model / "tokenizer.json").exists()
+
+
+def _counts(script: str) -> dict[str, int]:
+    """How many rows of each label a script makes."""
+    found: dict[str, int] = runpy.run_path(str(SCRIPTS / script), run_name="counts")["COUNTS"]
+    return found
+
+
+def _write_words(table: Path, counts: dict[str, int]) -> None:
+    """A table with so many rows of each label, all of one word."""
+    lines = [
+        "text,label",
+        *(f"{label.split()[0]},{label}" for label, count in counts.items() for _ in range(count)),
+    ]
+    text = "\n".join(lines) + "\n"
+    table.write_text(text.replace(",", "\t") if table.suffix == ".tsv" else text)
+
+
+def _pretend_it_is_installed(user: User) -> dict[str, str]:
     """Give the script a virtual environment that needs nothing: that of the tests, with a pip that rests."""
     programs = user.home / "venv" / "bin"
     programs.mkdir(parents=True)
@@ -182,3 +219,9 @@ def _pretend_it_is_installed(user: User) -> None:
     (programs / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     for program in programs.iterdir():
         program.chmod(0o755)
+    return {
+        "VIRTUAL_ENV": str(user.home / "venv"),
+        "PATH": f"{programs}:{user.environment['PATH']}",
+        "STK_DATA_DIR": str(user.home / "data"),
+        "STK_TASKS_PER_NODE": "1",
+    }

@@ -22,8 +22,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+import psutil
 
 from tests.faults.story import (
     House,
@@ -39,6 +41,8 @@ from tests.faults.story import (
 )
 from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks
 from tests.toolkit.tiny import tiny
+from toolkit.attempts.goodput import goodput
+from toolkit.attempts.ledger import read_attempts
 from toolkit.checkpoint.store import verify
 from toolkit.config import Experiment
 from toolkit.errors import CheckpointError
@@ -99,11 +103,15 @@ class Tally:
     failed_stops: list[str] = field(default_factory=list)
     lost_by_stops: list[int] = field(default_factory=list)
     lost_by_kills: list[int] = field(default_factory=list)
+    unaccounted: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
+    went: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     @property
     def is_clean(self) -> bool:
-        return not (self.hangs or self.differing or self.failed_stops or any(self.lost_by_stops))
+        complaints = self.hangs + self.differing + self.failed_stops + self.unaccounted + self.orphans
+        return not complaints and not any(self.lost_by_stops)
 
 
 class Soak:
@@ -145,6 +153,7 @@ class Soak:
             experiment = self._experiments[self.tally.runs % len(self._experiments)]
             self._one_run(experiment, interruptions)
         self.tally.seconds = time.monotonic() - began
+        self.tally.orphans.extend(_orphans())
         return self.tally
 
     def _one_run(self, experiment: Experiment, interruptions: int) -> None:
@@ -166,8 +175,18 @@ class Soak:
         except AssertionError as difference:
             self._complain(self.tally.differing, run, str(difference).splitlines()[0])
         else:
+            self._account(run)
             shutil.rmtree(run.folder.path.parent)
         self._say(f"run {self.tally.runs}: {sum(self.tally.interruptions.values())} interruptions so far")
+
+    def _account(self, run: Run) -> None:
+        """Where the run's time went, and whether that is all of it."""
+        found = goodput(run.folder, time.time())
+        self.tally.went.update(asdict(found))
+        starts = read_attempts(run.folder)
+        wall_s = starts[-1]["time_end"] - starts[0]["time_start"]
+        if abs(found.total - wall_s) > 0.1:
+            self._complain(self.tally.unaccounted, run, f"{found} is {found.total:.1f} s of {wall_s:.1f} s")
 
     # ---- one start
 
@@ -334,6 +353,12 @@ def _is_sound(run: RunDir, step: int) -> bool:
     return True
 
 
+def _orphans() -> list[str]:
+    """Ranks that are left: grandchildren, for the children are the servers of processes."""
+    servers = psutil.Process().children()
+    return [f"a process is left: {rank}" for server in servers for rank in server.children()]
+
+
 def show(tally: Tally) -> str:
     """The figures, for people."""
     total = sum(tally.interruptions.values())
@@ -350,8 +375,15 @@ def show(tally: Tally) -> str:
         f"{sum(tally.lost_by_kills) / max(1, len(tally.lost_by_kills)):.1f} on average, "
         f"saved every {SAVE_EVERY}",
         f"held and released  {tally.released}",
+        f"where time went    {', '.join(f'{name} {share:.0%}' for name, share in _shares(tally.went))}",
     ]
-    return "\n".join([*lines, *tally.hangs, *tally.differing, *tally.failed_stops])
+    complaints = tally.hangs + tally.differing + tally.failed_stops + tally.unaccounted + tally.orphans
+    return "\n".join([*lines, *complaints])
+
+
+def _shares(went: Counter[str]) -> list[tuple[str, float]]:
+    whole = went.total() or 1.0
+    return [(name, seconds / whole) for name, seconds in went.items()]
 
 
 def main() -> int:

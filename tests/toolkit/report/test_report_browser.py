@@ -77,13 +77,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("width", [1200, 500])
 def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: Path, width: int) -> None:
     seen = probe(page, tmp_path, f"--window-size={width},1600")
-    assert len(seen["images"]) == 3
+    assert len(seen["images"]) == 4
     for complete, natural_width, shown_width in seen["images"]:
         assert complete
         assert natural_width > 1000
         assert 300 < shown_width < width
     assert seen["cut"] == 0
-    assert seen["tables"] == 5
+    assert seen["tables"] == 6
 
 
 def test_labels_and_texts_run_nothing_even_where_scripts_may_run(page: Path, tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ tfoot > tr:first-child > * { border-top: 2px solid var(--line); }
 .matrix thead th + th { text-align: center; }
 .matrix td { text-align: center; border: 2px solid var(--card); border-radius: 6px; min-width: 76px; }
 .matrix small { display: block; opacity: .8; }
-.dense th, .dense td { padding: 5px 4px; } .dense tbody th { max-width: 230px; } .dense td { min-width: 62px; font-size: 13px; }
+.dense th, .dense td { padding: 5px 4px; } .dense tbody th { max-width: 230px; }
+.dense td { min-width: 62px; font-size: 13px; }
 .dense thead th + th { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left;
   vertical-align: middle; max-width: none; }
 .label { overflow-wrap: anywhere; min-width: 150px; } td.label { unicode-bidi: isolate; }

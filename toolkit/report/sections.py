@@ -145,14 +145,19 @@ def _confusions(report: ClassReport) -> Html:
 
 
 def mistakes(run: RunDir, summary: RunSummary) -> list[Html]:
-    """The worst mistakes on the test set, or on the validation set while there is no other."""
-    for split in ("test", "validation"):
-        # Of whole texts where they were folded: a fragment alone says little.
-        for view in (View(name=f"{split}_text", split=split), View(name=split, split=split)):
-            report = summary.classes.get(view.name)
-            if found := worst_mistakes(run, view.name, report.labels if report else (), _MISTAKES):
-                return [page.section(f"Surest mistakes ({view.title})", _mistake_table(found))]
-    return []
+    """The worst mistakes on the test set, or on the validation set while there is no other.
+
+    Of whole texts where they were folded: a fragment alone says little.
+    """
+    views = (
+        View(name=f"{split}{text}", split=split) for split in ("test", "validation") for text in ("_text", "")
+    )
+    view = next((view for view in views if run.predictions(view.name).exists()), None)
+    if view is None:
+        return []
+    report = summary.classes.get(view.name)
+    found = worst_mistakes(run, view.name, report.labels if report else (), _MISTAKES)
+    return [page.section(f"Surest mistakes ({view.title})", _mistake_table(found))] if found else []
 
 
 def _mistake_table(found: Sequence[Mistake]) -> Html:

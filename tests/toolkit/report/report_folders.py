@@ -159,7 +159,7 @@ def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folde
         if split == "train":
             continue
         scores = generator.normal(0, 1, (len(codes), len(labels)))
-        scores[np.arange(len(codes)), codes] += 2.2 + 0.4 * math.log(len(labels))
+        scores[np.arange(len(codes)), codes] += 0.9 + 0.8 * math.log(len(labels))
         log_probabilities = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         made = Predictions.of_samples(
             split, tuple(labels), codes, log_probabilities, np.arange(len(codes)), text_ids

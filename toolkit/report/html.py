@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from toolkit.report import facts, formats, page, sections
 from toolkit.report.page import Html, tag
 from toolkit.report.spreadsheets import metrics_csv, spreadsheets
 from toolkit.report.summary import summarize, to_json
-from toolkit.report.themes import DARK, LIGHT
+from toolkit.report.themes import DARK, LIGHT, Theme
 from toolkit.report.values import RunSummary, config_differences
 from toolkit.rundir import RunDir
 
@@ -23,6 +24,8 @@ _ALT_TEXTS = {
 }
 #: Plots that stand in sections of their own.
 _NOT_CURVES = ("confusion_", "curves_", "epochs", "labels")
+#: A plot as an element; its dark dress is drawn only where the page has room for it.
+Picture = Callable[[], Html]
 
 
 def write_report(run: RunDir, result: Mapping[str, Any] | None = None) -> Path:
@@ -64,40 +67,44 @@ def write_comparison(runs: Sequence[RunDir], path: Path) -> Path:
     return path
 
 
-def _write_plots(run: RunDir, summary: RunSummary) -> dict[str, Html]:
+def _write_plots(run: RunDir, summary: RunSummary) -> dict[str, Picture]:
     """Write the light plots beside the page; return each as an element that holds both dresses."""
     from toolkit.report import plots
 
-    pictures = {}
+    pictures: dict[str, Picture] = {}
     for name, draw in plots.run_plots(summary).items():
         light = draw(LIGHT)
         write_atomic(run.report / name, light)
         stem = name.removesuffix(".png")
         description = _ALT_TEXTS.get(name, formats.metric_title(stem))
-        pictures[stem] = page.picture(light, draw(DARK), f"{description} of {summary.run_id}")
+        pictures[stem] = partial(_picture, light, draw, f"{description} of {summary.run_id}")
     return pictures
 
 
-def _report_page(run: RunDir, summary: RunSummary, pictures: dict[str, Html]) -> str:
+def _picture(light: bytes, draw: Callable[[Theme], bytes], description: str) -> Html:
+    return page.picture(light, draw(DARK), description)
+
+
+def _report_page(run: RunDir, summary: RunSummary, pictures: dict[str, Picture]) -> str:
     parts = [sections.headline(summary)]
     if summary.failure:
         parts.append(sections.failure(summary))
     if summary.scores:
         parts.append(page.section("Scores", sections.scores(summary)))
-    curves = [picture for name, picture in pictures.items() if not name.startswith(_NOT_CURVES)]
+    curves = [picture() for name, picture in pictures.items() if not name.startswith(_NOT_CURVES)]
     if curves:
         parts.append(page.section("Curves", *curves))
-    parts.extend(sections.epochs(summary, pictures.get("epochs", Html())))
+    parts.extend(sections.epochs(summary, pictures.get("epochs", Html)()))
     parts.extend(_classes(summary, pictures))
     parts.extend(sections.mistakes(run, summary))
-    parts.extend(sections.labels(summary, pictures.get("labels", Html())))
+    parts.extend(sections.labels(summary, pictures.get("labels", Html)()))
     if summary.attempts:
         parts.append(page.section("Starts", sections.attempts(summary), sections.events(summary)))
     parts.append(sections.config(run))
     return page.document(summary.run_id, *parts)
 
 
-def _classes(summary: RunSummary, pictures: dict[str, Html]) -> Iterator[Html]:
+def _classes(summary: RunSummary, pictures: dict[str, Picture]) -> Iterator[Html]:
     """Yield scores, confusion and curves of the last split, and those of the others to be unfolded."""
     splits = list(dict.fromkeys(report.view.split for report in summary.classes.values()))
     for split in reversed(splits):
@@ -108,10 +115,10 @@ def _classes(summary: RunSummary, pictures: dict[str, Html]) -> Iterator[Html]:
             yield tag("details", tag("summary", f"Classes, confusion and curves of {split}"), *parts)
 
 
-def _split_classes(summary: RunSummary, split: str, pictures: dict[str, Html]) -> Iterator[Html]:
+def _split_classes(summary: RunSummary, split: str, pictures: dict[str, Picture]) -> Iterator[Html]:
     for name, report in summary.classes.items():
         if report.view.split == split:
             yield sections.classes(report, pictures[formats.file_name(f"confusion_{name}")])
     levels = [curves for curves in summary.two_classes.values() if curves.view.split == split]
     if levels:
-        yield sections.two_classes(levels, pictures[formats.file_name(f"curves_{split}")])
+        yield sections.two_classes(levels, pictures[formats.file_name(f"curves_{split}")]())

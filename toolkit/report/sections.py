@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from toolkit.report import facts, formats, page
 from toolkit.report.mistakes import Mistake, worst_mistakes
@@ -76,12 +76,12 @@ def _label_table(names: Sequence[str], splits: Mapping[str, Sequence[int]]) -> H
     return page.table(head, rows, feet=[sums], numbers=range(1, len(head)), labels=[0])
 
 
-def classes(report: ClassReport, picture: Html) -> Html:
-    """Scores per class and the confusion matrix of one view."""
+def classes(report: ClassReport, picture: Callable[[], Html]) -> Html:
+    """Scores per class and the confusion matrix of one view; as a picture where there are many classes."""
     facts_line = tag("p", facts.class_facts(report), class_="quiet")
     scores = page.section(f"Classes ({report.view.title})", facts_line, _class_table(report))
     small = len(report.labels) <= _MATRIX_CLASSES
-    matrix = _matrix(report) if small else page.join(picture, _confusions(report))
+    matrix = _matrix(report) if small else page.join(picture(), _confusions(report))
     beside = len(report.labels) <= _CLASSES_BESIDE
     confusion = page.section(f"Confusion ({report.view.title})", matrix)
     return tag("div", scores, confusion, class_="pair" if beside else "")

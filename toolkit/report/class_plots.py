@@ -17,7 +17,7 @@ from toolkit.report.values import ClassReport, LabelCounts, TwoClassCurves
 
 _LABELLED_CLASSES = 40
 _ANNOTATED_CLASSES = 16
-_LABEL_WIDTH = 20
+_LABEL_WIDTH = 26
 
 
 def confusion_plot(run_id: str, report: ClassReport, theme: Theme) -> bytes:
@@ -111,7 +111,9 @@ def legend_above(axes: Axes) -> None:
 
 def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:
     area = formats.score("roc_auc", level.roc_auc)
-    axes.plot(*level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}")
+    axes.plot(
+        *level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}", zorder=_depth(level)
+    )
 
 
 def _precision_recall(axes: Axes, level: TwoClassCurves, colour: str) -> None:
@@ -127,6 +129,11 @@ def _precision_recall(axes: Axes, level: TwoClassCurves, colour: str) -> None:
         linewidth=2,
         label=label,
     )
+
+
+def _depth(level: TwoClassCurves) -> float:
+    """Whole texts lie above their fragments."""
+    return 2.5 if level.view.level == "fragment" else 3.0
 
 
 def _predicted(left: Axes, right: Axes, report: ClassReport, theme: Theme, colour: str) -> None:
@@ -165,10 +172,11 @@ def _class_ticks(axes: Axes, labels: Sequence[str]) -> None:
 
 def _annotate(axes: Axes, counts: Any, shares: Any, theme: Theme) -> None:
     for row, column in np.ndindex(counts.shape):
+        if not counts[row, column]:
+            axes.text(column, row, "0", ha="center", va="center", color=theme.quiet, fontsize=8.5)
+            continue
         text = f"{formats.count(counts[row, column])}\n{shares[row, column]:.1f} %"
         # Deep cells are dark blue on light paper and light blue on dark paper.
         dark_cell = (shares[row, column] > 40) == (theme is LIGHT)
         ink = "#ffffff" if dark_cell else "#1f2328"
-        drawn = axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8.5)
-        # Inside of the axes anyway; measuring each would take longer than all the rest.
-        drawn.set_in_layout(False)
+        axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8.5)

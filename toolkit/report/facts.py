@@ -113,18 +113,22 @@ def label_counts(labels: Sequence[str], splits: Mapping[str, Sequence[int]]) -> 
 
 
 def score_rows(summary: RunSummary) -> list[list[str]]:
-    """Return header and one row for each metric, with a column for each split."""
-    names = score_names([summary])
-    return [
-        ["metric", *summary.scores],
-        *(
-            [
-                formats.metric_title(name),
-                *(formats.score(name, split.get(name)) for split in summary.scores.values()),
-            ]
-            for name in names
-        ),
+    """Return header and one row for each metric, with a column for each split.
+
+    Scores of whole texts are left out where they equal those of samples: nothing was folded.
+    """
+    splits = summary.scores.values()
+    names = [
+        name
+        for name in score_names([summary])
+        if not name.startswith("text_")
+        or any(split.get(name) not in (None, split.get(name.removeprefix("text_"))) for split in splits)
     ]
+    rows = (
+        [formats.metric_title(name), *(formats.score(name, split.get(name)) for split in splits)]
+        for name in names
+    )
+    return [["metric", *summary.scores], *rows]
 
 
 def _rows(view: View) -> str:

@@ -235,3 +235,15 @@ def test_a_run_that_is_older_than_these_files_has_a_report_without_them(tmp_path
     assert "weighted average" not in text
     assert "Matthews" not in text
     assert "accuracy 80.00 % · 96 samples" in text
+
+
+@pytest.mark.parametrize("text_accuracy, shown", [(0.7912, False), (0.85, True)])
+def test_scores_of_whole_texts_are_shown_where_they_are_others(
+    tmp_path: Path, text_accuracy: float, shown: bool
+) -> None:
+    run = write_finished(tmp_path / "run-0")
+    result = json.loads(run.result.read_text())
+    result["metrics"]["validation"]["text_accuracy"] = result["metrics"]["validation"]["accuracy"]
+    result["metrics"]["test"]["text_accuracy"] = text_accuracy
+    run.result.write_text(json.dumps(result))
+    assert ("accuracy of whole texts" in printed(summarize(run))) == shown

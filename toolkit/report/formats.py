@@ -30,9 +30,9 @@ def is_share(metric: str) -> bool:
 
 def metric_title(metric: str) -> str:
     """A metric's name for people."""
-    words = metric.removeprefix("text_").replace("_", " ")
+    words = metric.replace("_", " ")
     words = {"f1": "F1", "mcc": "Matthews correlation", "roc auc": "ROC AUC"}.get(words, words)
-    return words.replace(" f1", " F1") + (" of whole texts" if metric.startswith("text_") else "")
+    return words.replace(" f1", " F1")
 
 
 def score(metric: str, value: float | None) -> str:

@@ -246,4 +246,4 @@ def test_scores_of_whole_texts_are_shown_where_they_are_others(
     result["metrics"]["validation"]["text_accuracy"] = result["metrics"]["validation"]["accuracy"]
     result["metrics"]["test"]["text_accuracy"] = text_accuracy
     run.result.write_text(json.dumps(result))
-    assert ("accuracy of whole texts" in printed(summarize(run))) == shown
+    assert ("text accuracy" in printed(summarize(run))) == shown

@@ -58,14 +58,26 @@ def labels_csv(counts: LabelCounts) -> str:
 
 
 def classes_csv(report: ClassReport) -> str:
-    """Return one line for each class, and the averages."""
-    rows = [[row.label, *(getattr(row, name) for name in _CLASS_SCORES)] for row in report.classes]
+    """Return one line for each class, and what has one value for all of them."""
+    counts = _positives_and_negatives(report)
+    rows = [
+        [row.label, *(getattr(row, name) for name in _CLASS_SCORES), *counted]
+        for row, counted in zip(report.classes, counts, strict=True)
+    ]
     for kind in ("macro", "weighted"):
-        scores = [getattr(report, f"{kind}_{name}") for name in ("precision", "recall", "f1")]
-        rows.append([f"{kind} average", *scores, None, None, report.samples])
-    rows.append(["accuracy", None, None, report.accuracy, None, None, report.samples])
-    rows.append(["Matthews correlation", None, None, report.mcc, None, None, report.samples])
-    return _csv(["class", *_CLASS_SCORES], rows)
+        rows.append([f"{kind} average", *(getattr(report, f"{kind}_{name}", None) for name in _CLASS_SCORES)])
+    rows.append(["accuracy", None, None, report.accuracy])
+    rows.append(["Matthews correlation", None, None, report.mcc])
+    head = ["class", *_CLASS_SCORES, "true_positives", "false_positives", "false_negatives"]
+    return _csv(head, ([*row, *[None] * (len(head) - len(row))] for row in rows))
+
+
+def _positives_and_negatives(report: ClassReport) -> list[list[int]]:
+    """True positives, false positives and false negatives of each class."""
+    columns = [sum(column) for column in zip(*report.confusion, strict=True)]
+    rows = [sum(row) for row in report.confusion]
+    right = [row[position] for position, row in enumerate(report.confusion)]
+    return [[r, column - r, row - r] for r, column, row in zip(right, columns, rows, strict=True)]
 
 
 def curves_csv(curves: TwoClassCurves) -> str:

@@ -184,6 +184,9 @@ def test_tables_as_csv_hold_what_the_artifacts_hold(summary: RunSummary) -> None
     classes = {row[0]: row[1:] for row in table(sheets["classes_test.csv"])}
     assert float(classes["accuracy"][2]) == summary.classes["test"].accuracy
     assert float(classes["Matthews correlation"][2]) == summary.classes["test"].mcc
+    (_, wrong), (missed, found) = summary.classes["test"].confusion
+    assert classes["spam"][-3:] == [str(found), str(wrong), str(missed)]
+    assert {len(row) for row in classes.values()} == {9}
     curves = table(sheets["curves_test.csv"])
     assert curves[1] == ["roc", "0.0", "0.0"]
     assert {row[0] for row in curves[1:]} == {"roc", "precision_recall"}
@@ -247,3 +250,18 @@ def test_scores_of_whole_texts_are_shown_where_they_are_others(
     result["metrics"]["test"]["text_accuracy"] = text_accuracy
     run.result.write_text(json.dumps(result))
     assert ("text accuracy" in printed(summarize(run))) == shown
+
+
+@pytest.mark.filterwarnings("error")
+def test_hostile_labels_are_text_on_every_face(tmp_path: Path) -> None:
+    labels = ("<script>x()</script>", "[bold]$x^{$\x1b")
+    run = classified(tmp_path / "run-0", labels, folded=True)
+    text, page = printed(summarize(run)), parse(write_report(run).read_text(encoding="utf-8"))
+    assert "Thresholds on P([bold]$x^{$␛), test, whole texts" in text
+    assert "\x1b" not in text
+    assert "Thresholds on P([bold]$x^{$␛), test, whole texts" in page.text
+    assert "script" not in page.tags
+    assert [row[0] for row in next(t for t in page.tables if t[0][0] == "label")[1:3]] == [
+        "<script>x()</script>",
+        "[bold]$x^{$␛",
+    ]

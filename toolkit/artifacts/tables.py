@@ -29,7 +29,7 @@ def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> Non
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
         writer.writerow(["prediction", "target", "score", "row_index", "text"])
         for row, predicted, true, scores, text in _rows(predictions, predictions.log_probabilities, texts):
-            shown = json.dumps([round(float(value), _DIGITS) for value in scores])
+            shown = json.dumps(scores)
             writer.writerow([labels[predicted], labels[true], shown, row, text.translate(_ONE_LINE)])
 
 
@@ -46,20 +46,20 @@ def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts
         writer.writerow([*head, "score", *(f"P({label})" for label in labels), "text"])
         for row, predicted, true, scores, text in _rows(predictions, predictions.probabilities, texts):
             ids = (predictions.text_ids[row], predictions.sample_ids[row], predictions.fragments[row])
-            shown = [round(float(value), _DIGITS) for value in scores]
             names = (labels[predicted], labels[true])
-            writer.writerow([predicted, true, *ids, *names, shown[predicted], *shown, _line_ends(text)])
+            writer.writerow([predicted, true, *ids, *names, scores[predicted], *scores, _line_ends(text)])
 
 
 def _rows(
     predictions: Predictions, scores: npt.NDArray[np.floating], texts: Texts
-) -> Iterator[tuple[int, int, int, npt.NDArray[np.floating], str]]:
-    """Yield position, codes of the predicted and of the true class, scores [C], and the text."""
+) -> Iterator[tuple[int, int, int, list[float], str]]:
+    """Yield position, codes of the predicted and of the true class, rounded scores [C], and the text."""
     predicted = predictions.predicted
     for start in range(0, len(predictions), _ROWS_AT_ONCE):
         rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(predictions)))
-        for row, text in zip(rows.tolist(), texts(rows), strict=True):
-            yield row, int(predicted[row]), int(predictions.truth[row]), scores[row], text
+        rounded: list[list[float]] = scores[rows].astype(np.float64).round(_DIGITS).tolist()
+        for row, shown, text in zip(rows.tolist(), rounded, texts(rows), strict=True):
+            yield row, int(predicted[row]), int(predictions.truth[row]), shown, text
 
 
 def _line_ends(text: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from toolkit.report import formats
-from toolkit.report.values import RunSummary, main_metric, score_names
+from toolkit.report.values import ClassReport, RunSummary, TwoClassCurves, View, main_metric, score_names
 
 _HOSTS_SHOWN = 8
 
@@ -35,6 +35,104 @@ def failure_place(summary: RunSummary) -> str:
         ("at step", found.step),
     )
     return " ".join(f"{word} {value}" for word, value in parts if value is not None)
+
+
+def class_facts(report: ClassReport) -> str:
+    """Return what has one value for all classes; the areas of two classes stand with their curves."""
+    areas = ("roc_auc", "average_precision") if len(report.labels) > 2 else ()
+    found = {name: getattr(report, name) for name in ("accuracy", "mcc", *areas)}
+    shown = [
+        f"{formats.metric_title(name)} {formats.score(name, value)}"
+        for name, value in found.items()
+        if value is not None
+    ]
+    return " · ".join([*shown, f"{formats.count(report.samples)} {_rows(report.view)}"])
+
+
+def averages(report: ClassReport) -> list[tuple[str, list[float | None]]]:
+    """Return the averages over the classes, each with precision, recall and F1, as far as they are known."""
+    found = [
+        (f"{kind} average", [getattr(report, f"{kind}_{name}") for name in ("precision", "recall", "f1")])
+        for kind in ("macro", "weighted")
+    ]
+    return [(name, values) for name, values in found if any(value is not None for value in values)]
+
+
+def curve_facts(curves: TwoClassCurves) -> str:
+    """Return the areas under the curves, and what they are of."""
+    areas = (("roc_auc", curves.roc_auc), ("average_precision", curves.average_precision))
+    shown = [f"{formats.metric_title(name)} {formats.score(name, value)}" for name, value in areas]
+    of = formats.count(curves.positives + curves.negatives)
+    return " · ".join([*shown, f"{formats.count(curves.positives)} of {of} are {curves.positive}"])
+
+
+def operating_points(curves: TwoClassCurves) -> list[list[str]]:
+    """Return header and rows: for each level, recall at that precision and precision at that recall."""
+    rows = [["at least", "recall at this precision", "threshold", "precision at this recall", "threshold"]]
+    pairs = zip(curves.recall_at_precision, curves.precision_at_recall, strict=True)
+    for recall, precision in pairs:
+        rows.append(
+            [
+                f"{100 * recall.at:.0f} %",
+                formats.share(recall.recall, 1) if recall.threshold is not None else formats.NOTHING,
+                formats.decimal(recall.threshold, 4),
+                formats.share(precision.precision, 1) if precision.threshold is not None else formats.NOTHING,
+                formats.decimal(precision.threshold, 4),
+            ]
+        )
+    return rows
+
+
+def epochs(summary: RunSummary) -> list[list[str]]:
+    """Return header and one row for each epoch: loss and accuracy of training and of validation.
+
+    Nothing where there are none yet.
+    """
+    known = {name for epoch in summary.by_epoch for name in (*epoch.training, *epoch.validation)}
+    names = [name for name in ("loss", "accuracy") if name in known]
+    if not names:
+        return []
+    rows = [["epoch", *(f"{split} {name}" for name in names for split in ("training", "validation"))]]
+    for epoch in summary.by_epoch:
+        values = ((name, split.get(name)) for name in names for split in (epoch.training, epoch.validation))
+        rows.append([str(epoch.epoch), *(formats.score(name, value) for name, value in values)])
+    return rows
+
+
+def label_counts(labels: Sequence[str], splits: Mapping[str, Sequence[int]]) -> list[list[str]]:
+    """Return header, one row for each label, and the sums: counts with their shares of the split."""
+    columns = {"all": [sum(counts) for counts in zip(*splits.values(), strict=True)], **splits}
+    rows = [["label", *columns]]
+    for position, label in enumerate(labels):
+        cells = ((counts[position], sum(counts)) for counts in columns.values())
+        rows.append(
+            [label, *(f"{formats.count(part)}  {formats.share(part, whole):>6}" for part, whole in cells)]
+        )
+    rows.append(["all", *(formats.count(sum(counts)) for counts in columns.values())])
+    return rows
+
+
+def score_rows(summary: RunSummary) -> list[list[str]]:
+    """Return header and one row for each metric, with a column for each split.
+
+    Scores of whole texts are left out where they equal those of samples: nothing was folded.
+    """
+    splits = summary.scores.values()
+    names = [
+        name
+        for name in score_names([summary])
+        if not name.startswith("text_")
+        or any(split.get(name) not in (None, split.get(name.removeprefix("text_"))) for split in splits)
+    ]
+    rows = (
+        [formats.metric_title(name), *(formats.score(name, split.get(name)) for split in splits)]
+        for name in names
+    )
+    return [["metric", *summary.scores], *rows]
+
+
+def _rows(view: View) -> str:
+    return {"fragment": "fragments", "text": "texts"}.get(view.level or "", "samples")
 
 
 def comparison(summaries: Sequence[RunSummary]) -> list[list[str]]:

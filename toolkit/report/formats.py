@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,12 +25,14 @@ SHADE_POWER = 0.6
 
 def is_share(metric: str) -> bool:
     """Whether a metric lies between 0 and 1 and is read as a percentage."""
-    return metric.removeprefix("macro_").removeprefix("micro_") in _SHARES
+    return metric.removeprefix("text_").removeprefix("macro_").removeprefix("weighted_") in _SHARES
 
 
 def metric_title(metric: str) -> str:
     """A metric's name for people."""
-    return metric.replace("_", " ").replace(" f1", " F1") if metric != "f1" else "F1"
+    words = metric.replace("_", " ")
+    words = {"f1": "F1", "mcc": "Matthews correlation", "roc auc": "ROC AUC"}.get(words, words)
+    return words.replace(" f1", " F1")
 
 
 def score(metric: str, value: float | None) -> str:
@@ -98,3 +101,8 @@ def one_line(text: str, width: int = 40) -> str:
     """Text on one line of at most so many characters; line ends and tabs become visible."""
     flat = text.replace("\n", "␊").replace("\t", "␉")
     return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def file_name(text: str) -> str:
+    """Text as the name of a file: what may mean something in a path becomes an underscore."""
+    return re.sub(r"[^\w.-]", "_", text)

@@ -20,7 +20,7 @@ body { margin: 0; background: var(--page); color: var(--ink); overflow-wrap: bre
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; }
 main { max-width: 1120px; margin: 0 auto; padding: 28px 20px 48px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 12px 0 0; display: inline; }
-h2 { font-size: 17px; margin: 0 0 12px; }
+h2 { font-size: 17px; margin: 0 0 12px; } h3 { font-size: 14px; margin: 18px 0 6px; }
 section, .tiles > div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 section { padding: 18px 20px; margin-top: 18px; overflow-x: auto; }
 .tiles { display: flex; flex-wrap: wrap; gap: 12px; margin: 18px 0 0; }
@@ -36,19 +36,25 @@ th, td { padding: 5px 14px 5px 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--line); }
 th { color: var(--quiet); font-weight: 600; font-size: 13px; }
 tbody tr:last-child > * { border-bottom: 0; }
-tfoot > tr > * { border-top: 2px solid var(--line); border-bottom: 0; font-weight: 600; }
-.number { text-align: right; white-space: nowrap; }
+tfoot > tr > * { border-bottom: 0; font-weight: 600; }
+tfoot > tr:first-child > * { border-top: 2px solid var(--line); }
+.number { text-align: right; white-space: nowrap; } th.number { white-space: normal; }
 .matrix th, .matrix td { padding: 8px 12px; } .matrix th { max-width: 150px; }
 .matrix thead th + th { text-align: center; }
 .matrix td { text-align: center; border: 2px solid var(--card); border-radius: 6px; min-width: 76px; }
 .matrix small { display: block; opacity: .8; }
+.dense th, .dense td { padding: 5px 4px; } .dense tbody th { max-width: 230px; }
+.dense td { min-width: 62px; font-size: 13px; }
+.dense thead th + th { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left;
+  vertical-align: middle; max-width: none; }
 .label { overflow-wrap: anywhere; min-width: 150px; } td.label { unicode-bidi: isolate; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 260px; }
 img { display: block; width: 100%; height: auto; } picture + picture img { margin-top: 22px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 18px; }
+.pair { display: grid; grid-template-columns: minmax(0, 17fr) minmax(0, 10fr); column-gap: 18px; }
+@media (max-width: 900px) { .pair { grid-template-columns: minmax(0, 1fr); } }
 .pair > section { min-width: 0; } .failure { border-color: var(--bad); }
 pre { margin: 8px 0 0; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
-summary { cursor: pointer; font-weight: 600; }
+summary { cursor: pointer; font-weight: 600; } main > details > summary { margin: 18px 2px 0; }
 @media print { body { background: none; } section { break-inside: avoid; } }
 """
 #: The browser itself is told that nothing may be loaded or run.
@@ -83,7 +89,7 @@ def table(
     head: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
-    foot: Sequence[str] = (),
+    feet: Sequence[Sequence[str]] = (),
     numbers: Sequence[int] = (),
     labels: Sequence[int] = (),
     texts: Sequence[int] = (),
@@ -99,8 +105,8 @@ def table(
         return tag("tr", *made)
 
     parts = [tag("thead", line(head, "th")), tag("tbody", *(line(row, "td") for row in rows))]
-    if foot:
-        parts.append(tag("tfoot", line(foot, "td")))
+    if feet:
+        parts.append(tag("tfoot", *(line(foot, "td") for foot in feet)))
     return tag("table", *parts)
 
 

@@ -1,36 +1,24 @@
-"""Curves and confusion matrices as PNG, in a light and a dark dress.
+"""Which plots a run has, and those of metrics over steps and epochs: PNG, in a light and a dark dress.
 
-The only module of the report that imports matplotlib and numpy; import it where a plot is wanted, for
-that takes longer than everything else. No pyplot: no window system, nothing left open.
+Only this module and those that it draws with import matplotlib and numpy; import it where a plot is
+wanted, for that takes longer than everything else.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-import matplotlib
-import numpy as np
-from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LinearSegmentedColormap, PowerNorm
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.report import formats
-from toolkit.report.themes import LIGHT, Theme, settings
-from toolkit.report.values import ClassReport, RunSummary, main_metric
+from toolkit.report.canvas import one_panel, png, two_panels
+from toolkit.report.class_plots import confusion_plot, curves_plot, labels_plot, legend_above
+from toolkit.report.themes import Theme
+from toolkit.report.values import RunSummary, main_metric
 
-_DPI = 150
-_LABELLED_CLASSES = 40
-_ANNOTATED_CLASSES = 16
 _RESTARTS_DRAWN = 40
 _POINTS_MARKED = 60
 _LINE_STYLES = ("-", "--", "-.", ":")
@@ -44,11 +32,21 @@ def run_plots(summary: RunSummary) -> dict[str, Plot]:
     plots: dict[str, Plot] = {}
     for metric in ("loss", main_metric(summary)):
         if metric is not None and any(summary.points(split, metric)[0] for split in summary.curves):
-            plots[_file_name(metric)] = partial(metric_plot, summary, metric)
+            plots[_picture_name(metric)] = partial(metric_plot, summary, metric)
     if summary.points("train", "lr")[0]:
         plots["learning_rate.png"] = partial(learning_rate_plot, summary)
-    for split, report in summary.classes.items():
-        plots[_file_name(f"confusion_{split}")] = partial(confusion_plot, summary.run_id, split, report)
+    if _epochs_drawn(summary):
+        plots["epochs.png"] = partial(epochs_plot, summary)
+    if summary.labels and any(map(any, summary.labels.texts.values())):
+        plots["labels.png"] = partial(labels_plot, summary.run_id, summary.labels)
+    for name, report in summary.classes.items():
+        plots[_picture_name(f"confusion_{name}")] = partial(confusion_plot, summary.run_id, report)
+    for split in dict.fromkeys(curves.view.split for curves in summary.two_classes.values()):
+        levels = [curves for curves in summary.two_classes.values() if curves.view.split == split]
+        classes = [
+            summary.classes[curves.view.name] for curves in levels if curves.view.name in summary.classes
+        ]
+        plots[_picture_name(f"curves_{split}")] = partial(curves_plot, summary.run_id, levels, classes)
     return plots
 
 
@@ -65,7 +63,7 @@ def comparison_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
 def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
     """Draw one metric of all splits over the steps; mark the best evaluation and the restarts."""
     title = f"{_capitalized(formats.metric_title(metric))} · {summary.run_id}"
-    with _axes(theme, title, title_pad=26) as (figure, axes):
+    with one_panel(theme, title, title_pad=26) as (figure, axes):
         for position, split in enumerate(summary.curves):
             steps, values = summary.points(split, metric)
             if split == "test" or not steps:
@@ -75,22 +73,44 @@ def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
         _best_mark(axes, summary, metric, theme)
         _restarts(axes, summary, theme)
         _label_axes(axes, metric, summary)
-        _legend(axes)
-        return _png(figure)
+        legend_above(axes)
+        return png(figure)
+
+
+def epochs_plot(summary: RunSummary, theme: Theme) -> bytes:
+    """Draw loss and accuracy by epoch, of training and of validation, in two panels."""
+    with two_panels(theme, f"By epoch · {summary.run_id}") as (figure, *panels):
+        for axes, metric in zip(panels, ("loss", "accuracy"), strict=True):
+            splits = [(epoch.training, epoch.validation) for epoch in summary.by_epoch]
+            for position, split in enumerate(("training", "validation")):
+                values = [scores[position].get(metric, math.nan) for scores in splits]
+                numbers = [epoch.epoch for epoch in summary.by_epoch]
+                marker = "o" if len(values) <= _POINTS_MARKED else None
+                axes.plot(numbers, values, color=theme.series[position], marker=marker, label=split)
+            _value_axis(axes, metric)
+            axes.set_xlabel("epoch")
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+            axes.legend(loc="best")
+        return png(figure)
+
+
+def _epochs_drawn(summary: RunSummary) -> bool:
+    known = [{*epoch.training} & {*epoch.validation} for epoch in summary.by_epoch]
+    return any({"loss", "accuracy"} <= names for names in known)
 
 
 def learning_rate_plot(summary: RunSummary, theme: Theme) -> bytes:
     """Draw the learning rate over the steps."""
-    with _axes(theme, f"Learning rate · {summary.run_id}", height=2.8) as (figure, axes):
+    with one_panel(theme, f"Learning rate · {summary.run_id}", height=2.8) as (figure, axes):
         axes.plot(*summary.points("train", "lr"), color=theme.series[0])
         axes.set_ylim(bottom=0)
         _label_axes(axes, "lr", summary)
-        return _png(figure)
+        return png(figure)
 
 
 def overlay_plot(summaries: Sequence[RunSummary], metric: str, theme: Theme) -> bytes:
     """Draw one metric of the validation set for several runs; line styles change when colours run out."""
-    with _axes(theme, f"Validation {formats.metric_title(metric)}", width=9.5) as (figure, axes):
+    with one_panel(theme, f"Validation {formats.metric_title(metric)}", width=9.5) as (figure, axes):
         for position, summary in enumerate(summaries):
             steps, values = summary.points("validation", metric)
             if steps:
@@ -100,38 +120,15 @@ def overlay_plot(summaries: Sequence[RunSummary], metric: str, theme: Theme) -> 
                 axes.plot(steps, values, style, color=colour, label=name, marker="o", markersize=3.5)
         _label_axes(axes, metric, None)
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
-        return _png(figure)
-
-
-def confusion_plot(run_id: str, split: str, report: ClassReport, theme: Theme) -> bytes:
-    """Draw the confusion matrix: colour is the share of the true class, cells hold count and share."""
-    counts = np.array(report.confusion, dtype=np.int64).reshape(len(report.labels), -1)
-    sums = counts.sum(axis=1, keepdims=True)
-    shares = 100 * np.divide(counts, sums, out=np.zeros(counts.shape), where=sums > 0)
-    side = min(12.0, max(4.2, 1.6 + 0.75 * min(len(report.labels), _ANNOTATED_CLASSES)))
-    title = f"Confusion, {split} · {run_id}"
-    with _axes(theme, title, width=side + 1.8, height=side) as (figure, axes):
-        shades = LinearSegmentedColormap.from_list("shares", [theme.background, theme.series[0]])
-        norm = PowerNorm(formats.SHADE_POWER, vmin=0, vmax=100)
-        image = axes.imshow(shares, cmap=shades, norm=norm)
-        bar = figure.colorbar(image, ax=axes, shrink=0.85)
-        bar.set_label("share of the true class (%)")
-        bar.outline.set_visible(False)
-        axes.grid(False)
-        axes.set_xlabel("predicted class")
-        axes.set_ylabel("true class")
-        _class_ticks(axes, report.labels)
-        if len(report.labels) <= _ANNOTATED_CLASSES:
-            _annotate(axes, counts, shares, theme)
-        return _png(figure)
+        return png(figure)
 
 
 def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _file_name(stem: str) -> str:
-    return re.sub(r"[^\w.-]", "_", stem) + ".png"
+def _picture_name(stem: str) -> str:
+    return formats.file_name(stem) + ".png"
 
 
 def _curve(axes: Axes, split: str, steps: list[float], values: list[float], colour: str) -> None:
@@ -186,6 +183,10 @@ def _label_axes(axes: Axes, metric: str, summary: RunSummary | None) -> None:
     axes.set_xlabel("step (optimizer updates" + _epoch_length(summary) + ")")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))
+    _value_axis(axes, metric)
+
+
+def _value_axis(axes: Axes, metric: str) -> None:
     if formats.is_share(metric):
         axes.set_ylabel(f"{formats.metric_title(metric)} (%)")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
@@ -212,54 +213,3 @@ def _legend(axes: Axes) -> None:
             columnspacing=1.6,
             borderpad=0,
         )
-
-
-def _class_ticks(axes: Axes, labels: Sequence[str]) -> None:
-    if len(labels) > _LABELLED_CLASSES:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-        axes.set_xlabel("predicted class (number)")
-        axes.set_ylabel("true class (number)")
-        return
-    names = [formats.one_line(label, 20) for label in labels]
-    size = 10 if len(labels) <= _ANNOTATED_CLASSES else 7
-    slanted = len(labels) > 6 or max(map(len, names), default=0) > 9
-    axes.set_xticks(range(len(labels)), names, rotation=45 if slanted else 0, fontsize=size)
-    axes.set_yticks(range(len(labels)), names, fontsize=size)
-    if slanted:
-        for text in axes.get_xticklabels():
-            text.set(ha="right", rotation_mode="anchor")
-
-
-def _annotate(axes: Axes, counts: Any, shares: Any, theme: Theme) -> None:
-    for row, column in np.ndindex(counts.shape):
-        text = f"{formats.count(counts[row, column])}\n{shares[row, column]:.1f} %"
-        # Deep cells are dark blue on light paper and light blue on dark paper.
-        dark_cell = (shares[row, column] > 40) == (theme is LIGHT)
-        ink = "#ffffff" if dark_cell else "#1f2328"
-        axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8.5)
-
-
-@contextmanager
-def _axes(
-    theme: Theme, title: str, width: float = 8.6, height: float = 4.2, title_pad: float = 10
-) -> Iterator[tuple[Figure, Axes]]:
-    """Give one pair of axes in the theme's dress; matplotlib's settings are restored afterwards."""
-    with matplotlib.rc_context(_settings(theme)), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        axes.set_title(formats.one_line(title, int(width * 8)), loc="left", pad=title_pad)
-        yield figure, axes
-
-
-def _settings(theme: Theme) -> Any:
-    return settings(theme, set(font_manager.get_font_names()))
-
-
-def _png(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    # No version of the software in the file: the same numbers give the same bytes.
-    figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()

@@ -6,23 +6,21 @@ Robust to a run that has just begun, is under way, or has failed: what is not th
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from toolkit.errors import DataError
+from toolkit.artifacts.epochs import by_epoch
 from toolkit.files import read_json, read_json_lines
 from toolkit.report.formats import NOT_SCORES, clean
+from toolkit.report.reading import read, read_classes, read_curves, read_labels, split_position
 from toolkit.report.values import (
     Attempt,
     Best,
-    ClassReport,
-    ClassScore,
     Columns,
     Failure,
     RunSummary,
@@ -34,16 +32,14 @@ from toolkit.rundir import RunDir
 
 __all__ = ["RunSummary", "summarize", "to_json"]
 
-_SPLIT_ORDER = ("train", "validation", "test")
-
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
     """Read a run folder; `result` stands for a result.json that is not written yet.
 
     Raises DataError for a file that holds no valid JSON or YAML.
     """
-    config = _read(run.config, _read_config)
-    result = _read(run.result, read_json) if result is None else result
+    config = read(run.config, _read_config)
+    result = read(run.result, read_json) if result is None else result
     lines = [clean(line) for line in read_json_lines(run.metrics)]
     events = [clean(line) for line in read_json_lines(run.events)]
     attempts = _attempts(clean(line) for line in read_json_lines(run.attempts))
@@ -66,7 +62,10 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         best=_best(result, config, curves),
         scores=_scores(result, curves),
         curves=curves,
-        classes=_class_reports(run),
+        by_epoch=by_epoch(lines),
+        labels=read_labels(run),
+        classes=read_classes(run),
+        two_classes=read_curves(run),
         attempts=attempts,
         hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
         world_size=last.world_size if last else None,
@@ -75,21 +74,6 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         failure=failure,
         as_of=max(times, default=None),
     )
-
-
-def _read(path: Path, reader: Callable[[Path], Any]) -> dict[str, Any]:
-    """Read a document; empty where the file does not exist (yet)."""
-    try:
-        found = clean(reader(path))
-    except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _damaged(path, str(error)) from error
-    if not isinstance(found, dict | None):
-        raise _damaged(path, f"a {type(found).__name__} instead of keys with values")
-    return found or {}
-
-
-def _damaged(path: Path, found: str) -> DataError:
-    return DataError(f"{path}: cannot be read ({found}); a report needs the file as the run wrote it")
 
 
 def _read_config(path: Path) -> Any:
@@ -102,12 +86,8 @@ def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:
     for line in lines:
         if "split" in line and "step" in line:
             by_split.setdefault(line["split"], {})[line["step"]] = line
-    splits = sorted(by_split, key=lambda split: (_position(split), split))
+    splits = sorted(by_split, key=lambda split: (split_position(split), split))
     return {split: _columns([by_split[split][step] for step in sorted(by_split[split])]) for split in splits}
-
-
-def _position(split: str) -> int:
-    return _SPLIT_ORDER.index(split) if split in _SPLIT_ORDER else len(_SPLIT_ORDER)
 
 
 def _columns(lines: Sequence[Mapping[str, Any]]) -> Columns:
@@ -161,7 +141,7 @@ def _seconds(attempts: Sequence[Attempt], times: Sequence[float]) -> float | Non
 
 
 def _failure(run: RunDir, attempts: Sequence[Attempt], events: Iterable[Mapping[str, Any]]) -> Failure | None:
-    found = _read(run.failure, read_json)
+    found = read(run.failure, read_json)
     failed_at = max((event["time"] for event in events if event.get("event") == "failure"), default=None)
     started = attempts[-1].time_start if attempts else None
     if not found or (failed_at is not None and started is not None and started > failed_at):
@@ -208,48 +188,11 @@ def _scores(result: Mapping[str, Any], curves: Mapping[str, Columns]) -> dict[st
     scores = {split: _last_line(columns) for split, columns in curves.items()}
     for split, metrics in (result.get("metrics") or {}).items():
         scores[split] = {name: _number(value) for name, value in metrics.items() if name not in NOT_SCORES}
-    return dict(sorted(scores.items(), key=lambda item: (_position(item[0]), item[0])))
+    return dict(sorted(scores.items(), key=lambda item: (split_position(item[0]), item[0])))
 
 
 def _last_line(columns: Columns) -> dict[str, float | None]:
     return {name: values[-1] for name, values in columns.items() if name not in NOT_SCORES}
-
-
-def _class_reports(run: RunDir) -> dict[str, ClassReport]:
-    pattern = run.classes("*").name
-    prefix, suffix = pattern.split("*")
-    splits = [path.name[len(prefix) : -len(suffix)] for path in sorted(run.artifacts.glob(pattern))]
-    ordered = sorted(splits, key=lambda split: (_position(split), split))
-    return {clean(split): _class_report(run.classes(split)) for split in ordered}
-
-
-def _class_report(path: Path) -> ClassReport:
-    document = _read(path, read_json)
-    try:
-        return _class_values(document)
-    except (KeyError, TypeError) as error:
-        raise _damaged(path, f"{type(error).__name__} {error}") from error
-
-
-def _class_values(document: Mapping[str, Any]) -> ClassReport:
-    return ClassReport(
-        labels=tuple(str(label) for label in document["labels"]),
-        confusion=tuple(tuple(row) for row in document["confusion"]),
-        classes=tuple(
-            ClassScore(
-                label=str(row["label"]),
-                precision=row["precision"],
-                recall=row["recall"],
-                f1=row["f1"],
-                support=row["support"],
-            )
-            for row in document["classes"]
-        ),
-        accuracy=document.get("accuracy"),
-        macro_precision=document.get("macro_precision"),
-        macro_recall=document.get("macro_recall"),
-        macro_f1=document.get("macro_f1"),
-    )
 
 
 def _tally(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from toolkit.report import facts, formats
-from toolkit.report.values import ClassReport, RunSummary, config_differences, score_names
+from toolkit.report.class_tables import class_tables, thresholds, titled
+from toolkit.report.values import RunSummary, config_differences
 
 _STATE_STYLES = {"finished": "bold green", "failed": "bold red", "unfinished": "bold yellow"}
-_FAINT_RGB = (118, 126, 134)
-_DEEP_RGB = (0, 114, 178)
 _LABEL_WIDTH = 24
-_CONFUSIONS = 10
-_CLASSES = 40
+_LABELS = 40
+_EPOCHS = 20
 
 
 def render(summaries: Sequence[RunSummary], console: Console) -> None:
@@ -33,11 +31,33 @@ def render(summaries: Sequence[RunSummary], console: Console) -> None:
     console.print(headline(summary))
     if summary.failure:
         console.print(failure(summary))
+    if summary.labels:
+        for title, splits in (
+            ("Labels", summary.labels.texts),
+            ("Labels (fragments)", summary.labels.samples),
+        ):
+            if splits is summary.labels.texts or summary.labels.folded:
+                console.print(labels(title, summary.labels.labels, splits))
+    if rows := facts.epochs(summary):
+        console.print(epochs(rows))
     if summary.scores:
         console.print(scores(summary))
-    for split, report in summary.classes.items():
-        console.print(classes(split, report))
-        console.print(_fitting_confusion(split, report, console))
+    _render_classes(summary, console)
+
+
+def _render_classes(summary: RunSummary, console: Console) -> None:
+    """Print the last split that has scores of classes; the page has the others.
+
+    Of two levels, fragments come first: what a terminal shows at last is what is seen.
+    """
+    splits = [report.view.split for report in summary.classes.values()]
+    for name, report in reversed(summary.classes.items()):
+        if report.view.split != splits[-1]:
+            continue
+        for table in class_tables(report, console):
+            console.print(table)
+        if name in summary.two_classes and report.view.level == "text":
+            console.print(thresholds(summary.two_classes[name]))
 
 
 def headline(summary: RunSummary) -> RenderableType:
@@ -66,65 +86,38 @@ def failure(summary: RunSummary) -> RenderableType:
 
 
 def scores(summary: RunSummary) -> Table:
-    """Return the metrics of each split."""
-    names = score_names([summary])
-    table = _table("Scores")
-    table.add_column("split")
-    for name in names:
-        table.add_column(Text(formats.metric_title(name)), justify="right")
-    for split, values in summary.scores.items():
-        table.add_row(Text(split), *(formats.score(name, values.get(name)) for name in names))
+    """Return the metrics of each split: a row for each metric, because there are many of them."""
+    return _plain("Scores", facts.score_rows(summary))
+
+
+def epochs(lines: Sequence[Sequence[str]]) -> Table:
+    """Return loss and accuracy of each epoch; of many epochs, of the last ones."""
+    head, *rows = lines
+    table = _plain("Epochs", [head, *rows[-_EPOCHS:]])
+    if len(rows) > _EPOCHS:
+        table.caption = Text(f"the last {_EPOCHS} of {len(rows)} epochs")
     return table
 
 
-def classes(split: str, report: ClassReport) -> Table:
-    """Return precision, recall, F1 and support of each class, with the macro averages below."""
-    table = _table(f"Classes ({split})", show_footer=True)
-    samples = sum(row.support for row in report.classes)
-    table.add_column("class", footer="macro average", overflow="fold")
-    for name in ("precision", "recall", "f1"):
-        footer = formats.score(name, getattr(report, f"macro_{name}"))
-        table.add_column(formats.metric_title(name), footer=footer, justify="right", no_wrap=True)
-    table.add_column("support", footer=formats.count(samples), justify="right", no_wrap=True)
-    shown = report.classes
-    if len(shown) > _CLASSES:
-        shown = tuple(sorted(shown, key=lambda row: row.f1)[:_CLASSES])
-        table.caption = Text(f"the {_CLASSES} lowest F1 of {len(report.classes)} classes")
-    for row in shown:
-        values = (formats.score(name, getattr(row, name)) for name in ("precision", "recall", "f1"))
-        label = Text(formats.one_line(row.label, 2 * _LABEL_WIDTH))
-        table.add_row(label, *values, formats.count(row.support))
-    return table
-
-
-def confusion(split: str, report: ClassReport) -> Table:
-    """Return the confusion matrix: a row for each true class, shaded by its share of the row."""
-    table = _table(f"Confusion ({split})")
-    table.add_column("true ╲ predicted", no_wrap=True)
-    for label in report.labels:
-        table.add_column(Text(formats.one_line(label, 12)), justify="right", no_wrap=True)
-    for position, (label, row) in enumerate(zip(report.labels, report.confusion, strict=True)):
-        cells = [_cell(value, sum(row), position == column) for column, value in enumerate(row)]
-        table.add_row(Text(formats.one_line(label, _LABEL_WIDTH)), *cells)
-    return table
-
-
-def confusions(split: str, report: ClassReport) -> Table:
-    """Return the most frequent mistakes, for a matrix that is too wide."""
-    table = _table(f"Most frequent confusions ({split})")
-    table.add_column("true", overflow="fold")
-    table.add_column("predicted", overflow="fold")
-    table.add_column("samples", justify="right")
-    for true, predicted, samples in report.confusions(_CONFUSIONS):
-        labels = (Text(formats.one_line(label, _LABEL_WIDTH)) for label in (true, predicted))
-        table.add_row(*labels, formats.count(samples))
+def labels(title: str, names: Sequence[str], splits: Mapping[str, Sequence[int]]) -> Table:
+    """Return how often each label is in each split; of many labels, the most frequent ones."""
+    head, *rows, sums = facts.label_counts(names, splits)
+    totals = [sum(counts) for counts in zip(*splits.values(), strict=True)]
+    shown: Sequence[int] = range(len(rows))
+    if len(rows) > _LABELS:
+        shown = sorted(shown, key=lambda position: -totals[position])[:_LABELS]
+    table = _plain(title, [head, *(rows[position] for position in shown)])
+    table.add_section()
+    table.add_row(*(Text(cell, style="bold") for cell in sums))
+    if len(rows) > _LABELS:
+        table.caption = Text(f"the {_LABELS} most frequent of {len(rows)} labels")
     return table
 
 
 def comparison(summaries: Sequence[RunSummary]) -> Table:
     """Return one row for each run with the metrics that matter most."""
     rows = facts.comparison(summaries)
-    table = _table("Runs")
+    table = titled("Runs")
     table.add_column(Text(rows[0][0]), overflow="fold", ratio=1)
     for name in rows[0][1:]:
         table.add_column(Text(name), justify="left" if name == "state" else "right")
@@ -133,46 +126,22 @@ def comparison(summaries: Sequence[RunSummary]) -> Table:
     return table
 
 
+def _plain(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    """Return rows below their header; the first column is text, the others numbers."""
+    table = titled(title)
+    table.add_column(Text(rows[0][0]), overflow="fold")
+    for name in rows[0][1:]:
+        table.add_column(Text(formats.one_line(name, _LABEL_WIDTH)), justify="right")
+    for first, *numbers in rows[1:]:
+        table.add_row(Text(formats.one_line(first, _LABEL_WIDTH)), *(Text(number) for number in numbers))
+    return table
+
+
 def _differences(summaries: Sequence[RunSummary], differences: dict[str, tuple[object, ...]]) -> Table:
-    table = _table("What differs")
+    table = titled("What differs")
     table.add_column("key", overflow="fold")
     for summary in summaries:
         table.add_column(Text(summary.run_id), justify="right", overflow="fold")
     for key, values in differences.items():
         table.add_row(Text(key), *(Text(facts.setting(value)) for value in values))
     return table
-
-
-def _fitting_confusion(split: str, report: ClassReport, console: Console) -> Table:
-    matrix = confusion(split, report)
-    needed = Measurement.get(console, console.options.update(width=10_000), matrix).minimum
-    return matrix if needed <= console.width else confusions(split, report)
-
-
-def _cell(value: int, row_sum: int, diagonal: bool) -> Text:
-    """Shade a count by its share of the row, from grey to blue.
-
-    White on a middle tone, and no shade for next to nothing: it must look right on a light terminal
-    and on a dark one, and nobody can tell which it is.
-    """
-    share = value / row_sum if row_sum else 0.0
-    weight = "bold " if diagonal else ""
-    text = formats.count(value)
-    if share < 0.02:
-        return Text(text, style="bold" if diagonal else "dim")
-    depth = share**formats.SHADE_POWER
-    red, green, blue = (
-        round(low + (high - low) * depth) for low, high in zip(_FAINT_RGB, _DEEP_RGB, strict=True)
-    )
-    return Text(text, style=f"{weight}#ffffff on rgb({red},{green},{blue})")
-
-
-def _table(title: str, show_footer: bool = False) -> Table:
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_footer=show_footer,
-        footer_style="bold",
-        pad_edge=False,
-    )

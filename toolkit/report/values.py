@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.artifacts.epochs import Epoch
 from toolkit.report.formats import NOT_SCORES
 
 #: One split's metrics: columns of equal length ordered by step; None where a line lacks the metric.
@@ -55,6 +56,26 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What scores are of: a split, or the whole texts of one that were folded into several samples.
+
+    name   what files are called by
+    level  text or fragment; None where the files do not tell
+    """
+
+    name: str
+    split: str
+    level: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The split, and the level where there are two of it."""
+        if self.name != self.split:
+            return f"{self.split}, whole texts"
+        return f"{self.split}, fragments" if self.level == "fragment" else self.split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClassScore:
     """One class: scores between 0 and 1, support as the number of samples that truly are of it."""
 
@@ -63,12 +84,18 @@ class ClassScore:
     recall: float
     f1: float
     support: int
+    average_precision: float | None = None
+    roc_auc: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassReport:
-    """Scores per class of one split; `confusion[true][predicted]` counts samples."""
+    """Scores per class of one view; `confusion[true][predicted]` counts samples.
 
+    The areas are those of the second of two classes, or the means over more.
+    """
+
+    view: View
     labels: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
     classes: tuple[ClassScore, ...]
@@ -76,6 +103,24 @@ class ClassReport:
     macro_precision: float | None
     macro_recall: float | None
     macro_f1: float | None
+    weighted_precision: float | None = None
+    weighted_recall: float | None = None
+    weighted_f1: float | None = None
+    mcc: float | None = None
+    roc_auc: float | None = None
+    average_precision: float | None = None
+
+    @property
+    def samples(self) -> int:
+        return sum(map(sum, self.confusion))
+
+    @property
+    def shares(self) -> tuple[tuple[float | None, ...], ...]:
+        """The confusion matrix as shares of the true class; None in the row of a class without samples."""
+        return tuple(
+            tuple(value / total if total else None for value in row)
+            for row, total in zip(self.confusion, map(sum, self.confusion), strict=True)
+        )
 
     def confusions(self, limit: int) -> list[tuple[str, str, int]]:
         """Return the most frequent mistakes as (true label, predicted label, samples)."""
@@ -89,6 +134,46 @@ class ClassReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """What was asked for (`at`), and what the threshold gives; None where none reaches it."""
+
+    at: float
+    threshold: float | None
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoClassCurves:
+    """ROC and precision over recall of the `positive` one of two classes, as x and y of points."""
+
+    view: View
+    positive: str
+    positives: int
+    negatives: int
+    roc_auc: float | None
+    average_precision: float | None
+    roc: tuple[tuple[float, ...], tuple[float, ...]]
+    precision_recall: tuple[tuple[float, ...], tuple[float, ...]]
+    recall_at_precision: tuple[OperatingPoint, ...]
+    precision_at_recall: tuple[OperatingPoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCounts:
+    """How many samples, and how many texts, of each label are in each split."""
+
+    labels: tuple[str, ...]
+    samples: dict[str, tuple[int, ...]]
+    texts: dict[str, tuple[int, ...]]
+
+    @property
+    def folded(self) -> bool:
+        """Whether texts are in several samples."""
+        return self.samples != self.texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """What a run folder says.
 
@@ -96,7 +181,10 @@ class RunSummary:
     seconds  time trained, over all attempts
     scores   last known metrics of each split
     curves   metrics of each split over the steps
-    classes  scores per class of each split that has them
+    by_epoch loss and scores of each epoch
+    labels   how the labels are distributed; None where no file tells
+    classes  scores per class of each view that has them
+    two_classes  curves of each view of two classes
     as_of    time of the newest line of metrics or events, in seconds since 1970
     """
 
@@ -113,7 +201,10 @@ class RunSummary:
     best: Best | None
     scores: dict[str, dict[str, float | None]]
     curves: dict[str, Columns]
+    by_epoch: tuple[Epoch, ...]
+    labels: LabelCounts | None
     classes: dict[str, ClassReport]
+    two_classes: dict[str, TwoClassCurves]
     attempts: tuple[Attempt, ...]
     hosts: tuple[str, ...]
     world_size: int | None

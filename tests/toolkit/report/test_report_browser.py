@@ -13,8 +13,9 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from tests.toolkit.report.report_folders import write_finished
+from tests.toolkit.report.report_folders import write_classified, write_config, write_finished, write_metrics
 from toolkit.report import write_comparison, write_report
+from toolkit.rundir import RunDir
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # CI is there for these tests too: without a browser they fail in it.
@@ -32,11 +33,15 @@ _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 _PROBE = """
 <pre id="probe"></pre><script>
 addEventListener("load", () => {
+  document.querySelectorAll("details").forEach(details => { details.open = true; });
   const images = [...document.images].map(image => [image.complete, image.naturalWidth, image.width]);
   const page = document.documentElement;
+  const cards = [...document.querySelectorAll("section")];
+  const wide = cards.filter(card => card.scrollWidth > card.clientWidth + 1);
+  const scrolled = wide.map(card => card.innerText.slice(0, 60));
   const cells = [...document.querySelectorAll("td")].map(cell => getComputedStyle(cell).color);
   document.getElementById("probe").textContent = JSON.stringify({
-    images, cut: page.scrollWidth - page.clientWidth, title: document.title,
+    images, scrolled, cut: page.scrollWidth - page.clientWidth, title: document.title,
     tables: document.querySelectorAll("table").length, colours: [...new Set(cells)],
     background: getComputedStyle(document.body).backgroundColor});
 });
@@ -74,16 +79,36 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(write_finished(tmp_path_factory.mktemp("runs") / "sst2-1f3a9c", LABELS))
 
 
+@pytest.fixture(scope="module", params=[2, 11], ids=["two classes", "eleven classes"])
+def folded_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = RunDir(tmp_path_factory.mktemp("runs") / "topics-1f3a9c")
+    write_config(run)
+    write_metrics(run)
+    write_classified(run, [f"Society and social sciences {n}" for n in range(request.param)], texts=90)
+    return write_report(run)
+
+
+@pytest.mark.parametrize("width", [1200, 500])
+def test_classes_with_long_names_are_shown_without_cutting_anything_off(
+    folded_page: Path, tmp_path: Path, width: int
+) -> None:
+    seen = probe(folded_page, tmp_path, f"--window-size={width},4000")
+    assert all(complete and natural > 1000 for complete, natural, _ in seen["images"])
+    assert seen["cut"] == 0
+    if width == 1200:
+        assert seen["scrolled"] == []
+
+
 @pytest.mark.parametrize("width", [1200, 500])
 def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: Path, width: int) -> None:
     seen = probe(page, tmp_path, f"--window-size={width},1600")
-    assert len(seen["images"]) == 3
+    assert len(seen["images"]) == 4
     for complete, natural_width, shown_width in seen["images"]:
         assert complete
         assert natural_width > 1000
         assert 300 < shown_width < width
     assert seen["cut"] == 0
-    assert seen["tables"] == 5
+    assert seen["tables"] == 6
 
 
 def test_labels_and_texts_run_nothing_even_where_scripts_may_run(page: Path, tmp_path: Path) -> None:

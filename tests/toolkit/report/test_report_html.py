@@ -45,8 +45,10 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 def test_the_page_and_its_neighbours_lie_in_the_report_folder(run: RunDir) -> None:
     names = {path.name for path in run.report.iterdir()}
-    pictures = {"loss.png", "accuracy.png", "learning_rate.png", "confusion_test.png"}
-    assert names == {"report.html", "report.json", "metrics.csv", *pictures}
+    pictures = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "confusion_test.png"}
+    tables = {"metrics.csv", "epochs.csv", "classes_test.csv"}
+    confusions = {"confusion_test.csv", "confusion_test_normalised.csv"}
+    assert names == {"report.html", "report.json", *pictures, *tables, *confusions}
 
 
 def test_nothing_is_written_outside_the_report_folder(tmp_path: Path) -> None:
@@ -79,6 +81,7 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
         "sst2-1f3a9c",
         "Scores",
         "Curves",
+        "Epochs",
         "Classes (test)",
         "Confusion (test)",
         "Surest mistakes (test)",
@@ -87,9 +90,10 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
 
 
 def test_the_tables_hold_the_scores(page: Page) -> None:
-    scores = {row[0]: row[1:] for row in page.table_with("split", "loss")}
-    assert scores["test"] == ["0.4312", "79.12 %", "79.00 %", "78.00 %", "78.50 %"]
-    assert scores["train"][2:] == ["–", "–", "–"]
+    scores = {row[0]: row[1:] for row in page.table_with("metric", "train", "validation", "test")}
+    assert scores["loss"][1:] == ["0.4000", "0.4312"]
+    assert scores["accuracy"][1:] == ["80.00 %", "79.12 %"]
+    assert scores["macro F1"] == ["–", "78.50 %", "78.50 %"]
     classes = page.table_with("class", "precision")
     assert classes == [
         ["negative", "83.33 %", "85.11 %", "84.21 %", "47"],
@@ -134,7 +138,7 @@ def test_the_configuration_stands_there_as_written(page: Page, run: RunDir) -> N
 
 def test_the_pictures_are_the_files_beside_the_page(page: Page, run: RunDir) -> None:
     inlined = [base64.b64decode(source.partition(",")[2]) for source in page.pictures]
-    names = ("loss.png", "accuracy.png", "learning_rate.png")
+    names = ("loss.png", "accuracy.png", "learning_rate.png", "epochs.png")
     assert inlined == [(run.report / name).read_bytes() for name in names]
 
 
@@ -143,7 +147,7 @@ def test_each_picture_has_a_dark_double_of_the_same_size(page: Page) -> None:
         matplotlib.image.imread(io.BytesIO(base64.b64decode(address.partition(",")[2])))
         for address in page.addresses
     ]
-    assert len(images) == 6
+    assert len(images) == 8
     for dark, light in zip(images[::2], images[1::2], strict=True):
         assert dark.shape == light.shape
         assert dark[:, :, :3].mean() < 0.3 < 0.8 < light[:, :, :3].mean()
@@ -154,7 +158,7 @@ def test_labels_texts_and_names_are_escaped(hostile_page: Page) -> None:
     assert [row[0] for row in hostile_page.table_with("class", "precision")][:-1] == shown
     assert hostile_page.title == 'run-<b>&"0'
     assert "name: '<script>x()</script>'" in hostile_page.text
-    assert len(hostile_page.pictures) == 3
+    assert len(hostile_page.pictures) == 4
 
 
 def test_a_table_too_big_for_a_page_gives_way_to_the_picture_and_the_worst_cells(new_run: RunDir) -> None:

@@ -35,7 +35,7 @@ def count_of(image: Any, colour: str) -> int:
 def test_the_files_of_a_finished_run_are_real_pictures(finished_run: RunDir) -> None:
     write_report(finished_run)
     names = {path.name for path in finished_run.report.glob("*.png")}
-    assert names == {"loss.png", "accuracy.png", "learning_rate.png", "confusion_test.png"}
+    assert names == {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "confusion_test.png"}
     for name in names:
         height, width, channels = matplotlib.image.imread(finished_run.report / name).shape
         assert 400 <= height <= 2000
@@ -82,6 +82,7 @@ def test_the_second_plot_is_that_of_the_metric_that_picks_the_best(tmp_path: Pat
         "loss.png",
         "macro_f1.png",
         "learning_rate.png",
+        "epochs.png",
         "confusion_test.png",
     ]
 

@@ -16,6 +16,7 @@ from tests.toolkit.report.report_folders import (
     write_metrics,
 )
 from toolkit.report import render, summarize
+from toolkit.report.class_tables import confusions
 from toolkit.rundir import RunDir
 
 HOSTILE = [
@@ -29,7 +30,13 @@ HOSTILE = [
 
 def printed(runs: Sequence[RunDir], width: int = 80, colour: bool = False) -> str:
     """Return what a terminal of this width gets, with its colours or without."""
-    console = Console(
+    console = a_terminal(width, colour)
+    render([summarize(run) for run in runs], console)
+    return console.export_text(styles=colour)
+
+
+def a_terminal(width: int, colour: bool = False) -> Console:
+    return Console(
         record=True,
         width=width,
         file=io.StringIO(),
@@ -38,8 +45,6 @@ def printed(runs: Sequence[RunDir], width: int = 80, colour: bool = False) -> st
         no_color=not colour,
         legacy_windows=False,
     )
-    render([summarize(run) for run in runs], console)
-    return console.export_text(styles=colour)
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -70,10 +75,16 @@ def test_the_headline_says_what_how_far_where_and_how_good(finished_run: RunDir)
         assert fact in " ".join(text.replace("│", " ").split())
 
 
-def test_scores_of_each_split_stand_in_its_row(finished_run: RunDir) -> None:
+def test_each_metric_has_a_row_and_each_split_a_column(finished_run: RunDir) -> None:
     rows = rows_of(printed([finished_run]))
-    assert ["test", "0.4312", "79.12", "%", "79.00", "%", "78.00", "%", "78.50", "%"] in rows
-    assert ["validation", "0.4000", "80.00", "%", "79.00", "%", "78.00", "%", "78.50", "%"] in rows
+    assert ["metric", "train", "validation", "test"] in rows
+    assert ["loss", "0.1562", "0.4000", "0.4312"] in rows
+    assert ["macro", "F1", "–", "78.50", "%", "78.50", "%"] in rows
+
+
+def test_each_epoch_has_a_row(finished_run: RunDir) -> None:
+    rows = rows_of(printed([finished_run]))
+    assert ["2", "0.3258", "0.4000", "67.42", "%", "80.00", "%"] in rows
 
 
 def test_scores_of_each_class_stand_above_their_macro_average(finished_run: RunDir) -> None:
@@ -92,16 +103,33 @@ def test_the_confusion_matrix_has_true_classes_in_rows(finished_run: RunDir) -> 
     assert ["positive", "8", "41"] in rows
 
 
+def test_the_normalised_matrix_has_shares_of_the_true_class(finished_run: RunDir) -> None:
+    rows = rows_of(printed([finished_run]).partition("Confusion, % (test)")[2])
+    assert ["negative", "85.1", "14.9"] in rows
+    assert ["positive", "16.3", "83.7"] in rows
+
+
 def test_the_confusion_matrix_is_shaded_where_there_is_colour(finished_run: RunDir) -> None:
     assert ";48;2;" in printed([finished_run], colour=True)
     assert "\x1b[" not in printed([finished_run], colour=False)
 
 
+def test_a_matrix_of_eleven_classes_with_long_names_fits_into_80_columns(new_run: RunDir) -> None:
+    write_classes(new_run, [f"a rather long class {number:02d}" for number in range(11)])
+    narrow = printed([new_run], 80)
+    matrix = rows_of(narrow.partition("Confusion (test)")[2])
+    assert ["true", "╲", *map(str, range(1, 12))] in matrix
+    assert any(row[-12:-9] == ["1", "40", "7"] for row in matrix)
+    shares = rows_of(narrow.partition("Confusion, % (test)")[2])
+    assert any(row[-12:-9] == ["1", "85.1", "14.9"] for row in shares)
+    assert "true ╲ predicted" in printed([new_run], 250)
+
+
 def test_a_matrix_too_wide_for_the_terminal_gives_way_to_its_worst_cells(new_run: RunDir) -> None:
-    write_classes(new_run, [f"class_{number:02d}" for number in range(12)])
-    narrow, wide = printed([new_run], 80), printed([new_run], 200)
-    assert ["class_11", "class_00", "18"] in rows_of(narrow)
-    assert "true ╲ predicted" not in narrow
+    write_classes(new_run, [f"class_{number:02d}" for number in range(30)])
+    narrow, wide = printed([new_run], 80), printed([new_run], 400)
+    assert ["class_29", "class_00", "36"] in rows_of(narrow)
+    assert "true ╲" not in narrow
     assert "true ╲ predicted" in wide
     assert "Most frequent confusions" not in wide
 
@@ -120,7 +148,9 @@ def test_labels_are_text_and_never_markup_or_commands(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0", HOSTILE)
     text, matrix = printed([run], 80), printed([run], 120).partition("Confusion (test)")[2]
     scores = "\n".join(line for line in text.splitlines() if line.count("%") == 3)
-    confusions = text.partition("Most frequent confusions")[2]
+    console = a_terminal(80)
+    console.print(confusions(summarize(run).classes["test"]))
+    worst = console.export_text()
     for label in (
         "<script>alert(1)</script>",
         "[bold red]rich[/]",
@@ -130,7 +160,7 @@ def test_labels_are_text_and_never_markup_or_commands(tmp_path: Path) -> None:
     ):
         assert label in scores
         shortened = label if len(label) <= 24 else label[:23]
-        assert confusions.count(shortened) == 2
+        assert worst.count(shortened) == 2
         assert shortened in matrix
     assert "\x1b" not in text
 

@@ -1,0 +1,65 @@
+"""Figures in a theme's dress, and their bytes. No pyplot: no window system, nothing left open."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from toolkit.report import formats
+from toolkit.report.themes import Theme, settings
+
+_DPI = 150
+
+
+@contextmanager
+def one_panel(
+    theme: Theme, title: str, width: float = 8.6, height: float = 4.2, title_pad: float = 10
+) -> Iterator[tuple[Figure, Axes]]:
+    """Give one pair of axes in inches of width and height; matplotlib's settings are restored afterwards."""
+    with _figure(theme, width, height) as figure:
+        axes = figure.add_subplot()
+        axes.set_title(formats.one_line(title, int(width * 8)), loc="left", pad=title_pad)
+        yield figure, axes
+
+
+@contextmanager
+def two_panels(
+    theme: Theme, title: str, width: float = 8.6, height: float = 4.2
+) -> Iterator[tuple[Figure, Axes, Axes]]:
+    """Give two pairs of axes side by side below one title."""
+    with _figure(theme, width, height) as figure:
+        figure.suptitle(
+            formats.one_line(title, int(width * 8)), x=0.012, ha="left", fontsize=12, fontweight="bold"
+        )
+        left, right = figure.subplots(1, 2)
+        yield figure, left, right
+
+
+@contextmanager
+def _figure(theme: Theme, width: float, height: float) -> Iterator[Figure]:
+    with matplotlib.rc_context(_settings(theme)), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as PNG; the same numbers give the same bytes."""
+    stream = io.BytesIO()
+    # No version of the software in the file.
+    figure.savefig(stream, format="png", metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _settings(theme: Theme) -> Any:
+    return settings(theme, set(font_manager.get_font_names()))

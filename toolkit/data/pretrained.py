@@ -16,6 +16,7 @@ import numpy.typing as npt
 from toolkit.data import layout
 from toolkit.data.hub import no_model, optional_file, pretrained_file
 from toolkit.data.tokens import Pieces, Places
+from toolkit.data.wordpieces import WordPieces, is_wordwise
 from toolkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ class PretrainedEncoder:
             )
         self.pad_id: int = _pad_id(path, self._file, self._tokenizer, settings)
         self.unk_id: int | None = _unknown(self._tokenizer, settings["model"])
+        self._words = WordPieces(self._tokenizer) if is_wordwise(settings) else None
 
     def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            yield Pieces(self._numbers(encoding), partial(_spans, encoding))
+        for numbers, spans in self._pieces(texts) if self._words is None else self._words.encode(texts):
+            yield Pieces(self._without_padding(numbers), spans)
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
@@ -54,12 +56,16 @@ class PretrainedEncoder:
     def save(self, folder: Path) -> None:
         shutil.copyfile(self._file, folder / layout.TOKENIZER)
 
-    def _numbers(self, encoding: Encoding) -> list[int]:
-        numbers: list[int] = encoding.ids
+    def _pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
+        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            yield Pieces(encoding.ids, partial(_spans, encoding))
+
+    def _without_padding(self, numbers: Sequence[int]) -> Sequence[int]:
+        """The numbers with no padding among them, and at least one where no special tokens are added."""
         filler = self.pad_id if self.unk_id is None else self.unk_id
         if self.pad_id in numbers and self.pad_id != filler:
-            # A text may spell the padding token; what is learnt from is told by the padding.
-            numbers = [filler if number == self.pad_id else number for number in numbers]
+            # A text may spell the padding token, which must tell where a sample ends.
+            return [filler if number == self.pad_id else number for number in numbers]
         return numbers or ([] if self.before or self.after else [filler])
 
 

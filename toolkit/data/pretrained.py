@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,11 +41,12 @@ class PretrainedEncoder:
             )
         self.pad_id: int = _pad_id(path, self._file, self._tokenizer, settings)
         self.unk_id: int | None = _unknown(self._tokenizer, settings["model"])
-        self._words = WordPieces(self._tokenizer) if is_wordwise(settings) else None
+        self._words = WordPieces(self._tokenizer, self._without_padding) if is_wordwise(settings) else None
 
     def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
         for numbers, spans in self._pieces(texts) if self._words is None else self._words.encode(texts):
-            yield Pieces(self._without_padding(numbers), spans)
+            # Without special tokens around it a sample might have none at all.
+            yield Pieces(numbers or array("I", () if self.before or self.after else [self._filler]), spans)
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
@@ -58,15 +60,17 @@ class PretrainedEncoder:
 
     def _pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
         for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            yield Pieces(encoding.ids, partial(_spans, encoding))
+            yield Pieces(array("I", self._without_padding(encoding.ids)), partial(_spans, encoding))
+
+    @property
+    def _filler(self) -> int:
+        return self.pad_id if self.unk_id is None else self.unk_id
 
     def _without_padding(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The numbers with no padding among them, and at least one where no special tokens are added."""
-        filler = self.pad_id if self.unk_id is None else self.unk_id
-        if self.pad_id in numbers and self.pad_id != filler:
-            # A text may spell the padding token, which must tell where a sample ends.
-            return [filler if number == self.pad_id else number for number in numbers]
-        return numbers or ([] if self.before or self.after else [filler])
+        """A text may spell the padding token, which must tell where a sample ends: it is then unknown."""
+        if self.pad_id not in numbers:
+            return numbers
+        return [self._filler if number == self.pad_id else number for number in numbers]
 
 
 def content(path: str) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class TextWriter:
             for a, b in pairwise(fold(text, ends, room, self.data.fold)):
                 self._sample(text_id, numbers[a:b], int(starts[a]), int(ends[b - 1]))
 
-    def _sample(self, text_id: int, numbers: Iterable[int], start: int, stop: int) -> None:
+    def _sample(self, text_id: int, numbers: array[int], start: int, stop: int) -> None:
         before = len(self._tokens)
         self._tokens.extend(self.encoder.before)
         self._tokens.extend(numbers)

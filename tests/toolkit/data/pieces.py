@@ -7,16 +7,15 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-#: Twelve words, as one counts them between blanks, and fourteen word pieces: "unfolded" and the period count
-#: for two.
-SENTENCE = "the old letter was unfolded twice and then read aloud at dinner."
+#: Twelve words, as one counts them between blanks, and fourteen word pieces, also of the real tokenizer.
+SENTENCE = "the old letter was opened, twice and then read aloud at dinner."
 PIECES = [
-    "the", "old", "letter", "was", "un", "##folded", "twice", "and", "then", "read", "aloud", "at",
+    "the", "old", "letter", "was", "opened", ",", "twice", "and", "then", "read", "aloud", "at",
     "dinner", ".",
 ]  # fmt: skip
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_WORDS = (*dict.fromkeys(PIECES), "good", "bad", "film", "a", "b", "c", "##a", "##b", ",", "!", "?", "cafe")
+_WORDS = (*dict.fromkeys(PIECES), "good", "bad", "film", "a", "b", "c", "##a", "##b", "!", "?", "cafe")
 
 
 def bert(folder: Path, *, padding: str | None = "[PAD]") -> str:

@@ -69,7 +69,7 @@ def test_as_many_words_as_fit_are_taken(text: str, room: int) -> None:
 def test_the_twelve_words_at_four_a_fragment_are_three_fragments() -> None:
     for unit in ("word", "wordpiece"):
         assert fragments(SENTENCE, 4, unit, "whitespace") == [
-            "the old letter was", "unfolded twice and then", "read aloud at dinner."
+            "the old letter was", "opened, twice and then", "read aloud at dinner."
         ]  # fmt: skip
 
 

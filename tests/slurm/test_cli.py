@@ -186,7 +186,7 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
         ["reviews.tsv:122", "label is empty"],
     ),
     "no label of the map": (
-        reviews().encode(), ["data.labels=[gut,bat]"], ["no row", "gut, bat", "found: bad, good", "'bat'"],
+        reviews().encode(), ["data.labels=[gut,bat]"], ["no row", "gut, bat", "found: bad, good"],
     ),
     "no header": (b"fine\tgood\n", [], ["reviews.tsv:1", "no column 'text'", "data.columns"]),
     "no tokenizer": (

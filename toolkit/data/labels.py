@@ -124,13 +124,13 @@ def nothing_known(path: Path, data: TextTable, labels: tuple[str, ...], skipped:
     unknown = skipped.unknown_labels
     if not unknown:
         return _all_empty(path, data, skipped)
-    label, count = next(iter(unknown.items()))
+    first = next(iter(unknown.values())).first
     what = "no row" if data.labels is not None else "there is a split in which no row"
     whose = "" if data.labels is not None else "of the training split "
     return DataError(
         f"{path}: {what} has one of the labels {whose}({shown(labels)}); found: {shown(sorted(unknown))} "
-        f"(the first one at {count.first}){_near(label, labels)}. Set data.labels to the labels of the data, "
-        f"or is column {data.label_column!r} (data.label_column) not the label?"
+        f"(the first one at {first}). Set data.labels to the labels of the data, or is column "
+        f"{data.label_column!r} (data.label_column) not the label?"
     )
 
 

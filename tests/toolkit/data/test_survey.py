@@ -84,8 +84,7 @@ def test_an_unknown_label_can_be_refused(tmp_path: Path) -> None:
 def test_where_no_row_has_a_known_label_the_labels_found_are_told(tmp_path: Path) -> None:
     told = refused(one_file(tmp_path, [*some(5, "Ham"), *some(5, "Spam")], labels=("ham", "spam")))
     assert "mails.tsv: no row has one of the labels (ham, spam); found: Ham, Spam" in told
-    assert "(the first one at" in told
-    assert "mails.tsv:2); did you mean 'ham'?" in told
+    assert f"(the first one at {tmp_path}/mails.tsv:2)" in told
 
 
 def test_one_file_of_several_without_a_known_label_is_named(tmp_path: Path) -> None:

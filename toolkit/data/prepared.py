@@ -4,7 +4,7 @@
     samples.sqlite               sources, texts, samples, labels, tokens, results: for people and queries
     tokens.bin offsets.bin labels.bin text_ids.bin split_<split>.bin   flat arrays (layout.py), for training
     vocabulary.json              tokens and their counts in the training split, or
-    tokenizer.json               the pretrained tokenizer
+    tokenizer.json …             the pretrained tokenizer
     meta.json                    counts, settings, fingerprint, size and checksum of every file
 """
 
@@ -119,6 +119,12 @@ class Prepared:
         names = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")
         facts = {name: self.meta[name] for name in names}
         return {"path": str(self.path), "built": self.built, "fingerprint": self.fingerprint, **facts}
+
+    @property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """The pretrained tokenizer's files, as a model's folder holds them; none for other tokenizers."""
+        names = (layout.TOKENIZER, *layout.TOKENIZER_SETTINGS)
+        return tuple(self.path / name for name in names if name in self.meta["files"])
 
     def vocabulary(self) -> Vocabulary:
         """Tokens and counts of the tokenizers words and whitespace. Raises DataError for another one."""

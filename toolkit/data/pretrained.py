@@ -28,6 +28,7 @@ class PretrainedEncoder:
     """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL."""
 
     def __init__(self, path: str, max_tokens: int) -> None:
+        self._path = path
         self._file = pretrained_file(path, layout.TOKENIZER)
         self._tokenizer, settings = _load(path, self._file)
         self.before: Sequence[int]
@@ -57,6 +58,9 @@ class PretrainedEncoder:
 
     def save(self, folder: Path) -> None:
         shutil.copyfile(self._file, folder / layout.TOKENIZER)
+        for name in layout.TOKENIZER_SETTINGS:
+            if (found := optional_file(self._path, name, self._file)) is not None:
+                shutil.copyfile(found, folder / name)
 
     def _pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
         for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from tests.toolkit.data.pieces import PIECES, SENTENCE, bert
+from tests.toolkit.data.pieces import PIECES, SENTENCE, bare, bert, byte_level
 from toolkit.config.kinds import TextTable
 from toolkit.data.origins import origins
 from toolkit.data.prepared import Prepared, prepare
+from toolkit.data.pretrained import PretrainedEncoder
 from toolkit.errors import DataError
 
 
@@ -105,6 +107,31 @@ def test_without_folding_the_end_is_cut_off_and_counted(letters: TextTable) -> N
     assert train.texts([0]) == [SENTENCE]
 
 
+@pytest.mark.parametrize("unit", ["wordpiece", "word", "sentence"])
+@pytest.mark.parametrize("make", [bert, byte_level, bare])
+def test_the_fragments_of_a_text_hold_its_tokens_each_once(
+    letters: TextTable, tmp_path: Path, make: Callable[[Path], str], unit: str
+) -> None:
+    text = "aa the  ab. The hem ba!\u00a0bb aa 'ab.' ba bb"
+    data = dataclasses.replace(
+        letters,
+        train=write(tmp_path / "train.tsv", [(text, "left")]),
+        tokenizer_path=make(tmp_path / "model"),
+        max_tokens=7,
+        fold=unit,
+    )
+    train, using = prepare(data).split("train"), PretrainedEncoder(str(data.tokenizer_path), 7)
+    (pieces,) = using.encode([text])
+    inner = slice(len(using.before), -len(using.after) or None)
+    assert [token for sample in range(len(train)) for token in train.tokens(sample)[inner]] == list(
+        pieces.numbers
+    )
+    assert len(train) > 1
+    own = train.texts(range(len(train)))
+    assert "".join("".join(own).split()) == "".join(text.split())
+    assert own == [each.strip() for each in own]
+
+
 @pytest.mark.skipif("STK_MINILM" not in os.environ, reason="STK_MINILM names no folder with a real tokenizer")
 def test_a_real_tokenizer_gives_the_golden_values_too(letters: TextTable) -> None:
     data = dataclasses.replace(letters, tokenizer_path=os.environ["STK_MINILM"])
@@ -166,8 +193,10 @@ def test_queries_of_the_original_run(letters: TextTable) -> None:
 
 def test_the_tokenizer_is_kept_in_the_set(letters: TextTable) -> None:
     prepared = prepare(letters)
-    kept = (prepared.path / "tokenizer.json").read_bytes()
-    assert kept == Path(f"{letters.tokenizer_path}/tokenizer.json").read_bytes()
+    assert [file.name for file in prepared.tokenizer_files] == ["tokenizer.json", "tokenizer_config.json"]
+    for file in prepared.tokenizer_files:
+        assert file.read_bytes() == (Path(str(letters.tokenizer_path)) / file.name).read_bytes()
+    assert prepare(dataclasses.replace(letters, tokenizer="words")).tokenizer_files == ()
     assert query(prepared, "SELECT id, token, count FROM tokens WHERE token IN ('[CLS]', 'film', 'bad')") == [
         (2, "[CLS]", 2), (20, "bad", 0), (21, "film", 1)
     ]  # fmt: skip

@@ -155,3 +155,11 @@ def test_of_many_unknown_labels_the_most_frequent_are_named(tmp_path: Path) -> N
 
 def test_fragments_are_not_split_before_they_are_known(tmp_path: Path) -> None:
     assert surveyed(one_file(tmp_path, some(10, "ham"), split_unit="fragment")).text_split is None
+
+
+def test_a_column_with_another_label_in_every_row_is_no_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.data.survey._MOST_LABELS", 10)
+    told = refused(one_file(tmp_path, [(f"text {number}", f"label {number}") for number in range(20)]))
+    assert "mails.tsv:12: more than 10 different labels up to here; does column 'label'" in told

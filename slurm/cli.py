@@ -271,9 +271,11 @@ def _add_prepare(parsers: _Parsers) -> None:
         parsers,
         "prepare",
         "only the data preparation",
-        "Build the prepared data of an experiment, unless they are there.",
+        "Build the prepared data of an experiment, unless they are there; say what they hold and which rows\n"
+        "were left out. Training does this by itself when it begins.",
     )
     _experiment(parser)
+    _json(parser)
 
 
 def _add_replay(parsers: _Parsers) -> None:

@@ -178,10 +178,21 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
         reviews().encode(), ["data.label_column=lable"], ["'lable'", "text, label", "'label'"],
     ),
     "label outside the map": (
-        reviews().encode() + b"so so\tmiddling\n", ["data.labels=[good,bad]"],
+        reviews().encode() + b"so so\tmiddling\n", ["data.labels=[good,bad]", "data.unknown_labels=refuse"],
         ["reviews.tsv:122", "'middling'", "good, bad"],
     ),
-    "empty label": (reviews().encode() + b"so so\t\n", [], ["reviews.tsv:122", "label is empty"]),
+    "empty label": (
+        reviews().encode() + b"so so\t\n", ["data.unknown_labels=refuse"],
+        ["reviews.tsv:122", "label is empty"],
+    ),
+    "no label of the map": (
+        reviews().encode(), ["data.labels=[gut,bat]"], ["no row", "gut, bat", "found: bad, good"],
+    ),
+    "no header": (b"fine\tgood\n", [], ["reviews.tsv:1", "no column 'text'", "data.columns"]),
+    "no tokenizer": (
+        reviews().encode(), ["data.tokenizer=pretrained", "data.tokenizer_path=folder.tsv"],
+        ["folder.tsv", "there is no tokenizer.json"],
+    ),
     "ragged rows": (reviews().encode() + b"a\tb\tc\n", [], ["reviews.tsv:122", "3 fields", "2"]),
     "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
     "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),

@@ -16,14 +16,13 @@ from toolkit.config.kinds import TextTable
 from toolkit.data import layout, tables
 from toolkit.data.encoders import Encoder
 from toolkit.data.sources import TRAIN, Progress, Source
+from toolkit.data.splits import SplitNumbers
 from toolkit.data.survey import Survey, cut
 from toolkit.data.writer import PROVISIONAL, PROVISIONAL_DTYPE, Fragments, write_texts
 from toolkit.files import crc32, fsync_dir, write_json
 
 #: Tokens mapped to their ids at a time.
 _BLOCK_TOKENS = 1 << 18
-
-Splits = npt.NDArray[np.int8]
 
 
 def build(
@@ -66,7 +65,7 @@ def build(
 
 def _sample_splits(
     data: TextTable, sources: Sequence[Source], survey: Survey, fragments: Fragments
-) -> Splits:
+) -> SplitNumbers:
     """The split of every sample."""
     if survey.text_split is None:
         return cut(data, sources, survey.text_label[fragments.text_ids])
@@ -89,7 +88,7 @@ def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDA
 
 
 def _train_counts(
-    folder: Path, survey: Survey, fragments: Fragments, splits: Splits
+    folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers
 ) -> npt.NDArray[np.int64]:
     """How often each provisional number stands in the training split."""
     counts = np.zeros(1, dtype=np.int64)
@@ -106,7 +105,7 @@ def _encode(
     database: sqlite3.Connection,
     survey: Survey,
     fragments: Fragments,
-    splits: Splits,
+    splits: SplitNumbers,
     final_ids: npt.NDArray[np.unsignedinteger[Any]],
     progress: Progress,
 ) -> None:
@@ -123,7 +122,7 @@ def _encode(
     (folder / PROVISIONAL).unlink()
 
 
-def _write_arrays(folder: Path, survey: Survey, fragments: Fragments, splits: Splits) -> None:
+def _write_arrays(folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers) -> None:
     offsets = np.zeros(len(fragments) + 1, dtype=layout.OFFSET_DTYPE)
     np.cumsum(fragments.lengths, out=offsets[1:])
     _write(folder / layout.OFFSETS, offsets)
@@ -141,7 +140,7 @@ def _write(path: Path, values: npt.NDArray[Any]) -> None:
 
 
 def _summary(
-    sources: Sequence[Source], survey: Survey, fragments: Fragments, splits: Splits, encoder: Encoder
+    sources: Sequence[Source], survey: Survey, fragments: Fragments, splits: SplitNumbers, encoder: Encoder
 ) -> dict[str, Any]:
     """What the manifest tells beyond the description."""
     sizes = np.bincount(splits, minlength=len(survey.splits)).tolist()

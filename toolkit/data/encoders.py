@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class VocabularyEncoder:
         kind, lowercase = self.data.tokenizer, self.data.lowercase
         cut, number = tokenizer(kind, lowercase=lowercase), self._numbers.__getitem__
         for text in texts:
-            numbers = list(map(number, cut(text))) or [_NO_TOKEN]
+            numbers = array("I", map(number, cut(text))) or array("I", [_NO_TOKEN])
             yield Pieces(numbers, partial(token_spans, text, kind, lowercase=lowercase))
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:

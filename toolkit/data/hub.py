@@ -47,12 +47,13 @@ def optional_file(path: str, name: str, beside: Path) -> Path | None:
 
 def no_model(path: str, error: Exception) -> DataError:
     """What to say where a model or tokenizer cannot be loaded."""
-    reason = str(error).strip().partition("\n")[0]
+    reason = str(error).strip().partition("\n")[0].rstrip(".")
     if os.path.isdir(path):
         found = ", ".join(sorted(each.name for each in Path(path).iterdir())[:12]) or "nothing"
         return DataError(
             f"no model can be loaded from the folder {path} ({reason}); it holds: {found}. A model's folder "
-            "holds config.json, model.safetensors and tokenizer.json"
+            "holds config.json, model.safetensors and tokenizer.json (in an older one, transformers' "
+            "AutoTokenizer makes the last: load the folder with it and save it there)"
         )
     return DataError(
         f"{path!r} is no folder here, and no hub gave a model of that name ({reason}). Give the folder of a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,6 +14,8 @@ from toolkit.errors import DataError
 
 #: Unknown labels that the report names, most frequent first.
 _NAMED = 20
+#: Those that people are told at once.
+_TOLD = 5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +60,23 @@ class Skipped:
             "empty_labels": {"rows": self.empty_labels.rows, "first": self.empty_labels.first},
             "empty_texts": {"rows": self.empty_texts.rows, "first": self.empty_texts.first},
         }
+
+
+def describe_skipped(found: Mapping[str, Any]) -> list[str]:
+    """What `Skipped.to_json` says, a line for each reason that applied."""
+    unknown, labels, texts = (found[name] for name in ("unknown_labels", "empty_labels", "empty_texts"))
+    lines = []
+    if unknown["rows"]:
+        named = [f"{each['label']!r} {each['rows']:,}" for each in unknown["labels"][:_TOLD]]
+        more = ", …" if len(unknown["labels"]) > _TOLD else ""
+        first = unknown["labels"][0]["first"]
+        lines.append(
+            f"left out {unknown['rows']:,} rows with unknown labels: {', '.join(named)}{more}; one is {first}"
+        )
+    for count, what in ((labels, "without a label"), (texts, "without a text")):
+        if count["rows"]:
+            lines.append(f"left out {count['rows']:,} rows {what}, from {count['first']} on")
+    return lines
 
 
 def is_empty(text: str) -> bool:
@@ -104,13 +124,13 @@ def nothing_known(path: Path, data: TextTable, labels: tuple[str, ...], skipped:
     unknown = skipped.unknown_labels
     if not unknown:
         return _all_empty(path, data, skipped)
-    label, count = next(iter(unknown.items()))
+    first = next(iter(unknown.values())).first
     what = "no row" if data.labels is not None else "there is a split in which no row"
     whose = "" if data.labels is not None else "of the training split "
     return DataError(
         f"{path}: {what} has one of the labels {whose}({shown(labels)}); found: {shown(sorted(unknown))} "
-        f"(the first one at {count.first}){_near(label, labels)}. Set data.labels to the labels of the data, "
-        f"or is column {data.label_column!r} (data.label_column) not the label?"
+        f"(the first one at {first}). Set data.labels to the labels of the data, or is column "
+        f"{data.label_column!r} (data.label_column) not the label?"
     )
 
 

@@ -10,6 +10,8 @@ DATABASE = "samples.sqlite"
 #: Of the tokenizers words and whitespace; a pretrained one is kept in TOKENIZER.
 VOCABULARY = "vocabulary.json"
 TOKENIZER = "tokenizer.json"
+#: Kept with it where they are there: a model's folder needs them.
+TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 #: All samples' tokens one after the other, uint16 or uint32 (meta: token_dtype).
 TOKENS = "tokens.bin"
 #: [samples + 1] where each sample begins in TOKENS.

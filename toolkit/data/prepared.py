@@ -4,7 +4,7 @@
     samples.sqlite               sources, texts, samples, labels, tokens, results: for people and queries
     tokens.bin offsets.bin labels.bin text_ids.bin split_<split>.bin   flat arrays (layout.py), for training
     vocabulary.json              tokens and their counts in the training split, or
-    tokenizer.json               the pretrained tokenizer
+    tokenizer.json …             the pretrained tokenizer
     meta.json                    counts, settings, fingerprint, size and checksum of every file
 """
 
@@ -23,6 +23,7 @@ from toolkit.config.kinds import TextTable
 from toolkit.data import layout
 from toolkit.data.build import build
 from toolkit.data.encoders import encoder
+from toolkit.data.labels import describe_skipped
 from toolkit.data.publish import publish_once
 from toolkit.data.results import holds_results
 from toolkit.data.samples import PREPARE_AGAIN, Samples, pad_batch
@@ -104,6 +105,26 @@ class Prepared:
     def splits(self) -> Mapping[str, int]:
         """Samples of each split."""
         return dict(self.meta["splits"])
+
+    def summary(self) -> str:
+        """What it holds and what was left out, for people: a line, and one for each thing left out."""
+        counts = ", ".join(f"{name} {count:,}" for name, count in self.splits.items())
+        texts = "" if self.meta["samples"] == self.meta["texts"] else f" from {self.meta['texts']:,} texts"
+        state = "prepared" if self.built else "was prepared before"
+        facts = f"{len(self.labels)} labels, {self.vocabulary_size:,} tokens; {self.path}"
+        return "\n".join([f"{state}: {counts}{texts}; {facts}", *describe_skipped(self.meta["skipped"])])
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        names = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")
+        facts = {name: self.meta[name] for name in names}
+        return {"path": str(self.path), "built": self.built, "fingerprint": self.fingerprint, **facts}
+
+    @property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """The pretrained tokenizer's files, as a model's folder holds them; none for other tokenizers."""
+        names = (layout.TOKENIZER, *layout.TOKENIZER_SETTINGS)
+        return tuple(self.path / name for name in names if name in self.meta["files"])
 
     def vocabulary(self) -> Vocabulary:
         """Tokens and counts of the tokenizers words and whitespace. Raises DataError for another one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from toolkit.data import layout
 from toolkit.data.hub import no_model, optional_file, pretrained_file
 from toolkit.data.tokens import Pieces, Places
+from toolkit.data.wordpieces import WordPieces, is_wordwise
 from toolkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class PretrainedEncoder:
     """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL."""
 
     def __init__(self, path: str, max_tokens: int) -> None:
+        self._path = path
         self._file = pretrained_file(path, layout.TOKENIZER)
         self._tokenizer, settings = _load(path, self._file)
         self.before: Sequence[int]
@@ -39,10 +42,12 @@ class PretrainedEncoder:
             )
         self.pad_id: int = _pad_id(path, self._file, self._tokenizer, settings)
         self.unk_id: int | None = _unknown(self._tokenizer, settings["model"])
+        self._words = WordPieces(self._tokenizer, self._without_padding) if is_wordwise(settings) else None
 
     def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            yield Pieces(self._numbers(encoding), partial(_spans, encoding))
+        for numbers, spans in self._pieces(texts) if self._words is None else self._words.encode(texts):
+            # Without special tokens around it a sample might have none at all.
+            yield Pieces(numbers or array("I", () if self.before or self.after else [self._filler]), spans)
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
@@ -53,14 +58,23 @@ class PretrainedEncoder:
 
     def save(self, folder: Path) -> None:
         shutil.copyfile(self._file, folder / layout.TOKENIZER)
+        for name in layout.TOKENIZER_SETTINGS:
+            if (found := optional_file(self._path, name, self._file)) is not None:
+                shutil.copyfile(found, folder / name)
 
-    def _numbers(self, encoding: Encoding) -> list[int]:
-        numbers: list[int] = encoding.ids
-        filler = self.pad_id if self.unk_id is None else self.unk_id
-        if self.pad_id in numbers and self.pad_id != filler:
-            # A text may spell the padding token; what is learnt from is told by the padding.
-            numbers = [filler if number == self.pad_id else number for number in numbers]
-        return numbers or ([] if self.before or self.after else [filler])
+    def _pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
+        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            yield Pieces(array("I", self._without_padding(encoding.ids)), partial(_spans, encoding))
+
+    @property
+    def _filler(self) -> int:
+        return self.pad_id if self.unk_id is None else self.unk_id
+
+    def _without_padding(self, numbers: Sequence[int]) -> Sequence[int]:
+        """A text may spell the padding token, which must tell where a sample ends: it is then unknown."""
+        if self.pad_id not in numbers:
+            return numbers
+        return [self._filler if number == self.pad_id else number for number in numbers]
 
 
 def content(path: str) -> dict[str, Any]:

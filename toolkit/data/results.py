@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import math
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -46,8 +46,6 @@ def record_result(prepared_path: Path, result: Result) -> str | None:
     """
     database = prepared_path / layout.DATABASE
     try:
-        if not os.access(database, os.W_OK) or not os.access(prepared_path, os.W_OK):
-            return f"results are not recorded in {database}: it is read-only"
         lock = prepared_path.parent / f".{prepared_path.name}.results.lock"
         with (
             FileLock(lock, timeout=_WAIT_S, mode=0o664),
@@ -84,6 +82,8 @@ def _replace(connection: sqlite3.Connection, result: Result) -> None:
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [result.run])
     for split, metrics in result.metrics.items():
         row = [result.run, split, result.finished, result.name, result.model, result.task, result.seed]
-        connection.execute(_RESULT, [*row, result.step, json.dumps(dict(metrics))])
-        scores = [(result.run, split, metric, value) for metric, value in metrics.items()]
+        # What is no number is null in JSON, as in SQL.
+        numbers = {metric: value if math.isfinite(value) else None for metric, value in metrics.items()}
+        connection.execute(_RESULT, [*row, result.step, json.dumps(numbers)])
+        scores = [(result.run, split, metric, value) for metric, value in numbers.items()]
         connection.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", scores)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -54,7 +55,7 @@ def token_spans(text: str, kind: str, *, lowercase: bool) -> tuple[Places, Place
 class Pieces(NamedTuple):
     """The tokens of one text: their numbers, and a function that gives [n] starts and ends in it."""
 
-    numbers: Sequence[int]
+    numbers: array[int]
     spans: Callable[[], tuple[Places, Places]]
 
 

@@ -131,9 +131,9 @@ class TextWriter:
         else:
             starts, ends = pieces.spans()
             for a, b in pairwise(fold(text, ends, room, self.data.fold)):
-                self._sample(text_id, numbers[a:b], int(starts[a]), int(ends[b - 1]))
+                self._sample(text_id, numbers[a:b], *_stripped(text, int(starts[a]), int(ends[b - 1])))
 
-    def _sample(self, text_id: int, numbers: Iterable[int], start: int, stop: int) -> None:
+    def _sample(self, text_id: int, numbers: array[int], start: int, stop: int) -> None:
         before = len(self._tokens)
         self._tokens.extend(self.encoder.before)
         self._tokens.extend(numbers)
@@ -154,6 +154,12 @@ class TextWriter:
             _INSERT,
             ((number, source, row.line, row.text, label, split) for number, row, label, split in rows),
         )
+
+
+def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Start and end of a stretch of text without the blanks around it, which some tokens begin with."""
+    own = text[start:stop].lstrip()
+    return stop - len(own), stop - len(own) + len(own.rstrip())
 
 
 def write_texts(

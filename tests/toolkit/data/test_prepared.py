@@ -153,8 +153,11 @@ def test_people_can_query_it(three_files: TextTable) -> None:
     assert query(prepared, "SELECT token, count FROM tokens") == [
         ("<pad>", 0), ("<unk>", 0), ("c", 4), ("a", 2), ("b", 2)
     ]  # fmt: skip
-    assert query(prepared, "SELECT split, name, texts, samples FROM label_counts JOIN labels ON label = id") == [
-        ("train", "no", 1, 1), ("train", "yes", 2, 2), ("validation", "no", 1, 1), ("validation", "yes", 1, 1),
+    assert query(
+        prepared, "SELECT split, name, texts, samples FROM label_counts JOIN labels ON label = id"
+    ) == [
+        ("train", "no", 1, 1), ("train", "yes", 2, 2),
+        ("validation", "no", 1, 1), ("validation", "yes", 1, 1),
         ("test", "no", 1, 1), ("test", "yes", 0, 0),
     ]  # fmt: skip
     assert query(prepared, "SELECT file, rows FROM sources") == [

@@ -60,6 +60,7 @@ SPECIAL = {
     "resources.nodes": st.integers(1, 8),
     "resources.tasks_per_node": st.integers(1, 8),
     "resources.groups": st.just(()),
+    "resources.hosts": st.just({}),
     "resources.time": st.sampled_from([None, "1:00:00", "60", "2-12"]),
     "resources.setup": st.lists(TEXT, max_size=3),
     "resources.environment": st.dictionaries(st.text("aA_", min_size=1, max_size=3), TEXT),

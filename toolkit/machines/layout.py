@@ -71,6 +71,11 @@ class Machines:
         if not 1 <= self.master_port <= 65535:
             raise UserError(f"the port is {self.master_port}, expected a number from 1 to 65535")
 
+    @classmethod
+    def alone(cls, procs: int) -> Machines:
+        """This machine with so many processes, and no other."""
+        return cls(layout=layout([procs]), node=0)
+
     @property
     def count(self) -> int:
         """Processes on this machine."""

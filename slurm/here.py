@@ -24,6 +24,8 @@ def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping
 
     Raises UserError where they contradict each other, or what is known about the size of the world.
     """
+    for name in ("procs", "gpus"):
+        _check_procs(_option(name), getattr(arguments, name), experiment)
     machines = _machines(arguments, experiment.resources, environ)
     _check_size(machines, arguments, experiment, environ)
     return machines
@@ -38,7 +40,7 @@ def _machines(arguments: Namespace, resources: Resources, environ: Mapping[str, 
             f"{' and '.join(together[:2])} say different things of the number of processes: give one of them"
         )
     if alone:
-        return _alone(getattr(arguments, alone[0]), _option(alone[0]))
+        return Machines.alone(getattr(arguments, alone[0]))
     if resources.hosts and not arguments.nnodes and not arguments.gpus_per_node:
         return _of_hosts(arguments, resources, environ)
     return _by_hand(arguments, resources)
@@ -58,10 +60,10 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _alone(procs: int, option: str) -> Machines:
-    if procs < 1:
-        raise UserError(f"{option} is {procs}, expected at least 1")
-    return Machines.alone(procs)
+def _check_procs(option: str, procs: int | None, experiment: Experiment) -> None:
+    most = experiment.train.logical_ranks
+    if procs is not None and not 1 <= procs <= most:
+        raise UserError(f"{option} is {procs}: it must be from 1 to train.logical_ranks, {most}")
 
 
 def _of_hosts(arguments: Namespace, resources: Resources, environ: Mapping[str, str]) -> Machines:
@@ -120,8 +122,9 @@ def _check_size(
     size, most = machines.layout.size, experiment.train.logical_ranks
     check_world_size(size, arguments, environ)
     if size > most:
-        option = "--procs" if arguments.procs else "the number of processes"
-        raise UserError(f"{option} is {size}: it must be from 1 to train.logical_ranks, {most}")
+        raise UserError(
+            f"the machines have {size} processes in all: it must be from 1 to train.logical_ranks, {most}"
+        )
 
 
 def check_world_size(size: int, arguments: Namespace, environ: Mapping[str, str]) -> None:
@@ -166,7 +169,7 @@ def rank_environ(machines: Machines, arguments: Namespace, experiment: Experimen
 
 
 def granted_gpus(environ: Mapping[str, str]) -> int | None:
-    """How many GPUs of this machine Slurm has granted to the job around this process; None without a grant."""
+    """How many GPUs of this machine Slurm has granted to the job around us; None without a grant."""
     if "SLURM_JOB_ID" not in environ or not any(environ.get(name) for name in _GRANTED):
         return None
     return len([part for part in environ.get(gpus.VARIABLE, "").split(",") if part])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,10 +26,14 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """This process among those of the run, and the device that it computes on."""
+    """This process among those of the run, and the device that it computes on.
+
+    shares_folder  whether all of them see the same run folder
+    """
 
     world: World
     device: torch.device
+    shares_folder: bool = True
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Sum a tensor over the ranks, in place. Collective.
@@ -69,14 +73,24 @@ class Group:
 
         They wait at the store, which has no patience to lose; it goes away with rank 0.
         """
-        if self.world.is_main:
+        self._first(work, self.world.is_main, ["main_first"])
+
+    def nodes_first(self, work: Callable[[], object]) -> None:
+        """Let one rank of each machine do what the others of it then build on. Collective."""
+        done = [f"node_first/{node}" for node in range(self.world.nodes)]
+        self._first(work, self.world.local_rank == 0, done, done[self.world.node])
+
+    def _first(
+        self, work: Callable[[], object], is_first: bool, done: Sequence[str], own: str | None = None
+    ) -> None:
+        if is_first:
             work()
         if self.world.size == 1:
             return
         store = dist.distributed_c10d._get_default_store()
-        if self.world.is_main:
-            store.set("main_first", "done")
-        while not store.check(["main_first"]):
+        if is_first:
+            store.set(own or done[0], "done")
+        while not store.check(list(done)):
             time.sleep(_POLL_S)
         self.barrier()
 

@@ -130,27 +130,18 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
         _export(world)
         yield Group(world, device)
         return
-    world = _initialise(run, world, device, train)
-    _export(world)
-    try:
-        yield Group(world, device)
-    finally:
-        dist.destroy_process_group()
-
-
-def _initialise(run: RunDir, world: World, device: torch.device, train: Train) -> World:
+    meeting = meet(world, run.rendezvous(world.nonce), train.rendezvous_timeout_s, train.rendezvous)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     timeout = timedelta(seconds=train.collective_timeout_s)
-    if world.master_addr is not None:
-        dist.init_process_group(
-            backend, init_method="env://", rank=world.rank, world_size=world.size, timeout=timeout
-        )
-        return world
-    meeting = meet(world, run.rendezvous(world.nonce), train.rendezvous_timeout_s)
     dist.init_process_group(
         backend, store=meeting.store, rank=world.rank, world_size=world.size, timeout=timeout
     )
-    return meeting.world
+    _export(meeting.world)
+    try:
+        yield Group(meeting.world, device)
+    finally:
+        dist.destroy_process_group()
+        meeting.close()
 
 
 def _export(world: World) -> None:

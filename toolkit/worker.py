@@ -40,6 +40,7 @@ from toolkit.failure.watchdog import Pulse, Watchdog, period_s
 from toolkit.faults import Faults
 from toolkit.loop import train
 from toolkit.optim import build_optimizer
+from toolkit.parallel import check_parallel, spread
 from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
 from toolkit.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
@@ -253,6 +254,7 @@ def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
 
 def _check_size(world: World, experiment: Experiment) -> None:
     logical_ranks = experiment.train.logical_ranks
+    check_parallel(experiment.train.parallel, world.size)
     if world.size > logical_ranks:
         raise UserError(
             f"{world.size} processes were started, but train.logical_ranks is {logical_ranks}: "
@@ -309,15 +311,17 @@ def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment) -> 
     if wanted == "auto":
         is_tree = is_power_of_two(experiment.train.logical_ranks * experiment.train.accumulation)
         wanted = "exact" if group.device.type == "cpu" and is_tree else "fast"
+    # For dp there is one process, and what the reduction does with the model's gradients stays the same.
+    module = spread(model, experiment.train, group)
     if wanted == "fast":
-        return FastReduction(model, group, experiment.train.find_unused_parameters)
+        return FastReduction(model, group, experiment.train.find_unused_parameters, module)
     if not is_power_of_two(group.world.size):
         log.warning(
             "%d processes are no power of two: the data are the same as on any other number, "
             "the weights are equal within rounding, not bit for bit",
             group.world.size,
         )
-    return ExactReduction(model, group)
+    return ExactReduction(model, group, module)
 
 
 @contextmanager

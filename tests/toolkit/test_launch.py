@@ -267,7 +267,9 @@ def test_statuses_of_the_ranks_become_one_for_the_user(codes: list[int], expecte
 
 def test_rank_gets_its_place_the_runs_code_first_and_the_users_variables(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    environment = rank_environment(run, "local-a", 1, Machines.alone(4), {"PYTHONPATH": "/mine", "HOME": "/home/me"})
+    environment = rank_environment(
+        run, "local-a", 1, Machines.alone(4), {"PYTHONPATH": "/mine", "HOME": "/home/me"}
+    )
     assert environment["PYTHONPATH"] == f"{run.code}{os.pathsep}/mine"
     assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("1", "1", "4")
     assert (environment[NONCE_VARIABLE], environment["HOME"]) == ("local-a", "/home/me")

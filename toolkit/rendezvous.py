@@ -225,6 +225,7 @@ def _reach(world: World, place: Place, deadline: float, notes: Path) -> tuple[st
             with suppress(OSError), socket.create_connection((address, place["port"]), _CONNECT_S) as link:
                 return str(link.getpeername()[0]), str(link.getsockname()[0])
         if not has_noted:
+            notes.parent.mkdir(parents=True, exist_ok=True)
             append_json_line(notes, {"rank": world.rank, "host": socket.gethostname()})
             has_noted = True
         if time.monotonic() > deadline:

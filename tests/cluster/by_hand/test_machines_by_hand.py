@@ -21,7 +21,7 @@ from toolkit.rundir import RunDir
 from .two_machines import Machine, ended, two_machines
 
 #: Long enough to be caught in the middle.
-LONG = "train.epochs=400"
+LONG = ("train.epochs=60", "train.eval_per_epoch=1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 @pytest.fixture(scope="module")
 def long_alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     machine = replace(machines.first, home=tmp_path_factory.mktemp("long_alone"))
-    ((code, _),) = ended([machine.start("run", machines.config, LONG, "--procs", 1)])
+    ((code, _),) = ended([machine.start("run", machines.config, *LONG, "--procs", 1)])
     assert code == 0
     return machine.run
 
@@ -150,12 +150,12 @@ def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
     machines: Pair, long_alone: RunDir, tmp_path: Path
 ) -> None:
     pair = machines.apart(tmp_path)
-    started = pair.start(LONG)
+    started = pair.start(*LONG)
     wait_until(lambda: pair.first.home.exists() and metrics_lines(pair.first.run), 120, lambda: "no step")
     started[1].send_signal(signal.SIGTERM)
     assert [code for code, _ in ended(started)] == [130, 130]
     assert pair.first.run.checkpoint_steps()
-    assert [code for code, _ in ended(pair.start(LONG, counts="1,3"))] == [0, 0]
+    assert [code for code, _ in ended(pair.start(*LONG, counts="1,3"))] == [0, 0]
     assert_equal_runs(pair.first.run, long_alone)
 
 
@@ -217,7 +217,7 @@ def test_counts_that_contradict_each_other_are_told_on_both_machines(machines: P
 def test_nothing_was_started_twice(machines: Pair, tmp_path: Path) -> None:
     """A second pair at the same port is told so, and the first goes on."""
     pair = machines.sharing(tmp_path / "one")
-    started = pair.start(LONG)
+    started = pair.start(*LONG)
     wait_until(lambda: pair.first.home.exists() and metrics_lines(pair.first.run), 120, lambda: "no step")
     other = machines.sharing(tmp_path / "other")
     ((code, output),) = ended([other.start()[0]])

@@ -22,7 +22,8 @@ from pathlib import Path
 import torch
 
 from toolkit import finish
-from toolkit.attempts.ledger import Attempt, read_attempts
+from toolkit.apart import check_same_data, shares_folder
+from toolkit.attempts.ledger import Attempt
 from toolkit.attempts.recovery import check_progress, settle
 from toolkit.calendar import Calendar
 from toolkit.checkpoint.store import Checkpoints, Identity
@@ -31,7 +32,7 @@ from toolkit.config.schema import Experiment
 from toolkit.create import create_run, experiment_dir
 from toolkit.display import Display, choose_display
 from toolkit.distributed import Group, join
-from toolkit.errors import DataError, RunBusy, StkError, UserError
+from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
 from toolkit.failure.fence import alone, is_fenced
 from toolkit.failure.quarantine import Quarantine
@@ -170,7 +171,7 @@ class _Worker:
 
     def _work_joined(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
         attempt.joined(group)
-        group = replace(group, shares_folder=_shares_folder(self._run, group))
+        group = replace(group, shares_folder=shares_folder(self._run, group))
         self._stage = "data preparation"
         task = self._open_task(group)
         self._stage = "model"
@@ -221,28 +222,8 @@ class _Worker:
         first = group.main_first if group.shares_folder else group.nodes_first
         first(lambda: kind.prepare(self._experiment, self._display.preparing))
         task = kind(self._experiment)
-        _check_same_data(task, group)
+        check_same_data(task.fingerprint, group)
         return task
-
-
-def _shares_folder(run: RunDir, group: Group) -> bool:
-    """Whether the ranks of all machines see what rank 0 has written into the run's folder. Collective."""
-    if group.world.nodes == 1:
-        return True
-    return all(group.gather(any(line.get("nonce") == group.world.nonce for line in read_attempts(run))))
-
-
-def _check_same_data(task: Task, group: Group) -> None:
-    """Raise DataError where a machine has other data than rank 0. Collective."""
-    if group.shares_folder:
-        return
-    hosts = group.gather((socket.gethostname(), task.fingerprint))
-    for host, fingerprint in hosts:
-        if fingerprint != task.fingerprint:
-            raise DataError(
-                f"the data on {host} are not those on {socket.gethostname()}: the machines share no folder, "
-                "so each needs a copy of the same files"
-            )
 
 
 def _why(outcome: Outcome, stop: Stop, group: Group) -> str:

@@ -248,6 +248,20 @@ def _half(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
 
 
+@_rule(
+    "train.parallel",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _parallel(experiment: Experiment) -> Iterator[Broken]:
+    size, parallel = world_size(experiment.resources), experiment.train.parallel
+    if parallel in ("dp", "none") and size > 1:
+        problem = f"found {parallel}, which is for one process, but the resources make {size}"
+        yield Broken(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
+
+
 @_rule("resources.time")
 def _time(experiment: Experiment) -> Iterator[Broken]:
     time = experiment.resources.time

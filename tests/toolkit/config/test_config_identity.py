@@ -55,6 +55,7 @@ SPECIAL = {
     ),
     "train.logical_ranks": st.sampled_from([64, 128]),
     "train.accumulation": st.sampled_from([1, 2, 4]),
+    "train.parallel": st.sampled_from(["auto", "ddp"]),
     "train.device": st.sampled_from(["auto", "cuda"]),
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
     "resources.nodes": st.integers(1, 8),

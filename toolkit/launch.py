@@ -60,6 +60,9 @@ def _lead(run: RunDir, launcher: _Launcher, crew: Crew) -> int:
     """Start the ranks, again where that is worth it; what is decided here holds for all machines."""
     release(run)
     while True:
+        if launcher.is_asked_to_stop:
+            crew.leave(run, EXIT_INTERRUPTED)
+            return EXIT_INTERRUPTED
         # Of an earlier start; whoever explains this one must not find it.
         run.failure.unlink(missing_ok=True)
         nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
@@ -86,11 +89,12 @@ def _follow(run: RunDir, launcher: _Launcher, crew: Member) -> int:
 
     Without machine 0 nothing is started again: it alone knows the run's other ranks.
     """
-    code = EXIT_FAILED
+    code, has_reported = EXIT_FAILED, False
     while True:
         order = crew.order()
         if order is None:
-            if launcher.is_asked_to_stop:
+            # Once it has a report, machine 0 answers.
+            if launcher.is_asked_to_stop and not has_reported:
                 return EXIT_INTERRUPTED
             continue
         if "leave" in order:
@@ -107,6 +111,7 @@ def _follow(run: RunDir, launcher: _Launcher, crew: Member) -> int:
         codes = launcher.start(nonce)
         code = exit_code(codes) or EXIT_FAILED
         crew.report(run, nonce, codes, wants_stop=launcher.is_asked_to_stop)
+        has_reported = True
 
 
 def _experiment(run: RunDir) -> Experiment:

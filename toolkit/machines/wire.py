@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 _SEND_S = 10.0
+_CLOSE_S = 1.0
 _CHUNK = 1 << 16
 #: A failure with its traceback is the largest; a stranger's bytes must not fill the memory.
 _LONGEST = 1 << 22
@@ -46,6 +47,10 @@ class Wire:
         """Close the connection; what was sent still arrives."""
         with suppress(OSError):
             self._link.shutdown(socket.SHUT_WR)
+            # To close on unread bytes would take back what the other side has not read yet.
+            self._link.settimeout(_CLOSE_S)
+            while self._link.recv(_CHUNK):
+                pass
         self._link.close()
 
     def fileno(self) -> int:

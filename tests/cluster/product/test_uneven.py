@@ -53,7 +53,7 @@ def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: Ru
 def test_a_host_with_fewer_gpus_than_the_map_says_is_named_before_anything_is_submitted(user: User) -> None:
     hosts = user.cluster.hosts
     answer = user.run(
-        "stk", "submit", "quick.yaml", f"resources.hosts={{{hosts[0]}: 1, {hosts[1]}: 9}}", check=False
+        "stk", "submit", "quick.yaml", f"resources.hosts={{{hosts[0]}: 1, {hosts[1]}: 5}}", check=False
     )
     assert answer.returncode == 3
     assert f"{hosts[1]}: " in answer.stderr

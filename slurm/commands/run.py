@@ -127,7 +127,6 @@ def _run_together(
         if target.result.exists() and not arguments.fresh:
             return _show_finished(target, arguments)
         _make_room(target, experiment, fresh=arguments.fresh)
-        create_run(experiment, target.path.parent)
     whole = machines.layout
     print(
         f"{target.run_id}: {machines.tell(machines.node)} of {len(whole.counts)} machines, {whole.size} "
@@ -135,7 +134,7 @@ def _run_together(
         file=sys.stderr,
     )
     with join_crew(machines, target.run_id, experiment.train.rendezvous_timeout_s) as crew:
-        # Only now, for machine 0 may have put an earlier folder aside.
+        # Only now: nothing may come of it, and machine 0 may have put an earlier folder aside.
         create_run(experiment, target.path.parent)
         print(f"all machines are here; folder {target.path}", file=sys.stderr)
         return _launch(target, environ, arguments, crew)

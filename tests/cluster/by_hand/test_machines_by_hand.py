@@ -14,7 +14,7 @@ import pytest
 
 from tests.cluster.prerequisites import CannotRunHere, require_linux_and_root
 from tests.cluster.waiting import wait_until
-from tests.toolkit.tiny import assert_equal_runs, events, metrics_lines, write_experiment
+from tests.toolkit.tiny import assert_equal_runs, metrics_lines, write_experiment
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir, find_runs
 
@@ -36,14 +36,17 @@ class Pair:
         self, *arguments: object, counts: str = "3,1", faults: tuple[str, str] = ("", "")
     ) -> list[subprocess.Popen[str]]:
         """The same command on both, but for the number of the machine."""
-        return [
-            machine.start(
-                *("run", self.config, *arguments, "--node-rank", node, "--nnodes", 2),
-                *("--master-addr", self.first.address, "--gpus-per-node", counts),
-                faults=faults[node],
-            )
-            for node, machine in enumerate((self.first, self.second))
-        ]
+        return [self.start_one(node, *arguments, counts=counts, faults=faults[node]) for node in range(2)]
+
+    def start_one(
+        self, node: int, *arguments: object, counts: str = "3,1", faults: str = ""
+    ) -> subprocess.Popen[str]:
+        """The command on one of them."""
+        return (self.first, self.second)[node].start(
+            *("run", self.config, *arguments, "--node-rank", node, "--nnodes", 2),
+            *("--master-addr", self.first.address, "--gpus-per-node", counts),
+            faults=faults,
+        )
 
     def apart(self, folder: Path) -> Pair:
         """The same machines; each keeps its runs in a folder of its own under this one."""
@@ -188,18 +191,16 @@ def test_a_machine_that_is_lost_is_named_and_the_other_does_not_go_on_alone(
 
 def test_a_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
-    ((code, output),) = ended([pair.start("train.rendezvous_timeout_s=1")[0]])
+    ((code, output),) = ended([pair.start_one(0, "train.rendezvous_timeout_s=1")])
     assert code == 4
     assert "1 of 2 machines did not come" in output
     assert "node 1 (rank 3)" in output
+    assert not pair.first.home.exists()
 
 
 def test_a_first_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
-    command = ("--node-rank", 1, "--nnodes", 2, "--gpus-per-node", "3,1", "train.rendezvous_timeout_s=1")
-    ((code, output),) = ended(
-        [pair.second.start("run", pair.config, "--master-addr", pair.first.address, *command)]
-    )
+    ((code, output),) = ended([pair.start_one(1, "train.rendezvous_timeout_s=1")])
     assert code == 4
     assert f"node 1 on {pair.second.name} could not reach node 0 at {pair.first.address} port 29500" in output
     assert not pair.second.home.exists()
@@ -207,28 +208,8 @@ def test_a_first_machine_that_does_not_come_is_named_in_seconds(machines: Pair, 
 
 def test_counts_that_contradict_each_other_are_told_on_both_machines(machines: Pair, tmp_path: Path) -> None:
     pair = machines.apart(tmp_path)
-    started = [
-        machine.start(
-            *("run", pair.config, "--node-rank", node, "--nnodes", 2, "--gpus-per-node", counts),
-            *("--master-addr", pair.first.address),
-        )
-        for node, (machine, counts) in enumerate([(pair.first, "3,1"), (pair.second, "3,2")])
-    ]
-    for code, output in ended(started):
+    for code, output in ended([pair.start_one(0, counts="3,1"), pair.start_one(1, counts="3,2")]):
         assert code == 2
         assert f"node 0 ({pair.first.name}) was told of 3, 1 processes" in output
         assert f"node 1 ({pair.second.name}) of 3, 2 processes" in output
-
-
-def test_nothing_was_started_twice(machines: Pair, tmp_path: Path) -> None:
-    """A second pair at the same port is told so, and the first goes on."""
-    pair = machines.sharing(tmp_path / "one")
-    started = pair.start(*LONG)
-    wait_until(lambda: has_begun(pair), 120, lambda: "no step")
-    other = machines.sharing(tmp_path / "other")
-    ((code, output),) = ended([other.start()[0]])
-    assert code == 2
-    assert f"port 29500 of {pair.first.name} is in use: give another --master-port" in output
-    started[0].send_signal(signal.SIGTERM)
-    assert [code for code, _ in ended(started)] == [130, 130]
-    assert not events(pair.first.run, "failure")
+    assert not pair.first.home.exists()

@@ -13,11 +13,12 @@ from toolkit.rundir import RunDir
 from .user import User, curve, ranks, slowly, starts, weights
 
 
+@pytest.mark.parametrize("way", ["auto", "file"])
 def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
-    user: User, long_alone: RunDir
+    user: User, long_alone: RunDir, way: str
 ) -> None:
     groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]"
-    run, job_id = user.submit("long", groups, env=slowly(0.15))
+    run, job_id = user.submit("long", groups, f"train.rendezvous={way}", env=slowly(0.15))
     user.wait_for_step(run)
     assert "asked to save" in user.run("stk", "requeue", run.run_id).stdout
 
@@ -34,20 +35,26 @@ def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
     assert starts(run)[1]["first_step"] == starts(run)[0]["last_step"] > 0
     assert curve(run) == curve(long_alone)
     assert weights(run) == weights(long_alone)
+    assert not list(run.ranks("").parent.glob("*.filestore"))
 
 
-@pytest.mark.parametrize("way", ["auto", "file"])
-def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: RunDir, way: str) -> None:
+def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: RunDir) -> None:
     """Not in the order of their names, in which Slurm would list them."""
     hosts = user.cluster.hosts
     (user.home / "world.json").write_text(json.dumps({hosts[2]: 1, hosts[0]: 3}))
-    overrides = ("resources.hosts=world.json", f"train.rendezvous={way}", "train.rendezvous_timeout_s=60")
-    run, job_id = user.submit("quick", *overrides)
+    run, job_id = user.submit("quick", "resources.hosts=world.json")
     user.wait_until_finished(run, job_id)
     assert [rank["host"] for rank in ranks(run)] == [hosts[2], hosts[0], hosts[0], hosts[0]]
     assert [rank["local_rank"] for rank in ranks(run)] == [0, 0, 1, 2]
     assert weights(run) == weights(quick_alone)
-    assert not list(run.ranks("").parent.glob("*.filestore"))
+
+
+def test_ranks_meet_where_the_job_says(user: User, quick_alone: RunDir) -> None:
+    setup = "resources.setup=['export MASTER_ADDR=$(hostname) MASTER_PORT=21987']"
+    run, job_id = user.submit("quick", "resources.nodes=2", "train.rendezvous=env", setup)
+    user.wait_until_finished(run, job_id)
+    assert {rank["master_port"] for rank in ranks(run)} == {21987}
+    assert weights(run) == weights(quick_alone)
 
 
 def test_a_host_with_fewer_gpus_than_the_map_says_is_named_before_anything_is_submitted(user: User) -> None:

@@ -172,8 +172,28 @@ def _add_run(parsers: _Parsers) -> None:
     parser.add_argument(
         "--procs", type=int, metavar="N", help="processes (default: resources.tasks_per_node)"
     )
+    parser.add_argument("--gpus", type=int, metavar="N", help="a process on each of the N least busy GPUs")
+    parser.add_argument(
+        "--world-size", type=int, metavar="N", help="refuse to start if there are not so many ranks"
+    )
     parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
     _json(parser)
+    _machines(parser)
+
+
+def _machines(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "several machines by hand", "the same command on each of them, but for its number"
+    )
+    group.add_argument("--node-rank", type=int, metavar="K", help="which machine this is, counted from 0")
+    group.add_argument("--nnodes", type=int, metavar="N", help="how many machines there are")
+    group.add_argument("--master-addr", metavar="HOST", help="name or address of machine 0")
+    group.add_argument("--master-port", type=int, metavar="P", help="where they meet there (default 29500)")
+    group.add_argument(
+        "--gpus-per-node",
+        metavar="A,B,…",
+        help="processes of each machine, one per GPU, in their order; one number for all",
+    )
 
 
 def _add_resume(parsers: _Parsers) -> None:

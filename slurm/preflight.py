@@ -64,8 +64,9 @@ def check_fits(resources: Resources, facts: Facts, *, array_size: int = 1) -> li
     """All reasons why these resources would never be given; empty where none is known."""
     reasons = list(_array(array_size, facts.max_array_size))
     parts = components(resources)
+    names = [*resources.hosts] or [f"groups[{number}]" for number in range(len(parts))]
     for number, part in enumerate(parts):
-        prefix = f"groups[{number}]: " if len(parts) > 1 else ""
+        prefix = f"{names[number]}: " if len(parts) > 1 else ""
         reasons += [prefix + reason for reason in _component(Request.of(part), facts)]
     return list(dict.fromkeys(reasons))
 

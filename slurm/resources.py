@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slurm.times import parse_minutes
+from toolkit.config.hosts import is_local_name
 from toolkit.config.rules import node_range
 from toolkit.config.schema import Group, Resources
 from toolkit.errors import UserError
@@ -56,7 +57,12 @@ class Component:
 
 
 def components(resources: Resources) -> tuple[Component, ...]:
-    """The job's components: one, or one for each group of uneven hosts."""
+    """The job's components: one, or one for each group of uneven hosts, or for each host that is named."""
+    if resources.hosts:
+        return tuple(
+            _group(resources, Group(nodes=1, gpus=gpus), number, _job_host(name))
+            for number, (name, gpus) in enumerate(resources.hosts.items())
+        )
     if not resources.groups:
         return (_component(resources.nodes, resources.tasks_per_node, _options(resources)),)
     return tuple(_group(resources, group, number) for number, group in enumerate(resources.groups))
@@ -67,8 +73,20 @@ def world_size(resources: Resources) -> int:
     return sum(part.nodes * part.tasks_per_node for part in components(resources))
 
 
-def _group(resources: Resources, group: Group, number: int) -> Component:
+def _job_host(name: str) -> str:
+    """A host's name for sbatch. Raises UserError for one that means another host there than here."""
+    if is_local_name(name):
+        raise UserError(
+            f"resources.hosts holds {name}, which on each host means that host itself: a Slurm job needs the "
+            "name that `sinfo -N` shows"
+        )
+    return name
+
+
+def _group(resources: Resources, group: Group, number: int, host: str | None = None) -> Component:
     options = _options(resources)
+    if host is not None:
+        options["nodelist"] = host
     if group.gpus:
         options["gres"] = f"gpu:{group.gpus}"
     for name in ("partition", "constraint"):

@@ -134,6 +134,9 @@ def _sbatch_and_keep(plan: JobPlan, environ: Mapping[str, str]) -> str:
 
 def without_hosts(resources: Resources, exclude: Iterable[str]) -> Resources:
     """Resources that also leave these hosts out."""
+    if resources.hosts:
+        # Those alone are wanted: without one of them the job could never start.
+        return resources
     known = resources.exclude or ""
     if "/" in known:
         # A file of hosts is for sbatch to read, which takes no list beside it.

@@ -140,6 +140,8 @@ def _start_here(run: RunDir, resources: Resources) -> Submission:
 
 def local_processes(resources: Resources) -> int:
     """How many ranks one machine runs of these resources: those of one host."""
+    if resources.hosts:
+        return max(1, *resources.hosts.values())
     return max((max(1, group.gpus) for group in resources.groups), default=resources.tasks_per_node)
 
 

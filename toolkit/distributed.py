@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,10 +26,14 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """This process among those of the run, and the device that it computes on."""
+    """This process among those of the run, and the device that it computes on.
+
+    shares_folder  whether all of them see the same run folder
+    """
 
     world: World
     device: torch.device
+    shares_folder: bool = True
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Sum a tensor over the ranks, in place. Collective.
@@ -69,14 +73,24 @@ class Group:
 
         They wait at the store, which has no patience to lose; it goes away with rank 0.
         """
-        if self.world.is_main:
+        self._first(work, self.world.is_main, ["main_first"])
+
+    def nodes_first(self, work: Callable[[], object]) -> None:
+        """Let one rank of each machine do what the others of it then build on. Collective."""
+        done = [f"node_first/{node}" for node in range(self.world.nodes)]
+        self._first(work, self.world.local_rank == 0, done, done[self.world.node])
+
+    def _first(
+        self, work: Callable[[], object], is_first: bool, done: Sequence[str], own: str | None = None
+    ) -> None:
+        if is_first:
             work()
         if self.world.size == 1:
             return
         store = dist.distributed_c10d._get_default_store()
-        if self.world.is_main:
-            store.set("main_first", "done")
-        while not store.check(["main_first"]):
+        if is_first:
+            store.set(own or done[0], "done")
+        while not store.check(list(done)):
             time.sleep(_POLL_S)
         self.barrier()
 
@@ -116,27 +130,18 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
         _export(world)
         yield Group(world, device)
         return
-    world = _initialise(run, world, device, train)
-    _export(world)
-    try:
-        yield Group(world, device)
-    finally:
-        dist.destroy_process_group()
-
-
-def _initialise(run: RunDir, world: World, device: torch.device, train: Train) -> World:
+    meeting = meet(world, run.rendezvous(world.nonce), train.rendezvous_timeout_s, train.rendezvous)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     timeout = timedelta(seconds=train.collective_timeout_s)
-    if world.master_addr is not None:
-        dist.init_process_group(
-            backend, init_method="env://", rank=world.rank, world_size=world.size, timeout=timeout
-        )
-        return world
-    meeting = meet(world, run.rendezvous(world.nonce), train.rendezvous_timeout_s)
     dist.init_process_group(
         backend, store=meeting.store, rank=world.rank, world_size=world.size, timeout=timeout
     )
-    return meeting.world
+    _export(meeting.world)
+    try:
+        yield Group(meeting.world, device)
+    finally:
+        dist.destroy_process_group()
+        meeting.close()
 
 
 def _export(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.checkpoint.carrying import carry
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.evaluate import evaluate
 from toolkit.events import note_event
@@ -21,6 +22,7 @@ def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> No
         verify(folder)
     # The others wait here for rank 0, which alone has written the checkpoint.
     training.group.barrier()
+    carry(folder, training.group)
     load_weights(folder, training.state.model)
     metrics = {"train": _last_train_metrics(run)}
     for split in _final_splits(training):

@@ -1,4 +1,7 @@
-"""Starting the ranks of a run on this machine, and ending them together."""
+"""Starting the ranks of a run on this machine, and ending them together.
+
+With other machines (toolkit.machines) machine 0 decides for all; the others start and leave as it says.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,9 @@ from toolkit.events import note_event
 from toolkit.failure.fence import EXIT_FENCED, is_fenced
 from toolkit.failure.records import KILLED, silent_record, write_first
 from toolkit.failure.watchdog import EXIT_HUNG
+from toolkit.files import read_json, write_json
+from toolkit.machines.crew import Crew, Leader, Member
+from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir
 from toolkit.world import NONCE_VARIABLE
 
@@ -38,30 +44,74 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL_S = 0.05
 
 
-def launch(run: RunDir, procs: int, environ: Mapping[str, str], *, quiet: bool = False) -> int:
-    """Train a run in so many processes and wait for them; return the exit code for the user.
+def launch(run: RunDir, environ: Mapping[str, str], crew: Crew, *, quiet: bool = False) -> int:
+    """Train a run in the processes of a crew and wait for them; return the exit code for the user.
 
     Rank 0 writes to this terminal unless quiet, the others to their logs. When one fails, the
     others are ended, and all start again where recovery says so. SIGTERM and Ctrl-C let them save and
     leave.
     """
-    release(run)
     run.logs.mkdir(parents=True, exist_ok=True)
-    launcher = _Launcher(run, procs, environ, quiet)
+    launcher = _Launcher(run, crew, environ, quiet)
+    return _follow(run, launcher, crew) if isinstance(crew, Member) else _lead(run, launcher, crew)
+
+
+def _lead(run: RunDir, launcher: _Launcher, crew: Crew) -> int:
+    """Start the ranks, again where that is worth it; what is decided here holds for all machines."""
+    release(run)
     while True:
+        if launcher.is_asked_to_stop:
+            crew.leave(run, EXIT_INTERRUPTED)
+            return EXIT_INTERRUPTED
         # Of an earlier start; whoever explains this one must not find it.
         run.failure.unlink(missing_ok=True)
         nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+        crew.start(nonce)
         codes = launcher.start(nonce)
+        codes += crew.reports(run, nonce)
         code = exit_code(codes)
-        if code in (0, EXIT_INTERRUPTED, UserError.exit_code) or is_fenced(run, nonce):
-            return code
-        conclude(run, next(code for code in codes if code not in (0, EXIT_YIELDED)), nonce=nonce)
-        decision = after_failure(run, _experiment(run))
-        if launcher.is_asked_to_stop or decision.action != "retry":
-            return code
-        note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
-        sys.stderr.write(f"{decision.why}; starting again\n")
+        if code not in (0, EXIT_INTERRUPTED, UserError.exit_code) and not is_fenced(run, nonce):
+            conclude(run, next(code for code in codes if code not in (0, EXIT_YIELDED)), nonce=nonce)
+            decision = after_failure(run, _experiment(run))
+            wants_stop = launcher.is_asked_to_stop or crew.wants_stop
+            if decision.action == "retry" and not wants_stop and crew.is_whole:
+                note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
+                sys.stderr.write(f"{decision.why}; starting again\n")
+                continue
+        if isinstance(crew, Leader) and not crew.is_whole:
+            sys.stderr.write(f"{crew.gone} is gone: start all machines again, and the run goes on\n")
+        crew.leave(run, code)
+        return code
+
+
+def _follow(run: RunDir, launcher: _Launcher, crew: Member) -> int:
+    """Start the ranks of this machine when machine 0 says so, until it says that all is over.
+
+    Without machine 0 nothing is started again: it alone knows the run's other ranks.
+    """
+    code, has_reported = EXIT_FAILED, False
+    while True:
+        order = crew.order()
+        if order is None:
+            # Once it has a report, machine 0 answers.
+            if launcher.is_asked_to_stop and not has_reported:
+                return EXIT_INTERRUPTED
+            continue
+        if "leave" in order:
+            if not crew.is_whole:
+                sys.stderr.write(f"node 0 on {crew.leader} is gone: start all machines again\n")
+                return code
+            if order["failure"] is not None and read_json(run.failure) is None:
+                write_json(run.failure, order["failure"])
+            return int(order["leave"])
+        nonce = str(order["start"])
+        if (read_json(run.failure) or {}).get("nonce") != nonce:
+            run.failure.unlink(missing_ok=True)
+        crew.start(nonce)
+        codes = launcher.start(nonce)
+        code = exit_code(codes) or EXIT_FAILED
+        crew.report(run, nonce, codes, wants_stop=launcher.is_asked_to_stop)
+        has_reported = True
 
 
 def _experiment(run: RunDir) -> Experiment:
@@ -79,16 +129,18 @@ def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str]) -
 
 
 def rank_environment(
-    run: RunDir, nonce: str, rank: int, procs: int, environ: Mapping[str, str]
+    run: RunDir, nonce: str, local_rank: int, machines: Machines, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of one local rank; the code is the run's own."""
+    """The environment of one rank of this machine; the code is the run's own."""
     environment = dict(environ)
     environment.update(
         {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(procs),
-            "LOCAL_WORLD_SIZE": str(procs),
+            "RANK": str(machines.layout.ranks(machines.node)[local_rank]),
+            "LOCAL_RANK": str(local_rank),
+            "WORLD_SIZE": str(machines.layout.size),
+            "LOCAL_WORLD_SIZE": str(machines.count),
+            "GROUP_RANK": str(machines.node),
+            "GROUP_WORLD_SIZE": str(len(machines.layout.counts)),
             NONCE_VARIABLE: nonce,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(run.code), environ.get("PYTHONPATH")])),
             "PYTHONUNBUFFERED": "1",
@@ -102,9 +154,10 @@ def rank_environment(
 class _Launcher:
     """Starts the ranks of a run, passes signals on to them, and waits for them."""
 
-    def __init__(self, run: RunDir, procs: int, environ: Mapping[str, str], quiet: bool) -> None:
+    def __init__(self, run: RunDir, crew: Crew, environ: Mapping[str, str], quiet: bool) -> None:
         self._run = run
-        self._procs = procs
+        self._crew = crew
+        self._machines = crew.machines
         self._environ = environ
         self._quiet = quiet
         self._ranks: list[subprocess.Popen[bytes]] = []
@@ -113,7 +166,7 @@ class _Launcher:
         signal.signal(signal.SIGINT, self._forward)
 
     def start(self, nonce: str) -> list[int]:
-        """Start all ranks and wait for them; their exit statuses, by rank. Asked to stop, it starts none."""
+        """Start this machine's ranks, unless asked to stop, and wait for them; their exit statuses."""
         with ExitStack() as stack:
             # Held back until there are ranks to pass them on to. The ranks begin like this too: each lets
             # them in once it can save and leave, which takes seconds, for torch is imported first.
@@ -121,19 +174,20 @@ class _Launcher:
             try:
                 if self.is_asked_to_stop:
                     return [EXIT_INTERRUPTED]
-                self._ranks = [self._start_rank(nonce, rank, stack) for rank in range(self._procs)]
+                self._ranks = [self._start_rank(nonce, rank, stack) for rank in range(self._machines.count)]
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
             return self._wait(nonce)
 
-    def _start_rank(self, nonce: str, rank: int, stack: ExitStack) -> subprocess.Popen[bytes]:
+    def _start_rank(self, nonce: str, local_rank: int, stack: ExitStack) -> subprocess.Popen[bytes]:
         output = None
+        rank = self._machines.layout.ranks(self._machines.node)[local_rank]
         if rank > 0 or self._quiet:
             output = stack.enter_context(self._run.log(nonce, rank).open("ab"))
         return subprocess.Popen(
             # -P: or Python would prefer the code in the working directory to the run's own.
             [sys.executable, "-P", "-m", "toolkit.worker", str(self._run.path)],
-            env=rank_environment(self._run, nonce, rank, self._procs, self._environ),
+            env=rank_environment(self._run, nonce, local_rank, self._machines, self._environ),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -153,9 +207,12 @@ class _Launcher:
         deadline = None
         while True:
             codes = [process.poll() for process in self._ranks]
-            if deadline is None and any(code not in (None, 0, EXIT_YIELDED) for code in codes):
+            has_failed = any(code not in (None, 0, EXIT_YIELDED) for code in codes)
+            # Also without a failure here: it carries the others' messages.
+            if self._crew.has_failed(self._run, nonce) | has_failed and deadline is None:
                 deadline = time.monotonic() + (_GRACE_AFTER_HANG_S if EXIT_HUNG in codes else _GRACE_S)
-                _note_silent(self._run, nonce, codes)
+                _note_silent(self._run, nonce, codes, self._machines.layout.first_ranks[self._machines.node])
+                self._crew.fail()
             if None not in codes:
                 return [process.wait() for process in self._ranks]
             if deadline is not None and time.monotonic() > deadline:
@@ -174,9 +231,9 @@ def exit_code(returncodes: list[int]) -> int:
     return EXIT_INTERRUPTED if EXIT_YIELDED in returncodes else 0
 
 
-def _note_silent(run: RunDir, nonce: str, codes: Sequence[int | None]) -> None:
+def _note_silent(run: RunDir, nonce: str, codes: Sequence[int | None], first_rank: int) -> None:
     """Write down the first rank that ended in a way in which it could not write down why."""
-    for rank, code in enumerate(codes):
+    for rank, code in enumerate(codes, start=first_rank):
         if code is None or code in _WORKERS_OWN:
             continue
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
@@ -188,4 +245,5 @@ def _note_silent(run: RunDir, nonce: str, codes: Sequence[int | None]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(launch(RunDir(Path(sys.argv[1])), int(sys.argv[2]), os.environ, quiet=True))
+    crew_here = Crew(Machines.alone(int(sys.argv[2])))
+    sys.exit(launch(RunDir(Path(sys.argv[1])), os.environ, crew_here, quiet=True))

@@ -54,12 +54,17 @@ class Reduction(Protocol):
 
 
 class FastReduction:
-    """DDP: buckets, overlapped with the last backward pass; equal within rounding on any world."""
+    """DDP: buckets, overlapped with the last backward pass; equal within rounding on any world.
 
-    def __init__(self, model: nn.Module, group: Group, find_unused_parameters: bool) -> None:
+    module: what the loss calls where there is one process; the model itself unless told.
+    """
+
+    def __init__(
+        self, model: nn.Module, group: Group, find_unused_parameters: bool, module: nn.Module | None = None
+    ) -> None:
         self._model = model
         self._size = group.world.size
-        self.module = model if self._size == 1 else _ddp(model, group, find_unused_parameters)
+        self.module = (module or model) if self._size == 1 else _ddp(model, group, find_unused_parameters)
         self.needs_backward = self._size > 1
 
     def start(self) -> None:
@@ -105,10 +110,11 @@ class ExactReduction:
     processes by recursive doubling. With V logical ranks and W processes, both powers of two, that
     is the same tree whatever W is, and IEEE addition commutes, so all ranks hold the same sum.
     Another W adds the processes' sums by an all-reduce: same data, other rounding.
+    module: what the loss calls; the model itself unless told.
     """
 
-    def __init__(self, model: nn.Module, group: Group) -> None:
-        self.module = model
+    def __init__(self, model: nn.Module, group: Group, module: nn.Module | None = None) -> None:
+        self.module = module or model
         self.needs_backward = False
         self._world = group.world
         self._parameters = [p for p in model.parameters() if p.requires_grad]

@@ -1,8 +1,10 @@
-"""Rendezvous by publication: rank 0 opens a store on a free port and says where, in the run folder.
+"""Rendezvous: rank 0 opens a store, and the others find it, in one of three ways.
 
-No port is agreed on beforehand, so two jobs on one host cannot collide; the file is named by this
-very start, so a stale one is never joined. Every rank first proves that it reaches rank 0, so that a
-network fault is named within seconds.
+By publication: on a free port, which rank 0 writes into the run folder. No port is agreed on beforehand, so
+two jobs on one host cannot collide; the file is named by this very start, so a stale one is never joined.
+By the environment: at MASTER_ADDR and MASTER_PORT, where torchrun or a user says so. By a file: the store
+is a file in the run folder, named by the start, too.
+Every rank first proves that it reaches rank 0, so that a network fault is named within seconds.
 """
 
 from __future__ import annotations
@@ -10,26 +12,30 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import psutil
-from torch.distributed import TCPStore  # type: ignore[attr-defined]  # public, but not in __all__
+from torch.distributed import FileStore, PrefixStore, TCPStore  # type: ignore[attr-defined]  # not in __all__
 
-from toolkit.errors import RendezvousError
+from toolkit.arrival import arrive, await_all
+from toolkit.errors import RendezvousError, UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.world import World
 
 _POLL_S = 0.02
 _CONNECT_S = 2.0
 _LOOPBACK = "127.0.0.1"
+#: Any port does: a datagram socket sends nothing when it is connected.
+_DISCARD = 9
 
 
 class Place(TypedDict):
-    """Where rank 0 published that its store is."""
+    """Where rank 0's store is."""
 
     host: str
     addresses: list[str]
@@ -38,51 +44,65 @@ class Place(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """An open store that all ranks have joined, and the world with rank 0's address in it."""
+    """An open store that all ranks have joined, and the world with rank 0's address in it.
 
-    store: TCPStore
+    file  what rank 0 is to remove in the end
+    """
+
+    store: Any
     world: World
+    file: Path | None = None
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self.file is not None and self.world.is_main:
+            self.file.unlink(missing_ok=True)
 
 
-def meet(world: World, publication: Path, timeout_s: float) -> Meeting:
+def meet(
+    world: World,
+    publication: Path,
+    timeout_s: float,
+    way: str = "auto",
+    environ: Mapping[str, str] = os.environ,
+) -> Meeting:
     """Open or join the store of this start. Collective: every rank of the world must call it.
 
-    Raises RendezvousError, which names the ranks that are missing (on rank 0) or the host that
-    cannot reach rank 0 (on the others), after timeout_s seconds.
+    way: of train.rendezvous. Raises RendezvousError, which names the ranks that are missing (on rank 0) or
+    the host that cannot reach rank 0 (on the others), after timeout_s seconds, and UserError where the
+    ranks contradict each other.
     """
     deadline = time.monotonic() + timeout_s
+    if way == "file":
+        return _by_file(world, publication, deadline)
+    if way == "env" or world.master_addr is not None:
+        return _by_environment(world, publication, deadline, environ)
     if world.is_main:
-        return _host(world, publication, deadline)
-    return _join(world, publication, deadline)
+        store = TCPStore("0.0.0.0", 0, world.size, is_master=True, wait_for_workers=False)
+        addresses = _own_addresses(world)
+        publication.parent.mkdir(parents=True, exist_ok=True)
+        write_json(publication, {"host": socket.gethostname(), "addresses": addresses, "port": store.port})
+        return _host(world, store, store.port, addresses[0], publication, deadline)
+    return _join(world, _await_publication(world, publication, deadline), publication, deadline)
 
 
-def _host(world: World, publication: Path, deadline: float) -> Meeting:
-    store = TCPStore("0.0.0.0", 0, world.size, is_master=True, wait_for_workers=False)
-    addresses = _own_addresses(world)
-    publication.parent.mkdir(parents=True, exist_ok=True)
-    write_json(publication, {"host": socket.gethostname(), "addresses": addresses, "port": store.port})
-    missing = set(range(1, world.size))
-    while missing:
-        missing = {rank for rank in missing if not store.check([f"joined/{rank}"])}
-        if missing and time.monotonic() > deadline:
-            raise RendezvousError(_absentees(missing, world, publication))
-        time.sleep(_POLL_S)
-    routes = [store.get(f"joined/{rank}").decode() for rank in range(1, world.size)]
-    address = routes[0] if routes else addresses[0]
+# -- at a port
+
+
+def _host(
+    world: World, store: Any, port: int, own_address: str, publication: Path, deadline: float
+) -> Meeting:
+    address = await_all(store, world, deadline, own_address, lambda missing: _tell(missing, publication))
     _use_interface_of(address)
-    store.set("go", address)
-    return Meeting(store, replace(world, master_addr=address, master_port=store.port))
+    return Meeting(store, replace(world, master_addr=address, master_port=port))
 
 
-def _absentees(missing: set[int], world: World, publication: Path) -> str:
+def _tell(missing: set[int], publication: Path) -> str:
+    """Missing ranks, with what those left that could not reach rank 0."""
     hosts = {note["rank"]: note["host"] for note in read_json_lines(_notes(publication))}
-    ranks = ", ".join(
+    return ", ".join(
         f"rank {rank}" + (f" (host {hosts[rank]} cannot reach it)" if rank in hosts else "")
         for rank in sorted(missing)
-    )
-    return (
-        f"{len(missing)} of {world.size} ranks did not arrive at rank 0 on {socket.gethostname()}: {ranks}. "
-        "Their logs say why; train.rendezvous_timeout_s sets how long to wait."
     )
 
 
@@ -91,21 +111,90 @@ def _notes(publication: Path) -> Path:
     return publication.with_name(publication.name + ".unreached")
 
 
-def _join(world: World, publication: Path, deadline: float) -> Meeting:
-    place = _await_publication(world, publication, deadline)
+def _join(world: World, place: Place, publication: Path, deadline: float, prefix: str = "") -> Meeting:
     address, own = _reach(world, place, deadline, _notes(publication))
-    _use_interface_of(own)
     remaining = timedelta(seconds=max(1.0, deadline - time.monotonic()))
-    store = TCPStore(address, place["port"], world.size, is_master=False, timeout=remaining)
-    store.set(f"joined/{world.rank}", address)
+    store: Any = TCPStore(
+        address, place["port"], world.size, is_master=False, wait_for_workers=False, timeout=remaining
+    )
+    if prefix:
+        store = PrefixStore(prefix, store)
+    route = arrive(store, world, deadline, address, place["host"])
+    _use_interface_of(route if own.startswith("127.") else own)
+    return Meeting(store, replace(world, master_addr=route, master_port=place["port"]))
+
+
+def _by_environment(world: World, publication: Path, deadline: float, environ: Mapping[str, str]) -> Meeting:
+    """At the address and port that somebody else chose; torchrun has opened a store there already."""
+    address, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT", "")
+    if not address or not port.isdecimal():
+        raise UserError(
+            f"the rendezvous is by the environment, but MASTER_ADDR is {address!r} and MASTER_PORT is "
+            f"{port!r}: set them to rank 0's host and a free port there, or leave train.rendezvous at auto"
+        )
+    # Two starts may use one port, and torchrun's store outlives a start.
+    prefix = f"stk/{world.nonce}"
+    place = Place(host=address, addresses=[address], port=int(port))
+    if not world.is_main:
+        return _join(world, place, publication, deadline, prefix)
+    if environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        remaining = timedelta(seconds=max(1.0, deadline - time.monotonic()))
+        store = TCPStore(
+            address, int(port), world.size, is_master=False, wait_for_workers=False, timeout=remaining
+        )
+    else:
+        store = TCPStore("0.0.0.0", int(port), world.size, is_master=True, wait_for_workers=False)
+    own_address = _own_addresses(world)[0]
+    return _host(world, PrefixStore(prefix, store), int(port), own_address, publication, deadline)
+
+
+# -- through a file
+
+
+def _by_file(world: World, publication: Path, deadline: float) -> Meeting:
+    """The store is a file of this very start; that and its lock are all that the ranks need."""
+    if world.master_addr is not None:
+        raise UserError(
+            "train.rendezvous is file, but a launcher has set MASTER_ADDR, and may start again under the "
+            "same name, which would join a stale file: leave train.rendezvous at auto"
+        )
+    path = publication.with_suffix("").with_suffix(".filestore")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    store = FileStore(str(path), world.size)
+    if world.is_main:
+        _remove_others(path)
+        addresses = _own_addresses(world)
+        store.set("addresses", " ".join(addresses))
+        meeting = _host(world, store, 0, addresses[0], publication, deadline)
+        return replace(meeting, file=path)
     try:
-        store.wait(["go"], remaining)
+        store.wait(["addresses"], timedelta(seconds=max(1.0, deadline - time.monotonic())))
     except RuntimeError as error:
-        raise RendezvousError(
-            f"rank {world.rank} on {socket.gethostname()} joined rank 0 on {place['host']}, "
-            "but not all ranks arrived in time; rank 0's log names them"
-        ) from error
-    return Meeting(store, replace(world, master_addr=address, master_port=place["port"]))
+        raise _no_publication(world, path) from error
+    addresses = store.get("addresses").decode().split()
+    address, own = _route(addresses)
+    route = arrive(store, world, deadline, address, "its host")
+    _use_interface_of(route if own.startswith("127.") else own)
+    return Meeting(store, replace(world, master_addr=route, master_port=0))
+
+
+def _remove_others(path: Path) -> None:
+    """What killed starts left."""
+    for other in path.parent.glob(f"*{path.suffix}"):
+        if other != path:
+            other.unlink(missing_ok=True)
+
+
+def _route(addresses: list[str]) -> tuple[str, str]:
+    """The first address to which this host knows a way, and its own on that way. Sends nothing."""
+    for address in addresses:
+        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, _DISCARD))
+            return address, str(probe.getsockname()[0])
+    return _LOOPBACK, _LOOPBACK
+
+
+# -- finding rank 0
 
 
 def _await_publication(world: World, publication: Path, deadline: float) -> Place:
@@ -117,11 +206,15 @@ def _await_publication(world: World, publication: Path, deadline: float) -> Plac
         if place is not None:
             return cast(Place, place)
         if time.monotonic() > deadline:
-            raise RendezvousError(
-                f"rank {world.rank} on {socket.gethostname()} found no {publication}: rank 0 did not "
-                "start, or this host does not share the run folder with it"
-            )
+            raise _no_publication(world, publication)
         time.sleep(_POLL_S)
+
+
+def _no_publication(world: World, publication: Path) -> RendezvousError:
+    return RendezvousError(
+        f"rank {world.rank} on {socket.gethostname()} found no {publication}: rank 0 did not "
+        "start, or this host does not share the run folder with it"
+    )
 
 
 def _reach(world: World, place: Place, deadline: float, notes: Path) -> tuple[str, str]:
@@ -130,8 +223,9 @@ def _reach(world: World, place: Place, deadline: float, notes: Path) -> tuple[st
     while True:
         for address in place["addresses"]:
             with suppress(OSError), socket.create_connection((address, place["port"]), _CONNECT_S) as link:
-                return address, link.getsockname()[0]
+                return str(link.getpeername()[0]), str(link.getsockname()[0])
         if not has_noted:
+            notes.parent.mkdir(parents=True, exist_ok=True)
             append_json_line(notes, {"rank": world.rank, "host": socket.gethostname()})
             has_noted = True
         if time.monotonic() > deadline:

@@ -16,11 +16,13 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from toolkit import finish
+from toolkit.apart import check_same_data, shares_folder
 from toolkit.attempts.ledger import Attempt
 from toolkit.attempts.recovery import check_progress, settle
 from toolkit.calendar import Calendar
@@ -39,6 +41,7 @@ from toolkit.failure.watchdog import Pulse, Watchdog, period_s
 from toolkit.faults import Faults
 from toolkit.loop import train
 from toolkit.optim import build_optimizer
+from toolkit.parallel import check_parallel, spread
 from toolkit.receipts import Receipts
 from toolkit.recorder import Recorder
 from toolkit.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
@@ -168,6 +171,7 @@ class _Worker:
 
     def _work_joined(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
         attempt.joined(group)
+        group = replace(group, shares_folder=shares_folder(self._run, group))
         self._stage = "data preparation"
         task = self._open_task(group)
         self._stage = "model"
@@ -215,8 +219,11 @@ class _Worker:
     def _open_task(self, group: Group) -> Task:
         """Rank 0 prepares the data while the others wait; then each opens it."""
         kind = task_class(self._experiment)
-        group.main_first(lambda: kind.prepare(self._experiment, self._display.preparing))
-        return kind(self._experiment)
+        first = group.main_first if group.shares_folder else group.nodes_first
+        first(lambda: kind.prepare(self._experiment, self._display.preparing))
+        task = kind(self._experiment)
+        check_same_data(task.fingerprint, group)
+        return task
 
 
 def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
@@ -228,6 +235,7 @@ def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
 
 def _check_size(world: World, experiment: Experiment) -> None:
     logical_ranks = experiment.train.logical_ranks
+    check_parallel(experiment.train.parallel, world.size)
     if world.size > logical_ranks:
         raise UserError(
             f"{world.size} processes were started, but train.logical_ranks is {logical_ranks}: "
@@ -284,15 +292,17 @@ def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment) -> 
     if wanted == "auto":
         is_tree = is_power_of_two(experiment.train.logical_ranks * experiment.train.accumulation)
         wanted = "exact" if group.device.type == "cpu" and is_tree else "fast"
+    # For dp there is one process, and what the reduction does with the model's gradients stays the same.
+    module = spread(model, experiment.train, group)
     if wanted == "fast":
-        return FastReduction(model, group, experiment.train.find_unused_parameters)
+        return FastReduction(model, group, experiment.train.find_unused_parameters, module)
     if not is_power_of_two(group.world.size):
         log.warning(
             "%d processes are no power of two: the data are the same as on any other number, "
             "the weights are equal within rounding, not bit for bit",
             group.world.size,
         )
-    return ExactReduction(model, group)
+    return ExactReduction(model, group, module)
 
 
 @contextmanager

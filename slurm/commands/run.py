@@ -12,9 +12,10 @@ from pathlib import Path
 
 from slurm.commands.report import render
 from slurm.commands.resume import stored_experiment
+from slurm.here import check_world_size, machines_here, rank_environ, refuse_by_hand
 from slurm.status import status
-from slurm.submit import local_processes, put_aside, refuse_if_live
-from slurm.topology import how_started, scrub, world_from_step
+from slurm.submit import put_aside, refuse_if_live
+from slurm.topology import how_started, world_from_step
 from toolkit.attempts.ledger import read_attempts
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
@@ -23,6 +24,8 @@ from toolkit.data.glance import glance
 from toolkit.errors import UserError
 from toolkit.failure.records import tell_failure
 from toolkit.files import read_json
+from toolkit.machines.crew import Crew, Member, join_crew
+from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir, find_run
 from toolkit.world import World
 
@@ -35,8 +38,12 @@ def run(arguments: Namespace) -> int:
     experiment, parent = _experiment_or_run(arguments)
     world = world_of_this_process(os.environ)
     if world is not None:
+        refuse_by_hand(arguments)
+        check_world_size(world.size, arguments, os.environ)
         return _run_as_rank(experiment, parent, world)
-    return _run_here(experiment, parent, arguments)
+    machines = machines_here(arguments, experiment, os.environ)
+    environ = rank_environ(machines, arguments, experiment)
+    return _run_here(experiment, parent, arguments, machines, environ)
 
 
 def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
@@ -79,28 +86,77 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     return 130 if code and "SLURM_JOB_ID" not in os.environ else code
 
 
-def _run_here(experiment: Experiment, parent: Path, arguments: Namespace) -> int:
-    from toolkit.launch import launch
-
+def _run_here(
+    experiment: Experiment,
+    parent: Path,
+    arguments: Namespace,
+    machines: Machines,
+    environ: Mapping[str, str],
+) -> int:
     target = RunDir(parent / run_id(experiment))
-    procs = local_processes(experiment.resources) if arguments.procs is None else arguments.procs
-    _check_processes(procs, experiment)
+    if len(machines.layout.counts) > 1:
+        return _run_together(experiment, target, arguments, machines, environ)
     if target.result.exists() and not arguments.fresh:
-        print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
-        return _show_result(target, arguments.json)
+        return _show_finished(target, arguments)
     existed = _make_room(target, experiment, fresh=arguments.fresh)
     create_run(experiment, parent)
+    procs = machines.count
     print(f"{target.run_id}: {procs} local processes, folder {target.path}", file=sys.stderr)
-    if experiment.resources.nodes != 1 or experiment.resources.groups:
+    resources = experiment.resources
+    if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
         print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
-    code = launch(target, procs, environ=scrub(), quiet=arguments.json)
-    if code == 0:
-        return _show_result(target, arguments.json)
-    _explain(target, code, quiet=arguments.json)
+    code = _launch(target, environ, arguments, Crew(machines))
     if code == UserError.exit_code and not existed and not _has_trained(target):
         # Nothing came of it, and what was wrong has been told.
         shutil.rmtree(target.path, ignore_errors=True)
     return code
+
+
+def _run_together(
+    experiment: Experiment,
+    target: RunDir,
+    arguments: Namespace,
+    machines: Machines,
+    environ: Mapping[str, str],
+) -> int:
+    """Train with other machines, on which the same command has been typed.
+
+    The folder may be shared between them: only machine 0 looks at what is in it, and makes room.
+    """
+    if machines.node == 0:
+        if target.result.exists() and not arguments.fresh:
+            return _show_finished(target, arguments)
+        _make_room(target, experiment, fresh=arguments.fresh)
+    whole = machines.layout
+    print(
+        f"{target.run_id}: {machines.tell(machines.node)} of {len(whole.counts)} machines, {whole.size} "
+        f"processes in all; meeting at {machines.master_addr or 'this machine'} port {machines.master_port}",
+        file=sys.stderr,
+    )
+    with join_crew(machines, target.run_id, experiment.train.rendezvous_timeout_s) as crew:
+        # Only now: nothing may come of it, and machine 0 may have put an earlier folder aside.
+        create_run(experiment, target.path.parent)
+        print(f"all machines are here; folder {target.path}", file=sys.stderr)
+        return _launch(target, environ, arguments, crew)
+
+
+def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, crew: Crew) -> int:
+    """Train, and show what came of it."""
+    from toolkit.launch import launch
+
+    code = launch(target, environ, crew, quiet=arguments.json)
+    if code:
+        _explain(target, code, quiet=arguments.json)
+    elif isinstance(crew, Member) and not target.result.exists():
+        print(f"finished; the results are in the folder of node 0, on {crew.leader}", file=sys.stderr)
+    else:
+        _show_result(target, arguments.json)
+    return code
+
+
+def _show_finished(target: RunDir, arguments: Namespace) -> int:
+    print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
+    return _show_result(target, arguments.json)
 
 
 def _has_trained(target: RunDir) -> bool:
@@ -116,13 +172,6 @@ def _make_room(target: RunDir, experiment: Experiment, *, fresh: bool) -> bool:
     elif target.path.exists():
         refuse_if_live(target)
     return target.path.exists()
-
-
-def _check_processes(procs: int, experiment: Experiment) -> None:
-    if not 1 <= procs <= experiment.train.logical_ranks:
-        raise UserError(
-            f"--procs is {procs}: it must be from 1 to train.logical_ranks, {experiment.train.logical_ranks}"
-        )
 
 
 def _show_result(target: RunDir, as_json: bool) -> int:

@@ -31,6 +31,7 @@ from toolkit.failure.records import tell_failure
 from toolkit.faults import VARIABLE
 from toolkit.files import read_json
 from toolkit.launch import rank_environment
+from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir
 
 TERM, CONT, KILL, WARN = signal.SIGTERM, signal.SIGCONT, signal.SIGKILL, signal.SIGUSR2
@@ -243,7 +244,10 @@ def _ranks(run: RunDir, procs: int, faults: str) -> Iterator[list[subprocess.Pop
                 ranks.append(
                     subprocess.Popen(
                         [sys.executable, "-P", "-m", "slurm.drill.rank", str(run.path)],
-                        env={**rank_environment(run, nonce, rank, procs, scrub()), VARIABLE: faults},
+                        env={
+                            **rank_environment(run, nonce, rank, Machines.alone(procs), scrub()),
+                            VARIABLE: faults,
+                        },
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,

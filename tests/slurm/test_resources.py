@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm.resources import components, world_size
+from slurm.sbatch import without_hosts
 from toolkit.config.schema import Group, Resources
 from toolkit.errors import UserError
 
@@ -147,3 +148,27 @@ def test_what_concerns_the_whole_job_stands_in_its_first_component_only() -> Non
     assert whole <= set(first.options)
     assert not whole & set(second.options)
     assert second.options["account"] == "lab"
+
+
+def test_hosts_that_are_named_become_one_component_each_in_their_order() -> None:
+    resources = Resources(hosts={"node7": 3, "node2": 1, "node5": 0}, mem="8G", comment="x")
+    parts = components(resources)
+    assert [part.options["nodelist"] for part in parts] == ["node7", "node2", "node5"]
+    assert [part.options.get("gres") for part in parts] == ["gpu:3", "gpu:1", None]
+    assert [part.tasks_per_node for part in parts] == [3, 1, 1]
+    assert {(part.nodes, part.options["mem"]) for part in parts} == {(1, "8G")}
+    assert [part.options.get("comment") for part in parts] == ["x", None, None]
+    assert world_size(resources) == 5
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_name_that_means_each_host_itself_is_none_for_a_job(name: str) -> None:
+    with pytest.raises(UserError, match=f"resources.hosts holds {name}, .* `sinfo -N` shows"):
+        components(Resources(hosts={"node1": 1, name: 1}))
+
+
+def test_hosts_that_are_named_are_never_excluded() -> None:
+    """Without one of them the job could not start at all."""
+    resources = Resources(hosts={"node1": 1, "node2": 1})
+    assert without_hosts(resources, ["node1"]) == resources
+    assert without_hosts(Resources(), ["node1"]).exclude == "node1"

@@ -20,6 +20,7 @@ from toolkit.config import Experiment
 from toolkit.create import create_run
 from toolkit.files import read_json, read_json_lines
 from toolkit.launch import exit_code, rank_environment
+from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir
 from toolkit.world import NONCE_VARIABLE
 
@@ -266,8 +267,10 @@ def test_statuses_of_the_ranks_become_one_for_the_user(codes: list[int], expecte
 
 def test_rank_gets_its_place_the_runs_code_first_and_the_users_variables(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    environment = rank_environment(run, "local-a", 1, 4, {"PYTHONPATH": "/mine", "HOME": "/home/me"})
+    environment = rank_environment(
+        run, "local-a", 1, Machines.alone(4), {"PYTHONPATH": "/mine", "HOME": "/home/me"}
+    )
     assert environment["PYTHONPATH"] == f"{run.code}{os.pathsep}/mine"
     assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("1", "1", "4")
     assert (environment[NONCE_VARIABLE], environment["HOME"]) == ("local-a", "/home/me")
-    assert rank_environment(run, "a", 0, 1, {})["PYTHONPATH"] == str(run.code)
+    assert rank_environment(run, "a", 0, Machines.alone(1), {})["PYTHONPATH"] == str(run.code)

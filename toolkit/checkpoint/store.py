@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.attempts.ledger import read_attempts
+from toolkit.checkpoint.carrying import carry
 from toolkit.checkpoint.choice import Choice, choose
 from toolkit.checkpoint.commit import clear_leftovers, commit, link, prune
 from toolkit.checkpoint.interval import Clock
@@ -189,6 +190,7 @@ class Checkpoints:
                 "refusing to start from scratch. Move the folder away, or use --fresh, to do that."
             )
         folder = self._run.checkpoint(choice.step)
+        carry(folder, self._group)
         wait_for_manifest(folder, choice.manifest_crc32)
         # Each host reads the files through a cache of its own.
         if world.local_rank == 0 and not world.is_main:

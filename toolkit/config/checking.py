@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+from toolkit.config.json_files import NotJson, read_json_mapping
 from toolkit.config.kinds import TASKS
 from toolkit.config.options import limits as limits_of
 from toolkit.config.rules import check_rules
@@ -124,7 +125,7 @@ class _Checker:
         if get_origin(hint) is tuple:
             return self._list(hint, value, key, limits)
         if get_origin(hint) is dict:
-            return self._mapping(hint, value, key, limits)
+            return self._mapping(hint, self._read(value, key, limits), key, limits)
         if hint is Any:
             return self._plain(value, key)
         return self._scalar(hint, value, key, limits, optional)
@@ -141,7 +142,22 @@ class _Checker:
         pairs = enumerate(zip(types, items, strict=True))
         return tuple(self._value(each, item, (*key, str(index)), limits) for index, (each, item) in pairs)
 
+    def _read(self, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
+        """The mapping in a JSON file, where its name stands in place of it."""
+        if not limits.get("json_file") or not isinstance(value, str):
+            return value
+        try:
+            content = read_json_mapping(value)
+        except NotJson as error:
+            self._faults.add(key, str(error))
+            return UNKNOWN
+        for name in content:
+            self._faults.origins.put((*key, name), Origin(value))
+        return content
+
     def _mapping(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
+        if value is UNKNOWN:
+            return None
         if not isinstance(value, dict):
             self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")
             return None

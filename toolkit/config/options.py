@@ -21,6 +21,7 @@ def option(
     identity: bool = True,
     path: bool = False,
     hub: bool = False,
+    json_file: bool = False,
 ) -> Any:
     """A dataclass field with limits; without default or factory it must be given.
 
@@ -30,6 +31,7 @@ def option(
     pattern            a regular expression that the whole text must match
     path               a file name: made absolute against the working directory
     hub                a folder, made absolute if it is there, or else a name on a model hub
+    json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
     identity           False for what cannot change the result: it is no part of the run's identity
     """
     limits = {
@@ -41,6 +43,7 @@ def option(
         "identity": identity,
         "path": path,
         "hub": hub,
+        "json_file": json_file,
     }
     if factory is not MISSING:
         return field(default_factory=factory, metadata={_KEY: limits})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from toolkit.config.hosts import named_twice
 from toolkit.config.kinds import kind_of
 from toolkit.config.schema import Experiment, Resources
 from toolkit.config.tree import Faults, Key, suggest
@@ -16,6 +17,7 @@ TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(_TOKEN|_KEY|_SECRET)$|PASSWORD")
+_HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _SPLITS = ("train", "validation", "test")
 
@@ -53,10 +55,19 @@ def check_rules(experiment: Experiment, faults: Faults) -> None:
 
 
 def world_size(resources: Resources) -> int:
-    """Most processes that the resources ask for: one per GPU in groups, at least one per host."""
+    """Most processes that the resources ask for: one per GPU in groups and hosts, at least one per host."""
+    if resources.hosts:
+        return sum(max(gpus, 1) for gpus in resources.hosts.values())
     if resources.groups:
         return sum(group.nodes * max(group.gpus, 1) for group in resources.groups)
     return node_range(resources.nodes)[1] * resources.tasks_per_node
+
+
+def smallest_world(resources: Resources) -> int:
+    """Fewest processes that the resources may come to: those of the fewest hosts of a range."""
+    if resources.hosts or resources.groups:
+        return world_size(resources)
+    return node_range(resources.nodes)[0] * resources.tasks_per_node
 
 
 def node_range(nodes: int | str) -> tuple[int, int]:
@@ -158,13 +169,64 @@ def _groups(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", given[0]), problem=problem, hint=hint)
 
 
-@_rule("resources.groups", "resources.nodes", "resources.tasks_per_node", "train.logical_ranks")
+@_rule("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
+def _hosts(experiment: Experiment) -> Iterator[Broken]:
+    resources = experiment.resources
+    given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
+    given += [name for name in ("groups", "nodelist") if getattr(resources, name)]
+    if resources.hosts and given:
+        problem = f"found hosts together with {' and '.join(given)}"
+        hint = "hosts say which there are and how many processes: leave the others out"
+        yield Broken(key=("resources", given[0]), problem=problem, hint=hint)
+
+
+@_rule("resources.hosts", "train.device")
+def _host_names(experiment: Experiment) -> Iterator[Broken]:
+    hosts = experiment.resources.hosts
+    for name in hosts:
+        if not _HOST.fullmatch(name):
+            problem = f"found {name!r}, expected the name or the address of a host"
+            yield Broken(key=("resources", "hosts", name), problem=problem)
+    if twice := named_twice(hosts):
+        problem = f"{twice[0]} and {twice[1]} are the same host"
+        yield Broken(key=("resources", "hosts", twice[1]), problem=problem, hint="keep one of them")
+    without = [name for name, gpus in hosts.items() if gpus == 0]
+    if without and len(without) < len(hosts) and experiment.train.device != "cpu":
+        problem = "found 0 GPUs, but the other hosts have some: they cannot add up their gradients"
+        hint = "leave it out, or set train.device to cpu"
+        yield Broken(key=("resources", "hosts", without[0]), problem=problem, hint=hint)
+
+
+@_rule(
+    "resources.environment",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _typed_world_size(experiment: Experiment) -> Iterator[Broken]:
+    typed = experiment.resources.environment.get("WORLD_SIZE")
+    least, size = smallest_world(experiment.resources), world_size(experiment.resources)
+    if typed is not None and typed not in (str(number) for number in range(least, size + 1)):
+        problem = f"found {typed!r}, but the resources make a world of {size} processes"
+        hint = "leave it out: every rank gets it by itself"
+        yield Broken(key=("resources", "environment", "WORLD_SIZE"), problem=problem, hint=hint)
+
+
+@_rule(
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+    "train.logical_ranks",
+)
 def _world(experiment: Experiment) -> Iterator[Broken]:
     size, ranks = world_size(experiment.resources), experiment.train.logical_ranks
     if size > ranks:
         problem = f"found {size} processes, but train.logical_ranks is {ranks}, so {size - ranks} had no work"
         hint = f"ask for at most {ranks} processes, or set train.logical_ranks to {size} or more"
-        key = "groups" if experiment.resources.groups else "tasks_per_node"
+        resources = experiment.resources
+        key = "hosts" if resources.hosts else "groups" if resources.groups else "tasks_per_node"
         yield Broken(key=("resources", key), problem=problem, hint=hint)
 
 
@@ -184,6 +246,20 @@ def _half(experiment: Experiment) -> Iterator[Broken]:
     if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
         problem = "found fp16 with train.device cpu, expected train.device cuda or auto"
         yield Broken(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
+
+
+@_rule(
+    "train.parallel",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _parallel(experiment: Experiment) -> Iterator[Broken]:
+    size, parallel = world_size(experiment.resources), experiment.train.parallel
+    if parallel in ("dp", "none") and size > 1:
+        problem = f"found {parallel}, which is for one process, but the resources make {size}"
+        yield Broken(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
 
 
 @_rule("resources.time")

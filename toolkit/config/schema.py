@@ -52,6 +52,12 @@ class Train:
     """Lines of training metrics in an epoch."""
     eval_per_epoch: int = option(1, minimum=1)
     """Evaluations on the validation set in an epoch, the last one at its end."""
+    parallel: str = option("auto", choices=("auto", "ddp", "dp", "none"), identity=False)
+    """ddp: a process for each GPU, as many as are started; dp: one process computes on all GPUs that it
+    sees, which is slower; none: one process, one device; auto: as ddp."""
+    rendezvous: str = option("auto", choices=("auto", "env", "file"), identity=False)
+    """How the ranks find each other. env: at MASTER_ADDR and MASTER_PORT; file: through a file in the run's
+    folder; auto: env where a launcher such as torchrun says so, else rank 0 publishes a free port."""
     rendezvous_timeout_s: float = option(60.0, above=0, identity=False)
     """Seconds until a rank that cannot reach the others gives up."""
     collective_timeout_s: float = option(600.0, above=0, identity=False)
@@ -143,6 +149,9 @@ class Resources:
     """Processes on each host, one rank each."""
     groups: tuple[Group, ...] = option(())
     """Uneven hosts, as one heterogeneous job; instead of nodes and tasks_per_node."""
+    hosts: dict[str, int] = option(factory=dict, minimum=0, json_file=True)
+    """GPUs by the name of the host, in order, or a JSON file with that; one process per GPU, one without
+    any. Instead of groups, nodes and tasks_per_node."""
     gres: str | None = option(None)
     """Generic resources of each host, such as gpu:2 or gpu:a100:4."""
     gpus_per_node: str | None = option(None)

@@ -67,7 +67,8 @@ def _allowed(hint: Any, limits: Mapping[str, Any]) -> str:
         count = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
         return f"a list of {count}{_PLURALS.get(arguments[0], 'sections')}{_range(limits)}"
     if get_origin(hint) is dict:
-        return f"a mapping of names to {_PLURALS.get(arguments[1], 'values')}{_range(limits)}"
+        file = ", or the name of a JSON file with one" if limits.get("json_file") else ""
+        return f"a mapping of names to {_PLURALS.get(arguments[1], 'values')}{_range(limits)}{file}"
     return _NAMES[hint] + _range(limits)
 
 

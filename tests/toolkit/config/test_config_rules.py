@@ -246,3 +246,12 @@ def test_anything_else_is_told_what_may_stand_there(broken, nodes):
 def test_a_number_of_hosts_is_whole_and_positive(broken, nodes):
     (fault,) = broken(resources={"nodes": nodes})
     assert fault.key == "resources.nodes"
+
+
+@pytest.mark.parametrize("parallel", ["dp", "none"])
+def test_what_is_for_one_process_takes_resources_of_one(broken, good, parallel):
+    (fault,) = broken(train={"parallel": parallel}, resources={"tasks_per_node": 2})
+    assert fault.key == "train.parallel"
+    assert fault.problem == f"found {parallel}, which is for one process, but the resources make 2"
+    assert good(train={"parallel": parallel})
+    assert good(train={"parallel": "ddp"}, resources={"tasks_per_node": 2})

@@ -1,0 +1,1 @@
+"""Machines without Slurm, joined by the same command typed on each: two network namespaces."""

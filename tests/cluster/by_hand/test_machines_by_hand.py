@@ -1,0 +1,215 @@
+"""The same command on two machines makes one run, whatever each machine has, shares and suffers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.prerequisites import CannotRunHere, require_linux_and_root
+from tests.cluster.waiting import wait_until
+from tests.toolkit.tiny import assert_equal_runs, metrics_lines, write_experiment
+from toolkit.files import read_json, read_json_lines
+from toolkit.rundir import RunDir, find_runs
+
+from .two_machines import Machine, ended, two_machines
+
+#: Long enough to be caught in the middle.
+LONG = ("train.epochs=60", "train.eval_per_epoch=1")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two machines and an experiment that each can read."""
+
+    first: Machine
+    second: Machine
+    config: Path
+
+    def start(
+        self, *arguments: object, counts: str = "3,1", faults: tuple[str, str] = ("", "")
+    ) -> list[subprocess.Popen[str]]:
+        """The same command on both, but for the number of the machine."""
+        return [self.start_one(node, *arguments, counts=counts, faults=faults[node]) for node in range(2)]
+
+    def start_one(
+        self, node: int, *arguments: object, counts: str = "3,1", faults: str = ""
+    ) -> subprocess.Popen[str]:
+        """The command on one of them."""
+        return (self.first, self.second)[node].start(
+            *("run", self.config, *arguments, "--node-rank", node, "--nnodes", 2),
+            *("--master-addr", self.first.address, "--gpus-per-node", counts),
+            faults=faults,
+        )
+
+    def apart(self, folder: Path) -> Pair:
+        """The same machines; each keeps its runs in a folder of its own under this one."""
+        first, second = (
+            replace(machine, home=folder / machine.name) for machine in (self.first, self.second)
+        )
+        return replace(self, first=first, second=second)
+
+    def sharing(self, folder: Path) -> Pair:
+        """The same machines, with one folder for their runs."""
+        return replace(self, first=replace(self.first, home=folder), second=replace(self.second, home=folder))
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    try:
+        require_linux_and_root()
+    except CannotRunHere as reason:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(reason))
+    folder = tmp_path_factory.mktemp("machines")
+    with two_machines(folder) as (first, second):
+        yield Pair(first, second, write_experiment(folder / "data"))
+
+
+@pytest.fixture(scope="module")
+def alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """The experiment, trained by one process."""
+    machine = replace(machines.first, home=tmp_path_factory.mktemp("alone"))
+    ((code, _),) = ended([machine.start("run", machines.config, "--procs", 1)])
+    assert code == 0
+    return machine.run
+
+
+@pytest.fixture(scope="module")
+def long_alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    machine = replace(machines.first, home=tmp_path_factory.mktemp("long_alone"))
+    ((code, _),) = ended([machine.start("run", machines.config, *LONG, "--procs", 1)])
+    assert code == 0
+    return machine.run
+
+
+def hosts(run: RunDir) -> list[tuple[int, str]]:
+    """Local rank and host of each rank of the newest start, by rank."""
+    nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
+    return [(rank["local_rank"], rank["host"]) for rank in read_json_lines(run.ranks(nonce))]
+
+
+def has_begun(pair: Pair) -> bool:
+    """Whether rank 0 has some steps behind it."""
+    runs = list(find_runs(pair.first.home))
+    return bool(runs and metrics_lines(runs[0]))
+
+
+@pytest.mark.parametrize("counts", ["3,1", "2,2", "1,3"])
+def test_any_split_of_four_ranks_ends_with_the_bytes_of_a_run_alone(
+    machines: Pair, alone: RunDir, tmp_path: Path, counts: str
+) -> None:
+    """Gradients are sums over what each rank has really seen, divided once by the count of all."""
+    pair = machines.sharing(tmp_path)
+    assert [code for code, _ in ended(pair.start(counts=counts))] == [0, 0]
+    here, there = map(int, counts.split(","))
+    first, second = pair.first.name, pair.second.name
+    assert hosts(pair.first.run) == [
+        *((rank, first) for rank in range(here)),
+        *((rank, second) for rank in range(there)),
+    ]
+    assert_equal_runs(pair.first.run, alone)
+
+
+def test_machines_without_a_common_folder_train_all_the_same(
+    machines: Pair, alone: RunDir, tmp_path: Path
+) -> None:
+    pair = machines.apart(tmp_path)
+    here, there = ended(pair.start())
+    assert (here[0], there[0]) == (0, 0)
+    assert f"the results are in the folder of node 0, on {pair.first.address}" in there[1]
+    assert_equal_runs(pair.first.run, alone)
+    assert not pair.second.run.result.exists()
+
+
+def test_hosts_in_a_json_file_say_who_is_who(machines: Pair, alone: RunDir, tmp_path: Path) -> None:
+    """Each machine finds itself by its address; the first is where they meet."""
+    pair = machines.sharing(tmp_path / "runs")
+    world = tmp_path / "world.json"
+    world.write_text(json.dumps({pair.first.address: 1, pair.second.address: 2}))
+    command = ("run", pair.config, f"resources.hosts={world}")
+    assert [code for code, _ in ended([each.start(*command) for each in (pair.first, pair.second)])] == [0, 0]
+    assert hosts(pair.first.run) == [(0, pair.first.name), (0, pair.second.name), (1, pair.second.name)]
+    steps = [line["step"] for line in metrics_lines(pair.first.run)]
+    assert steps == [line["step"] for line in metrics_lines(alone)]
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["one folder", "two folders"])
+def test_a_rank_killed_on_one_machine_ends_the_other_and_both_start_again(
+    machines: Pair, alone: RunDir, tmp_path: Path, is_shared: bool
+) -> None:
+    pair = machines.sharing(tmp_path) if is_shared else machines.apart(tmp_path)
+    fault = "kill at=backward step=5 rank=3 attempt=1"
+    here, there = ended(pair.start("checkpoint.every_steps=2", faults=("", fault)))
+    assert (here[0], there[0]) == (0, 0)
+    assert f"killed, rank 3 on {pair.second.name}" in here[1]
+    assert "starting again" in here[1]
+    first, second = read_json_lines(pair.first.run.attempts)
+    assert (first["why"], second["why"], second["resumed"]) == ("killed", "finished", True)
+    assert (first["rank"], first["host"]) == (3, pair.second.name)
+    assert_equal_runs(pair.first.run, alone)
+
+
+def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
+    machines: Pair, long_alone: RunDir, tmp_path: Path
+) -> None:
+    pair = machines.apart(tmp_path)
+    started = pair.start(*LONG)
+    wait_until(lambda: has_begun(pair), 120, lambda: "no step")
+    started[1].send_signal(signal.SIGTERM)
+    assert [code for code, _ in ended(started)] == [130, 130]
+    assert pair.first.run.checkpoint_steps()
+    assert [code for code, _ in ended(pair.start(*LONG, counts="1,3"))] == [0, 0]
+    assert_equal_runs(pair.first.run, long_alone)
+
+
+def test_a_machine_that_is_lost_is_named_and_the_other_does_not_go_on_alone(
+    machines: Pair, tmp_path: Path
+) -> None:
+    pair = machines.apart(tmp_path)
+    started = pair.start("train.epochs=5000")
+    wait_until(lambda: has_begun(pair), 120, lambda: "no step")
+    pair.first.network.cut(pair.second.name)
+    try:
+        (code, output), _ = ended(started)
+    finally:
+        pair.first.network.restore(pair.second.name)
+    assert code == 4
+    assert f"node 1 (rank 3) on {pair.second.name} is gone" in output
+    assert "starting again" not in output
+    assert len(list(read_json_lines(pair.first.run.attempts))) == 1
+    assert read_json(pair.first.run.failure)["class"] in ("node_failure", "peer_lost")
+
+
+# -- machines that do not come together
+
+
+def test_a_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_path: Path) -> None:
+    pair = machines.apart(tmp_path)
+    ((code, output),) = ended([pair.start_one(0, "train.rendezvous_timeout_s=1")])
+    assert code == 4
+    assert "1 of 2 machines did not come" in output
+    assert "node 1 (rank 3)" in output
+    assert not pair.first.home.exists()
+
+
+def test_a_first_machine_that_does_not_come_is_named_in_seconds(machines: Pair, tmp_path: Path) -> None:
+    pair = machines.apart(tmp_path)
+    ((code, output),) = ended([pair.start_one(1, "train.rendezvous_timeout_s=1")])
+    assert code == 4
+    assert f"node 1 on {pair.second.name} could not reach node 0 at {pair.first.address} port 29500" in output
+    assert not pair.second.home.exists()
+
+
+def test_counts_that_contradict_each_other_are_told_on_both_machines(machines: Pair, tmp_path: Path) -> None:
+    pair = machines.apart(tmp_path)
+    for code, output in ended([pair.start_one(0, counts="3,1"), pair.start_one(1, counts="3,2")]):
+        assert code == 2
+        assert f"node 0 ({pair.first.name}) was told of 3, 1 processes" in output
+        assert f"node 1 ({pair.second.name}) of 3, 2 processes" in output
+    assert not pair.first.home.exists()

@@ -1,0 +1,79 @@
+"""Hosts with different numbers of GPUs: trained as one world, requeued as a whole, and named one by one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json_lines
+from toolkit.rundir import RunDir
+
+from .user import User, curve, ranks, slowly, starts, weights
+
+
+@pytest.mark.parametrize("way", ["auto", "file"])
+def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
+    user: User, long_alone: RunDir, way: str
+) -> None:
+    groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]"
+    run, job_id = user.submit("long", groups, f"train.rendezvous={way}", env=slowly(0.15))
+    user.wait_for_step(run)
+    assert "asked to save" in user.run("stk", "requeue", run.run_id).stdout
+
+    def is_done() -> bool:
+        return run.result.exists() and "why" in starts(run)[-1]
+
+    wait_until(is_done, 240, lambda: user.story(run))
+    assert [start["why"] for start in starts(run)] == ["requested", "finished"]
+    assert [start["job_id"] for start in starts(run)] == [job_id] * 2
+    for start in starts(run):
+        placed = list(read_json_lines(run.ranks(start["nonce"])))
+        assert [(rank["node"], rank["local_rank"]) for rank in placed] == [(0, 0), (0, 1), (0, 2), (1, 0)]
+        assert [len(rank["cuda_visible_devices"].split(",")) for rank in placed] == [3, 3, 3, 1]
+    assert starts(run)[1]["first_step"] == starts(run)[0]["last_step"] > 0
+    assert curve(run) == curve(long_alone)
+    assert weights(run) == weights(long_alone)
+    assert not list(run.ranks("").parent.glob("*.filestore"))
+
+
+def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: RunDir) -> None:
+    """Not in the order of their names, in which Slurm would list them."""
+    hosts = user.cluster.hosts
+    (user.home / "world.json").write_text(json.dumps({hosts[2]: 1, hosts[0]: 3}))
+    run, job_id = user.submit("quick", "resources.hosts=world.json")
+    user.wait_until_finished(run, job_id)
+    assert [rank["host"] for rank in ranks(run)] == [hosts[2], hosts[0], hosts[0], hosts[0]]
+    assert [rank["local_rank"] for rank in ranks(run)] == [0, 0, 1, 2]
+    assert weights(run) == weights(quick_alone)
+
+
+def test_ranks_meet_where_the_job_says(user: User, quick_alone: RunDir) -> None:
+    setup = "resources.setup=['export MASTER_ADDR=$(hostname) MASTER_PORT=21987']"
+    run, job_id = user.submit("quick", "resources.nodes=2", "train.rendezvous=env", setup)
+    user.wait_until_finished(run, job_id)
+    assert {rank["master_port"] for rank in ranks(run)} == {21987}
+    assert weights(run) == weights(quick_alone)
+
+
+def test_a_host_with_fewer_gpus_than_the_map_says_is_named_before_anything_is_submitted(user: User) -> None:
+    hosts = user.cluster.hosts
+    answer = user.run(
+        "stk", "submit", "quick.yaml", f"resources.hosts={{{hosts[0]}: 1, {hosts[1]}: 5}}", check=False
+    )
+    assert answer.returncode == 3
+    assert f"{hosts[1]}: " in answer.stderr
+    assert not user.runs.exists() or not list(user.runs.iterdir())
+
+
+def test_a_world_size_that_the_allocation_contradicts_is_refused_with_both_numbers(user: User) -> None:
+    """By everybody who would start a rank, before there is a run."""
+    command = ("srun", "--ntasks=4", "stk", "run", "quick.yaml")
+    typed = user.run(*command, "--world-size", "3", check=False)
+    assert typed.returncode == 2
+    assert "--world-size is 3, but 4 processes make up this world" in typed.stderr
+    exported = user.run(*command, env={"WORLD_SIZE": "8"}, check=False)
+    assert exported.returncode == 2
+    assert "WORLD_SIZE in the environment is 8, but 4 processes make up this world" in exported.stderr
+    assert not user.runs.exists() or not list(user.runs.iterdir())

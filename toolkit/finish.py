@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from toolkit.checkpoint.carrying import carry
 from toolkit.checkpoint.store import load_weights, verify
+from toolkit.data.results import Result, record_result
 from toolkit.evaluate import evaluate
 from toolkit.events import note_event
 from toolkit.files import read_json_lines, write_json
@@ -46,6 +49,7 @@ def finish(run: RunDir, training: Training, attempts: int, seconds: float) -> No
         training.enter("report")
         training.task.export(run, training.state.model)
         _report(run, result)
+        _record(run, training, metrics)
         write_json(run.result, result)
 
 
@@ -78,6 +82,26 @@ def _last_train_metrics(run: RunDir) -> dict[str, Any]:
         if line["split"] == "train":
             last = line
     return {name: value for name, value in last.items() if name not in ("time", "step", "epoch", "split")}
+
+
+def _record(run: RunDir, training: Training, metrics: Mapping[str, Mapping[str, float]]) -> None:
+    """Add the scores to the prepared data, where the runs of a study meet. A run never fails for that."""
+    experiment = training.experiment
+    problem = record_result(
+        training.task.prepared,
+        Result(
+            run=run.run_id,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            name=experiment.name,
+            model=experiment.model.kind,
+            task=experiment.task.kind,
+            seed=experiment.seed,
+            step=training.state.progress.step,
+            metrics=metrics,
+        ),
+    )
+    if problem is not None:
+        note_event(run, "results_not_recorded", reason=problem)
 
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
+from toolkit.attempts.goodput import Goodput
 from toolkit.report import formats
 from toolkit.report.values import ClassReport, RunSummary, TwoClassCurves, View, main_metric, score_names
 
@@ -20,6 +22,7 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
         "best": _best(summary),
         "speed": _speed(summary),
         "starts": _starts(summary),
+        "time went to": _time(summary.goodput),
     }
     return [(name, value) for name, value in facts.items() if value not in ("", formats.NOTHING)]
 
@@ -210,6 +213,12 @@ def _best(summary: RunSummary, short: bool = False) -> str:
 def _speed(summary: RunSummary) -> str:
     rates = ((summary.samples_per_s, "samples/s"), (summary.tokens_per_s, "tokens/s"))
     return ", ".join(f"{formats.count(rate)} {unit}" for rate, unit in rates if rate)
+
+
+def _time(spent: Goodput) -> str:
+    """Every second of the run's life once, the largest part first."""
+    parts = [(seconds / (spent.total or 1.0), name) for name, seconds in asdict(spent).items()]
+    return ", ".join(f"{name} {share:.1%}" for share, name in sorted(parts, reverse=True) if share >= 0.0005)
 
 
 def _starts(summary: RunSummary) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from toolkit.artifacts.epochs import by_epoch
+from toolkit.attempts.goodput import goodput
 from toolkit.files import read_json, read_json_lines
 from toolkit.report.formats import NOT_SCORES, clean
 from toolkit.report.reading import read, read_classes, read_curves, read_labels, split_position
@@ -73,6 +74,7 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         events=_tally(events),
         failure=failure,
         as_of=max(times, default=None),
+        goodput=goodput(run, max(times, default=0.0)),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.artifacts.epochs import Epoch
+from toolkit.attempts.goodput import Goodput
 from toolkit.report.formats import NOT_SCORES
 
 #: One split's metrics: columns of equal length ordered by step; None where a line lacks the metric.
@@ -186,6 +187,7 @@ class RunSummary:
     classes  scores per class of each view that has them
     two_classes  curves of each view of two classes
     as_of    time of the newest line of metrics or events, in seconds since 1970
+    goodput  where the time went
     """
 
     run_id: str
@@ -212,6 +214,7 @@ class RunSummary:
     events: dict[str, int]
     failure: Failure | None
     as_of: float | None
+    goodput: Goodput
 
     def points(self, split: str, metric: str) -> tuple[list[float], list[float]]:
         """Return steps and values of one curve, leaving out what is missing or not finite."""

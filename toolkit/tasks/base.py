@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,6 +69,7 @@ class Samples(Protocol):
 class Task(Protocol):
     """One kind of learning.
 
+    prepared       folder of the prepared data
     fingerprint    of the data, so that a run is never continued on other data
     splits         the samples by split: train, validation, and test if there is one
     train_sums     names of Loss.sums
@@ -75,6 +77,7 @@ class Task(Protocol):
     output_width   columns of Score.outputs
     """
 
+    prepared: Path
     fingerprint: str
     splits: Mapping[str, Samples]
     train_sums: tuple[str, ...]

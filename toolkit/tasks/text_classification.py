@@ -39,14 +39,12 @@ class TextClassificationTask:
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        data = prepare(experiment.data, report)
-        counts = ", ".join(f"{name} {count:,}" for name, count in data.splits.items())
-        state = "prepared" if data.built else "was prepared before"
-        return f"{state}: {counts}; {len(data.labels)} labels, {data.vocabulary_size:,} tokens; {data.path}"
+        return prepare(experiment.data, report).summary()
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._data: Prepared = prepare(experiment.data)
+        self.prepared = self._data.path
         self.fingerprint = self._data.fingerprint
         self.splits = {name: self._data.split(name) for name in self._data.splits}
         self.labels = self._data.labels
@@ -122,7 +120,7 @@ class TextClassificationTask:
         write_labels(
             run, self.labels, {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
         )
-        export_model(run, model, self._root, self._experiment.data.tokenizer_path)
+        export_model(run, model, self._root, self._data.tokenizer_files)
 
     @property
     def _pooling(self) -> str:

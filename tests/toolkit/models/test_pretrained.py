@@ -76,7 +76,7 @@ def test_what_was_trained_is_loaded_by_transformers_under_its_labels(bert: str, 
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     trained, run = model(bert), RunDir(tmp_path)
-    export_model(run, trained, "reviews", bert)
+    export_model(run, trained, "reviews", [Path(bert) / "tokenizer.json"])
     again = AutoModelForSequenceClassification.from_pretrained(run.exported_model).eval()
     torch.testing.assert_close(again(input_ids=TOKENS[:1]).logits, trained(TOKENS[:1]))
     assert again.config.id2label == dict(enumerate(LABELS))
@@ -85,7 +85,7 @@ def test_what_was_trained_is_loaded_by_transformers_under_its_labels(bert: str, 
 
 def test_state_dict_loads_into_the_bare_model(bert: str, tmp_path: Path) -> None:
     trained, run = model(bert), RunDir(tmp_path)
-    export_model(run, trained, "reviews", bert)
+    export_model(run, trained, "reviews")
     stored = torch.load(tmp_path / "artifacts" / "reviews_trained_model.sav", weights_only=True)
     other = model(bert)
     torch.nn.init.ones_(other.network.classifier.weight)

@@ -9,6 +9,10 @@ one text at a time through transformers' AutoTokenizer, ids and attention mask p
 as Python lists, one INSERT for each, a commit every 1,000 rows. A third line shows that loop with the bare
 tokenizers library, so that what transformers costs can be told apart. Memory is the largest resident set of
 the process. On a busy machine compare the seconds of CPU.
+
+bert_train_parallel used BertTokenizer as transformers had it before version 5, written in Python. To measure
+with that one too, put it into a folder (pip install --target PACKAGES "transformers<5") and name it:
+--python PACKAGES.
 """
 
 from __future__ import annotations
@@ -20,9 +24,11 @@ import multiprocessing
 import random
 import resource
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +43,24 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--words", type=int, default=30, help="words of a text on average")
     parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--python", type=Path, metavar="PACKAGES", help="packages with transformers before 5")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_table(folder / "table.csv", arguments.tokenizer, arguments.rows, arguments.words)
         size = (folder / "table.csv").stat().st_size / 1e6
         print(f"{arguments.rows:,} rows, {size:.0f} MB, at most {arguments.max_tokens} tokens a sample")
+        ways: dict[str, Callable[..., int]] = {"ours": ours}
+        if arguments.python:
+            ways["row by row, in Python"] = partial(with_python, arguments.python)
+        ways |= {"row by row": with_transformers, "row by row, bare library": with_tokenizers}
         found = {
             title: _in_a_process(way, folder, arguments.tokenizer, arguments.max_tokens)
-            for title, way in (
-                ("ours", ours),
-                ("row by row", with_transformers),
-                ("… bare library", with_tokenizers),
-            )
+            for title, way in ways.items()
         }
     for title, (seconds, cpu_s, memory_mb, samples) in found.items():
         print(
-            f"{title:15} {arguments.rows / seconds:9,.0f} rows/s {seconds:7.1f} s ({cpu_s:.1f} s of CPU) "
+            f"{title:25} {arguments.rows / seconds:9,.0f} rows/s {seconds:7.1f} s ({cpu_s:.1f} s of CPU) "
             f"{memory_mb:5.0f} MB {samples:9,} samples, ours is {seconds / found['ours'][0]:.1f} times as "
             f"fast ({cpu_s / found['ours'][1]:.1f} by CPU)"
         )
@@ -81,6 +88,21 @@ def with_transformers(folder: Path, tokenizer: Path, max_tokens: int) -> int:
 
     loaded = AutoTokenizer.from_pretrained(tokenizer)
     # Of a text longer than the model takes it warns; folding follows.
+    loaded.model_max_length = 1 << 30
+
+    def pieces(text: str) -> list[int]:
+        return loaded.convert_tokens_to_ids(loaded.tokenize(text))
+
+    return _row_by_row(folder, pieces, loaded.cls_token_id, loaded.sep_token_id, max_tokens)
+
+
+def with_python(packages: Path, folder: Path, tokenizer: Path, max_tokens: int) -> int:
+    """Row by row, with the tokenizer that bert_train_parallel used."""
+    sys.path.insert(0, str(packages))
+    from transformers import BertTokenizer
+
+    loaded = BertTokenizer.from_pretrained(tokenizer)
+    assert not loaded.is_fast, "this transformers has no tokenizer in Python"
     loaded.model_max_length = 1 << 30
 
     def pieces(text: str) -> list[int]:

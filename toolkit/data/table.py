@@ -69,6 +69,9 @@ def read_rows(path: Path, data: TextTable) -> Iterator[Row]:
     label_at = _column(place, header, data.label_column, "data.label_column")
     line = 0
     for line, row in fields:
+        if line == 1 and row == header:
+            # Only where data.columns is set: else the header is gone from the fields.
+            raise DataError(f"{path}:1: the line names the columns itself, so leave data.columns out")
         if len(row) != len(header):
             _ragged(path, line, row, header, form.quoted, data.columns is not None)
         yield Row(line, row[text_at], row[label_at])

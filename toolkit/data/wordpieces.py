@@ -7,9 +7,9 @@ after the other. Most words of a text have been met before: looking them up take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 #: Distinct words that are remembered, in some 300 bytes each; then all are forgotten.
 _REMEMBERED = 1 << 18
+#: New words that are encoded together.
+_WORDS_OF_A_TEXT = 256
+#: Bytes of a token's number, and of its start and end.
+_NUMBER, _SPAN = 4, 16
 
 
 def is_wordwise(settings: Mapping[str, Any]) -> bool:
@@ -35,7 +39,7 @@ def is_wordwise(settings: Mapping[str, Any]) -> bool:
 class WordPieces:
     """Encodes texts as the tokenizer does, without special tokens around them.
 
-    without_padding  called with the tokens of every word, to change what must not stand in a text
+    without_padding  called with the tokens of new words, to change what must not stand in a text
     """
 
     def __init__(
@@ -43,40 +47,55 @@ class WordPieces:
     ) -> None:
         self._tokenizer = tokenizer
         self._without_padding = without_padding
-        #: As the bytes of an array of ids: joining them makes no number an object.
-        self._ids: dict[str, bytes] = {}
-        #: Start and end of every token in its word, one after the other.
-        self._offsets: dict[str, tuple[int, ...]] = {}
+        # As the bytes of arrays: joining them makes no number an object.
+        self._numbers: dict[str, bytes] = {"": b""}
+        #: Start and end of every token in its word.
+        self._spans: dict[str, bytes] = {"": b""}
 
     def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
         """Yield the tokens of each text."""
-        self._forget()
+        if len(self._numbers) > _REMEMBERED:
+            self._numbers, self._spans = {"": b""}, {"": b""}
         split = [_words(text) for text in texts]
-        self._learn(set[str]().union(*split).difference(self._ids))
-        ids = self._ids.__getitem__
-        for words in split:
-            numbers = array("I")
-            numbers.frombytes(b"".join(map(ids, words)))
-            yield Pieces(numbers, partial(self._spans, words))
+        for words, numbers in zip(split, self._join(split), strict=True):
+            yield Pieces(array("I", numbers), partial(self._places, words))
 
-    def _learn(self, words: Collection[str]) -> None:
-        encodings = self._tokenizer.encode_batch(list(words), add_special_tokens=False)
-        for word, encoding in zip(words, encodings, strict=True):
-            self._ids[word] = array("I", self._without_padding(encoding.ids)).tobytes()
-            self._offsets[word] = tuple(chain.from_iterable(encoding.offsets))
+    def _join(self, split: Sequence[Sequence[str]]) -> list[bytes]:
+        """The tokens of texts that are split into words."""
+        known, joined, lacking = self._numbers.__getitem__, [b""] * len(split), []
+        for place, words in enumerate(split):
+            try:
+                joined[place] = b"".join(map(known, words))
+            except KeyError:
+                lacking.append(place)
+        self._learn(set[str]().union(*(split[place] for place in lacking)).difference(self._numbers))
+        for place in lacking:
+            joined[place] = b"".join(map(known, split[place]))
+        return joined
 
-    def _forget(self) -> None:
-        if len(self._ids) > _REMEMBERED:
-            self._ids.clear()
-            self._offsets.clear()
+    def _learn(self, words: Iterable[str]) -> None:
+        """Remember the tokens of new words, which are encoded as texts: one for each would take longer."""
+        listed = list(words)
+        parts = [
+            listed[first : first + _WORDS_OF_A_TEXT] for first in range(0, len(listed), _WORDS_OF_A_TEXT)
+        ]
+        encodings = self._tokenizer.encode_batch([" ".join(part) for part in parts], add_special_tokens=False)
+        for part, encoding in zip(parts, encodings, strict=True):
+            begins = _begins(part)
+            spans = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+            of = np.searchsorted(begins, spans[:, 1] - 1, side="right") - 1
+            spans -= begins[of, None]
+            numbers = array("I", self._without_padding(encoding.ids)).tobytes()
+            places, cuts = spans.tobytes(), np.searchsorted(of, np.arange(len(part) + 1)).tolist()
+            for word, (a, b) in zip(part, pairwise(cuts), strict=True):
+                self._numbers[word] = numbers[_NUMBER * a : _NUMBER * b]
+                self._spans[word] = places[_SPAN * a : _SPAN * b]
 
-    def _spans(self, words: Sequence[str]) -> tuple[Places, Places]:
-        offsets = [self._offsets[word] for word in words]
-        begins = accumulate((len(word) + 1 for word in words[:-1]), initial=0)
-        counts = [len(each) for each in offsets]
-        places = np.fromiter(chain.from_iterable(offsets), dtype=np.int64, count=sum(counts))
-        places += np.repeat(np.fromiter(begins, dtype=np.int64, count=len(words)), counts)
-        return places[0::2], places[1::2]
+    def _places(self, words: Sequence[str]) -> tuple[Places, Places]:
+        spans = [self._spans[word] for word in words]
+        places = np.frombuffer(b"".join(spans), dtype=np.int64).reshape(-1, 2)
+        places = places + np.repeat(_begins(words), [len(each) // _SPAN for each in spans])[:, None]
+        return places[:, 0], places[:, 1]
 
 
 def _words(text: str) -> list[str]:
@@ -85,3 +104,10 @@ def _words(text: str) -> list[str]:
     Other white space stays within a word and is left to the tokenizer.
     """
     return text.replace("\n", " ").replace("\r", " ").replace("\t", " ").split(" ")
+
+
+def _begins(words: Sequence[str]) -> Places:
+    """Where each word begins in the text that they make, with a blank between two."""
+    lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words)) + 1
+    begins: Places = np.cumsum(lengths) - lengths
+    return begins

@@ -31,7 +31,7 @@ PROVISIONAL_DTYPE = np.dtype(np.uint32)
 
 #: A batch is encoded when it has so many rows, or texts of so many characters: a pretrained tokenizer takes
 #: some hundred bytes for each character of a batch.
-_BATCH_ROWS = 1 << 11
+_BATCH_ROWS = 1 << 9
 _BATCH_CHARACTERS = 1 << 19
 _INSERT = "INSERT INTO texts (id, source, line, text, label, split) VALUES (?, ?, ?, ?, ?, ?)"
 

@@ -232,6 +232,11 @@ def test_faults_of_a_file_without_a_header_name_the_columns_given(tsv_file: Path
     assert "data.columns: no column 'label', found: text, class" in told
 
 
+def test_a_header_beside_named_columns_is_no_sample(tsv_file: Path) -> None:
+    told = fault(tsv_file, "text\tlabel\nfine\t1\n", TextTable(columns=("text", "label")))
+    assert f"{tsv_file}:1: the line names the columns itself, so leave data.columns out" in told
+
+
 def test_a_first_line_that_names_no_column_raises_the_question_of_a_header(tsv_file: Path) -> None:
     assert "name them in data.columns" in fault(tsv_file, "fine\t1\ndull\t0\n")
 

@@ -354,8 +354,8 @@ def _is_sound(run: RunDir, step: int) -> bool:
 
 
 def _orphans() -> list[str]:
-    """Ranks that are left: grandchildren, for the children are the servers of processes."""
-    servers = psutil.Process().children()
+    """Ranks that are left: children of the server that all ranks are forked from."""
+    servers = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]
     return [f"a process is left: {rank}" for server in servers for rank in server.children()]
 
 

@@ -198,8 +198,14 @@ class _Checker:
 
 def _located(value: Any, limits: Mapping[str, Any]) -> Any:
     """A file name made absolute, because the run will have another working directory."""
-    is_file = isinstance(value, str) and (limits.get("path") or (limits.get("hub") and os.path.exists(value)))
+    is_file = isinstance(value, str) and (limits.get("path") or (limits.get("hub") and _is_here(value)))
     return os.path.abspath(value) if is_file else value
+
+
+def _is_here(name: str) -> bool:
+    """Whether a folder is meant, and no name on a hub, which may look like one: it or its parent is here."""
+    folder = os.path.dirname(name)
+    return os.path.exists(name) or (folder != "" and os.path.isdir(folder))
 
 
 def _is_null(value: Any) -> bool:

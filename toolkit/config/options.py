@@ -30,7 +30,7 @@ def option(
     above              an excluded lower limit
     pattern            a regular expression that the whole text must match
     path               a file name: made absolute against the working directory
-    hub                a folder, made absolute if it is there, or else a name on a model hub
+    hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
     identity           False for what cannot change the result: it is no part of the run's identity
     """

@@ -9,9 +9,9 @@ import os
 from itertools import islice
 from pathlib import Path
 
-from toolkit.config.kinds import TextTable
+from toolkit.config.kinds import Pretrained, TextTable
 from toolkit.config.schema import Experiment
-from toolkit.data.hub import pretrained_file
+from toolkit.data.hub import no_model, pretrained_file
 from toolkit.data.labels import Skipped, count_empty, nothing_known, refuse_unknown
 from toolkit.data.table import read_rows
 
@@ -20,16 +20,28 @@ _ROWS = 2000
 
 
 def glance(experiment: Experiment) -> None:
-    """Raise DataError where the first rows of a data file, or a tokenizer, cannot be read as described."""
+    """Raise DataError where first rows of a data file cannot be read as described, or a model is missing."""
     data = experiment.data
     if not isinstance(data, TextTable):
         return
     for name in (data.path, data.train, data.validation, data.test):
         if name is not None:
             _look(Path(name).expanduser(), data)
-    if data.tokenizer == "pretrained" and data.tokenizer_path and os.path.isdir(data.tokenizer_path):
-        # A name on a hub is left to the worker: asking takes long, and compute nodes may see another cache.
-        pretrained_file(data.tokenizer_path, "tokenizer.json")
+    if data.tokenizer == "pretrained" and data.tokenizer_path is not None:
+        _look_into(data.tokenizer_path, "tokenizer.json")
+    if isinstance(experiment.model, Pretrained):
+        _look_into(experiment.model.path, "config.json")
+
+
+def _look_into(folder: str, name: str) -> None:
+    """Raise DataError unless a pretrained model's folder holds a file.
+
+    A name on a hub is left to the worker: asking takes long, and compute nodes may see another cache.
+    """
+    if os.path.isdir(folder):
+        pretrained_file(folder, name)
+    elif os.path.isabs(folder):
+        raise no_model(folder, FileNotFoundError())
 
 
 def _look(path: Path, data: TextTable) -> None:

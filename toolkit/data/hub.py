@@ -55,6 +55,8 @@ def no_model(path: str, error: Exception) -> DataError:
             "holds config.json, model.safetensors and tokenizer.json (in an older one, transformers' "
             "AutoTokenizer makes the last: load the folder with it and save it there)"
         )
+    if os.path.isabs(path):
+        return DataError(f"there is no folder {path}; fetch the model, or correct the path")
     return DataError(
         f"{path!r} is no folder here, and no hub gave a model of that name ({reason}). Give the folder of a "
         "model; where this machine reaches no hub, fetch it elsewhere and copy the folder"

@@ -6,11 +6,13 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+
+import pytest
 
 from slurm.cli import main
 from toolkit.config import load, run_id
@@ -97,6 +99,29 @@ class House:
         process = self.start(*arguments, environ=environ)
         out, err = process.communicate(timeout=120)
         return Answer(process.returncode, out, err)
+
+
+#: What would steer the command from outside.
+_FOREIGN = ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR", "STK_FAULTS")
+
+
+@contextmanager
+def surroundings(root: Path) -> Iterator[pytest.MonkeyPatch]:
+    """An environment in which no program of Slurm is found, and nothing says where we are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(root))
+        for name in _FOREIGN:
+            patch.delenv(name, raising=False)
+        yield patch
+
+
+@contextmanager
+def house_in(root: Path) -> Iterator[House]:
+    """A working folder that is the current one, without Slurm; runs go to its `experiments`."""
+    with surroundings(root) as patch:
+        patch.chdir(root)
+        patch.setenv("STK_EXPERIMENT_DIR", str(root / "experiments"))
+        yield House(root)
 
 
 def reviews(rows: int = 120) -> str:

@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.commands.run import is_forced_local, world_of_this_process
-from tests.slurm.house import Answer, House
+from tests.slurm.house import Answer, House, surroundings
 from toolkit.errors import UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
@@ -31,12 +31,8 @@ _PATIENCE_S = 100.0
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], House]]:
     """Working folders for the stories, with one prepared set for all of them."""
     root = tmp_path_factory.mktemp("stories")
-    with pytest.MonkeyPatch.context() as patch:
-        # No program of Slurm is found there.
-        patch.setenv("PATH", str(root))
+    with surroundings(root) as patch:
         patch.setenv("COLUMNS", "200")
-        for name in ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR"):
-            patch.delenv(name, raising=False)
 
         def make(name: str) -> House:
             (root / name).mkdir()

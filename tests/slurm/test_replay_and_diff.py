@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.house import Answer, House
+from tests.slurm.house import Answer, House, house_in
 from toolkit.files import read_json_lines
 from toolkit.rundir import RunDir
 
@@ -25,14 +25,8 @@ _PATIENCE_S = 100.0
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """One working folder, without Slurm; each run in it is trained once."""
-    root = tmp_path_factory.mktemp("house")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        patch.setenv("PATH", str(root))
-        patch.setenv("STK_EXPERIMENT_DIR", str(root / "experiments"))
-        for name in ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR", "STK_FAULTS"):
-            patch.delenv(name, raising=False)
-        yield House(root)
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        yield house
 
 
 def train(house: House, *arguments: str) -> RunDir:
@@ -52,6 +46,11 @@ def contents(run: RunDir) -> dict[str, int]:
     return {str(path.relative_to(run.path)): path.lstat().st_mtime_ns for path in run.path.rglob("*")}
 
 
+def nearest(run: RunDir, step: int) -> int:
+    """The checkpoint that a step is computed from; on a busy machine some saves are left out."""
+    return max(each for each in run.checkpoint_steps() if each < step)
+
+
 def document(answer: Answer) -> Any:
     assert answer.code in (0, 1), answer.err
     return json.loads(answer.out)
@@ -68,7 +67,8 @@ def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     assert lines[0] == f"step 7 of 9, {finished.run_id}, epoch 2.3333"
-    assert "checkpoint 6, on cpu" in lines[1]
+    between = 6 - nearest(finished, 7)
+    assert f"checkpoint {6 - between}, {f'{between} steps in between, ' if between else ''}on cpu" in lines[1]
     assert "  trained on        1 process on cpu" in lines
     assert (
         "  compared          equal to its receipt: the same samples, and the same loss to the last bit"
@@ -82,7 +82,7 @@ def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
 
 def test_all_of_it_comes_as_one_document(house: House, finished: RunDir) -> None:
     found = document(house.stk("replay", finished.run_id, "--step", 9, "--json"))
-    assert (found["step"], found["recomputed"], found["verdict"]) == (9, 2, "exact")
+    assert (found["step"], found["recomputed"], found["verdict"]) == (9, 8 - nearest(finished, 9), "exact")
     receipt = next(line for line in read_json_lines(finished.receipts) if line["step"] == 9)
     assert found["loss"] == receipt["loss"] == found["receipt"]["loss"]
     samples = [sample["sample"] for part in found["micro_batches"] for sample in part["samples"]]

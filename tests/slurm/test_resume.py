@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.waiting import wait_until
-from tests.slurm.house import House
+from tests.slurm.house import House, house_in
 from toolkit.attempts.ledger import read_attempts
 from toolkit.files import read_json
 
@@ -16,13 +16,8 @@ from toolkit.files import read_json
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     """A working folder, without Slurm."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        patch.setenv("PATH", str(tmp_path))
-        patch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
-        for name in ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR", "STK_FAULTS"):
-            patch.delenv(name, raising=False)
-        yield House(tmp_path)
+    with house_in(tmp_path) as house:
+        yield house
 
 
 def test_data_that_changed_are_refused_unless_somebody_insists(house: House) -> None:

@@ -142,6 +142,11 @@ class Network:
     def restore(self, host: str) -> None:
         self._require(host)
         _ip(f"-n {self.switch} link set {host} up")
+        # Whoever asked in vain for an address meanwhile would give up on it a second later, with all that
+        # was sent there since.
+        for each in self.hosts:
+            _ip(f"-n {self.namespace(each)} neigh flush dev eth0")
+        _ip(f"neigh flush dev {self.login_interface}")
 
     def on_host(self, host: str, command: Sequence[str]) -> list[str]:
         """Prefix `command` so that it runs in the host's network and under its name.

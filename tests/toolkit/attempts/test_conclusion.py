@@ -1,0 +1,162 @@
+"""How a start ended that could not say so itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.toolkit.attempts.starts import ranks_of, report, start, with_budget
+from toolkit.attempts.ledger import read_attempts
+from toolkit.attempts.recovery import (
+    after_failure,
+    after_stop,
+    conclude,
+    settle,
+)
+from toolkit.config import Experiment
+from toolkit.failure.records import PEER_LOST
+from toolkit.files import read_json, write_json
+from toolkit.rundir import RunDir
+from toolkit.world import World
+
+
+def test_killed_start_gets_the_class_of_its_failure(run: RunDir) -> None:
+    start(run, of=4)
+    report(run, "start1", "hang", 3, "w2")
+    conclude(run, 77)
+    (line,) = read_attempts(run)
+    assert (line["why"], line["rank"], line["host"], line["step"]) == ("hang", 3, "w2", 7)
+    assert line["last_step"] == 4
+
+
+def test_rank_that_said_nothing_is_the_one_that_died(run: RunDir, plain: Experiment) -> None:
+    """The others only lost it; its heartbeat tells how far it was."""
+    start(run, of=4)
+    ranks_of(run, "start1", "w1", "w1", "w2", "w2")
+    for rank in (0, 1, 3):
+        report(run, "start1", PEER_LOST, rank, "w1")
+    write_json(run.heartbeat("start1", 2), {"rank": 2, "phase": "backward", "step": 6, "time": 1042.0})
+    conclude(run, 137)
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["host"]) == ("killed", 2, "w2")
+    assert (failure["phase"], failure["step"]) == ("backward", 7)
+    assert failure["message"] == (
+        "rank 2 on w2 died without a word (status 137), last seen in backward at step 6"
+    )
+    assert read_attempts(run)[0]["blamed"] == "w2"
+    assert after_failure(run, plain).action == "retry"
+
+
+def test_host_whose_ranks_all_say_nothing_is_named(run: RunDir) -> None:
+    start(run, of=4, to=7, why=PEER_LOST, rank=0, host="w1", step=7)
+    ranks_of(run, "start1", "w1", "w1", "w2", "w2")
+    for rank in (0, 1):
+        report(run, "start1", PEER_LOST, rank, "w1")
+    conclude(run, 1)
+    assert "ranks 2, 3 on w2 died" in read_json(run.failure)["message"]
+    assert read_attempts(run)[0]["why"] == "killed"
+
+
+def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
+    start(run, of=4)
+    ranks_of(run, "start1", "w1", "w2", "w3")
+    report(run, "start1", PEER_LOST, 0, "w1")
+    conclude(run, 1)
+    (line,) = read_attempts(run)
+    assert (line["why"], line["blamed"]) == (PEER_LOST, None)
+
+
+def test_nobody_said_anything(run: RunDir) -> None:
+    start(run, of=4, hosts=["w1", "w2"])
+    conclude(run, 137)
+    (line,) = read_attempts(run)
+    assert (line["why"], line["blamed"]) == ("killed", None)
+    assert read_json(run.failure)["message"].startswith("all ranks died without a word (status 137)")
+
+
+def test_concluding_twice_changes_nothing(run: RunDir) -> None:
+    start(run, of=4, job_id="12", restart=1)
+    for _ in range(2):
+        conclude(run, 1, job="12", restart=1)
+        assert [line["why"] for line in read_attempts(run)] == ["killed"]
+
+
+@pytest.mark.parametrize(
+    "code, why, words",
+    [
+        (1, "exception", "status 1"),
+        (-9, "killed", "SIGKILL"),
+        (137, "killed", "SIGKILL"),
+        # Slurm's error 1001, a host that could not be reached, as srun passes it on.
+        (1001 % 256, "launch", "status 233"),
+    ],
+)
+def test_start_that_died_before_it_could_write_gets_a_line(
+    run: RunDir, plain: Experiment, code: int, why: str, words: str
+) -> None:
+    """Such as one whose code cannot be imported: the failure of the one before is not its own."""
+    start(run, of=0, to=4, why="hang", rank=1, host="w2", step=4)
+    report(run, "start1", "hang", 1, "w2")
+    conclude(run, 77, nonce="start1")
+    conclude(run, code, nonce="start2")
+    first, second = read_attempts(run)
+    assert (first["why"], second["why"], second["nonce"]) == ("hang", why, "start2")
+    failure = read_json(run.failure)
+    assert words in failure["message"]
+    assert failure["nonce"] == "start2"
+    assert after_failure(run, plain).action == ("stop" if why == "exception" else "retry")
+
+
+def test_starts_that_write_nothing_are_told_apart_without_their_name(run: RunDir) -> None:
+    start(run, of=0, to=4, why="preempted")
+    for number in (2, 3):
+        conclude(run, 1)
+        assert len(read_attempts(run)) == number
+    assert [line["why"] for line in read_attempts(run)] == ["preempted", "exception", "exception"]
+
+
+def test_failure_of_a_start_without_a_line_is_taken_over(run: RunDir) -> None:
+    start(run, of=0, to=4, why="preempted")
+    report(run, "start2", "no_progress", 0, "w1")
+    conclude(run, 4)
+    assert read_attempts(run)[-1]["why"] == "no_progress"
+    assert read_json(run.failure)["message"] == "no_progress!"
+
+
+def test_start_that_ended_in_order_keeps_its_word(run: RunDir, plain: Experiment) -> None:
+    """It had saved when handing over the job failed."""
+    start(run, of=0, to=4, why="preempted", job_id="12", restart=0)
+    conclude(run, 3, job="12", restart=0)
+    (line,) = read_attempts(run)
+    assert line["why"] == "preempted"
+    assert not run.failure.exists()
+    assert after_failure(run, plain).action == "retry"
+
+
+def test_next_start_settles_what_the_one_before_could_not_write(run: RunDir) -> None:
+    start(run, of=0, job_id="12", restart=0)
+    settle(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="b", job="13"))
+    assert read_attempts(run)[0]["why"] == "killed"
+    before = run.attempts.read_text()
+    settle(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="c", job="14"))
+    assert run.attempts.read_text() == before
+
+
+def test_job_that_the_scheduler_took_back_has_not_crashed(run: RunDir, plain: Experiment) -> None:
+    """A preemption without time to save looks like a kill: only that the same job comes back tells."""
+    experiment = with_budget(plain, max_crashes=0)
+    for restart in range(4):
+        start(run, of=0, job_id="12", restart=restart, first_step_s=4.0)
+        if restart == 2:
+            # Not all ranks are killed in the same moment.
+            report(run, f"start{restart + 1}", PEER_LOST, 0, "w1")
+        world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n", job="12", restart=restart + 1)
+        settle(run, world)
+        assert read_attempts(run)[-1]["why"] == "requeued"
+        assert after_stop(run, experiment, "requeued").action == "retry"
+
+
+def test_job_that_the_scheduler_took_back_after_a_failure_has_failed(run: RunDir) -> None:
+    start(run, of=0, job_id="12", restart=0)
+    report(run, "start1", "hang", 1, "w2")
+    settle(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="n", job="12", restart=1))
+    assert read_attempts(run)[0]["why"] == "hang"

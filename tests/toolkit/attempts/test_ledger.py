@@ -22,11 +22,6 @@ from toolkit.rundir import RunDir
 from toolkit.world import World
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return RunDir(tmp_path)
-
-
 def attempt(run: RunDir) -> Attempt:
     return Attempt(run, World.single())
 

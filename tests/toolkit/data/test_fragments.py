@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from tests.toolkit.data.films import query
 from tests.toolkit.data.pieces import PIECES, SENTENCE, bare, bert, byte_level
 from toolkit.config.kinds import TextTable
 from toolkit.data.origins import origins
 from toolkit.data.prepared import Prepared, prepare
 from toolkit.data.pretrained import PretrainedEncoder
 from toolkit.errors import DataError
-
-
-def query(prepared: Prepared, statement: str) -> list[Any]:
-    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
-        return connection.execute(statement).fetchall()
 
 
 def write(path: Path, rows: list[tuple[str, str]]) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.toolkit.data.films import query
 from toolkit.config.kinds import TextTable
 from toolkit.data.prepared import Prepared, prepare
 from toolkit.data.results import Result, record_result
@@ -37,11 +35,6 @@ def prepared(tmp_path: Path) -> Prepared:
     rows = "".join(f"a film no{number}\t{('good', 'bad')[number % 2]}\n" for number in range(200))
     (tmp_path / "films.tsv").write_text(f"text\tlabel\n{rows}")
     return prepare(TextTable(path=str(tmp_path / "films.tsv"), prepared_dir=str(tmp_path / "prepared")))
-
-
-def query(prepared: Prepared, statement: str) -> list[Any]:
-    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
-        return connection.execute(statement).fetchall()
 
 
 def test_a_result_is_a_row_for_each_split_and_each_score(prepared: Prepared) -> None:

@@ -11,6 +11,8 @@ from slurm.topology import scrub
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.slurm.stubs import Stubs
+from toolkit.config.checking import check
+from toolkit.config.schema import Experiment
 
 
 @pytest.fixture
@@ -41,3 +43,14 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     # Tables are as wide as the terminal.
     monkeypatch.setenv("COLUMNS", "200")
     return house
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    """A small experiment, as a value."""
+    return check({
+        "name": "tiny",
+        "task": {"kind": "text_classification"},
+        "model": {"kind": "docnn"},
+        "data": {"path": "/data/reviews.tsv"},
+    })  # fmt: skip

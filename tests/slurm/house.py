@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import main
+from slurm.submissions import submissions
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
 from toolkit.rundir import RunDir, find_runs
@@ -60,6 +61,11 @@ class House:
     def run(self, *overrides: str) -> RunDir:
         """The folder that the experiment's run has, or will have."""
         return RunDir(self.experiments / run_id(self.experiment(*overrides)))
+
+    @property
+    def job_ids(self) -> list[str]:
+        """Job ids of the run's submissions."""
+        return [submission.job_id for submission in submissions(self.run())]
 
     @property
     def runs(self) -> list[str]:

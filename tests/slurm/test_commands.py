@@ -8,20 +8,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
-from slurm.commands.run import is_forced_local, world_of_this_process
+from tests.slurm.environments import ENVIRONMENTS
 from tests.slurm.house import Answer, House, surroundings
-from toolkit.errors import UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
 
-ENVIRONMENTS: dict[str, dict[str, str]] = json.loads(
-    (Path(__file__).parent / "recorded" / "environments.json").read_text()
-)
 #: Long enough for a signal to come in between, short enough to wait for.
 LONG = ("train.epochs=25",)
 _PATIENCE_S = 100.0
@@ -389,46 +384,6 @@ def test_fresh_sets_the_old_run_aside(house: House, monkeypatch: pytest.MonkeyPa
     (old,) = (house.experiments / "old").iterdir()
     assert read_json(old / "result.json")["step"] == 1
     assert house.runs == [run.run_id]
-
-
-@pytest.mark.parametrize("name", ["salloc", "srun --pty", "batch script of 4 tasks"])
-def test_a_shell_in_an_allocation_starts_its_own_processes(name: str) -> None:
-
-    assert world_of_this_process(ENVIRONMENTS[name]) is None
-
-
-def test_a_task_of_a_step_and_a_process_of_torchrun_are_ranks() -> None:
-    world = world_of_this_process(ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"])
-    assert world is not None
-    assert (world.rank, world.size) == (2, 4)
-    torchrun = {
-        "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
-        "MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
-    }  # fmt: skip
-    world = world_of_this_process(torchrun)
-    assert world is not None
-    assert (world.rank, world.size, world.master_port) == (1, 2, 29500)
-
-
-def test_a_forced_local_run_is_no_rank_wherever_it_stands() -> None:
-    for environ in (ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"], {"RANK": "1", "WORLD_SIZE": "2"}):
-        assert world_of_this_process({**environ, "STK_FORCE_LOCAL": "yes"}) is None
-
-
-@pytest.mark.parametrize("word", ["1", "true", "True", "YES", "on", " on "])
-def test_every_usual_word_forces_a_local_run(word: str) -> None:
-    assert is_forced_local({"STK_FORCE_LOCAL": word})
-
-
-@pytest.mark.parametrize("word", ["", "0", "false", "No", "OFF"])
-def test_every_usual_word_does_not_force_a_local_run(word: str) -> None:
-    assert not is_forced_local({"STK_FORCE_LOCAL": word})
-    assert not is_forced_local({})
-
-
-def test_another_word_is_refused_with_those_that_serve() -> None:
-    with pytest.raises(UserError, match=r"STK_FORCE_LOCAL is 'maybe': use one of 1, true, yes, on or 0"):
-        is_forced_local({"STK_FORCE_LOCAL": "maybe"})
 
 
 def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(house: House) -> None:

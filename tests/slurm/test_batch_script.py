@@ -1,0 +1,164 @@
+"""What bash makes of the batch script, with a pretend srun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.plan import JobPlan
+from tests.slurm.plans import PLANS, plan
+from toolkit.config.schema import Experiment, Resources
+from toolkit.rundir import RunDir
+
+
+def test_variables_reach_the_ranks_byte_for_byte(experiment: Experiment, tmp_path: Path) -> None:
+    """The script itself runs here, with a pretend srun that shows its environment."""
+    resources, _ = PLANS["hostile_values"]
+    resources = replace(resources, setup=())
+    run = RunDir(tmp_path)
+    shown = run_script(plan(experiment, resources, run), tmp_path, "env -0")
+    pairs = (pair.partition("=") for pair in shown.split("\0"))
+    environment = {name: value for name, _, value in pairs}
+    assert {name: environment[name] for name in resources.environment} == resources.environment
+
+
+def test_set_up_lines_run_first_and_the_runs_own_code_is_found_before_any_other(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    resources = Resources(setup=("export PYTHONPATH=/site", "greeting=hello"), environment={"A": "1"})
+    shown = run_script(plan(experiment, resources, RunDir(tmp_path)), tmp_path, 'echo "$PYTHONPATH"')
+    assert shown == f"{tmp_path}/code:/site\n"
+
+
+def test_the_job_runs_although_nobody_named_its_pickle(experiment: Experiment, tmp_path: Path) -> None:
+    """As when the submitter died right after sbatch."""
+    folder = tmp_path / "submitit"
+    folder.mkdir()
+    (folder / "job.pkl").write_bytes(b"the job")
+    script = plan(experiment, Resources(), RunDir(tmp_path))
+    for _ in range(2):  # a second start finds it there
+        shown = run_script(script, tmp_path, 'printf "%s\\n" "$@"')
+        assert (folder / "77_submitted.pkl").read_bytes() == b"the job"
+    assert shown.splitlines()[-5:] == [
+        "/opt/my venv/bin/python", "-u", "-m", "submitit.core._submit", "submitit",
+    ]  # fmt: skip
+
+
+def test_a_job_without_any_pickle_fails_at_once(experiment: Experiment, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        run_script(plan(experiment, Resources(), RunDir(tmp_path)), tmp_path, "echo srun", pickle=False)
+    assert failure.value.returncode == 1
+    assert failure.value.stdout == b""
+
+
+# -- the end of the step ---------------------------------------------------------------------------
+
+#: Says that it was called, and how, to the file that the script's log would be.
+_AFTER_STEP = '#!/bin/bash\necho "after_step $*"\n'
+
+
+def ending(
+    experiment: Experiment, folder: Path, srun: str, *, signals: tuple[signal.Signals, ...] = ()
+) -> tuple[int, str]:
+    """Exit status and output of a plan's script, of which the shell gets signals once the step runs."""
+    python = folder / "python"
+    python.write_text(_AFTER_STEP)
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(), RunDir(folder)), python=str(python))
+    process = start_script(script, folder, f"echo started; {srun}")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    for number in signals:
+        process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    return process.returncode, output.decode()
+
+
+def test_a_step_that_finished_is_the_end(experiment: Experiment, tmp_path: Path) -> None:
+    assert ending(experiment, tmp_path, "exit 0") == (0, "")
+
+
+@pytest.mark.parametrize("code", [1, 2, 75, 77, 137, 143])
+def test_after_any_other_end_somebody_decides_and_the_status_stays(
+    experiment: Experiment, tmp_path: Path, code: int
+) -> None:
+    expected = f"after_step -P -m slurm.after_step {tmp_path} {code}\n"
+    assert ending(experiment, tmp_path, f"exit {code}") == (code, expected)
+
+
+@pytest.mark.parametrize("code", [0, 75])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+def test_no_signal_ends_the_script_before_its_step(
+    experiment: Experiment, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """The step goes on for a while after the last of them, and its status is the script's."""
+    srun = f"until [ -e {tmp_path}/saved ]; do sleep 0.02; done; exit {code}"
+    python = tmp_path / "python"
+    python.write_text(_AFTER_STEP)
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(), RunDir(tmp_path)), python=str(python))
+    process = start_script(script, tmp_path, f"echo started; {srun}")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    for _ in range(5):
+        process.send_signal(number)
+    # Only once the shell has heeded them all may the step end, or nothing would be shown.
+    wait_until_heeded(process.pid, number)
+    assert process.poll() is None
+    (tmp_path / "saved").touch()
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert output.decode().startswith("after_step" if code else "")
+
+
+def wait_until_heeded(pid: int, number: signal.Signals) -> None:
+    """Return when a signal waits for a process no longer."""
+    bit = 1 << (number - 1)
+
+    def is_pending() -> bool:
+        lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return any(int(lines[name], 16) & bit for name in ("SigPnd", "ShdPnd"))
+
+    while is_pending():
+        os.sched_yield()
+
+
+def start_script(script: JobPlan, folder: Path, srun: str) -> subprocess.Popen[bytes]:
+    """Start a plan's script with bash as job 77, with a pretend srun."""
+    prepare_script(script, folder, srun)
+    return subprocess.Popen(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def run_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True) -> str:
+    """Run a plan's script with bash as job 77, with a pretend srun; return what it printed."""
+    prepare_script(script, folder, srun, pickle=pickle)
+    done = subprocess.run(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode()
+
+
+def prepare_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True) -> None:
+    bin = folder / "bin"
+    bin.mkdir(exist_ok=True)
+    (bin / "srun").write_text(f"#!/bin/bash\n{srun}\n")
+    (bin / "srun").chmod(0o755)
+    (folder / "submitit").mkdir(exist_ok=True)
+    if pickle and not (folder / "submitit" / "job.pkl").exists():
+        (folder / "submitit" / "job.pkl").touch()
+    (folder / "script.sh").write_text(str(script), encoding="utf-8", newline="")

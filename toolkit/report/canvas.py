@@ -63,3 +63,17 @@ def png(figure: Figure) -> bytes:
 
 def _settings(theme: Theme) -> Any:
     return settings(theme, set(font_manager.get_font_names()))
+
+
+def legend_above(axes: Axes) -> None:
+    """Put the legend between title and axes, where it hides nothing."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=5,
+            borderaxespad=0.2,
+            handlelength=1.8,
+            columnspacing=1.6,
+            borderpad=0,
+        )

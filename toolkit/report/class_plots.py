@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.report import formats
-from toolkit.report.canvas import one_panel, png, two_panels
+from toolkit.report.canvas import legend_above, one_panel, png, two_panels
 from toolkit.report.themes import LIGHT, Theme
 from toolkit.report.values import ClassReport, LabelCounts, TwoClassCurves
 
@@ -93,20 +93,6 @@ def labels_plot(run_id: str, counts: LabelCounts, theme: Theme) -> bytes:
         axes.set_xlabel("share of the split's texts (%)")
         legend_above(axes)
         return png(figure)
-
-
-def legend_above(axes: Axes) -> None:
-    """Put the legend between title and axes, where it hides nothing."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1.0),
-            ncols=5,
-            borderaxespad=0.2,
-            handlelength=1.8,
-            columnspacing=1.6,
-            borderpad=0,
-        )
 
 
 def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:

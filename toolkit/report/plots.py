@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.report import formats
-from toolkit.report.canvas import one_panel, png, two_panels
-from toolkit.report.class_plots import confusion_plot, curves_plot, labels_plot, legend_above
+from toolkit.report.canvas import legend_above, one_panel, png, two_panels
+from toolkit.report.class_plots import confusion_plot, curves_plot, labels_plot
 from toolkit.report.themes import Theme
 from toolkit.report.values import RunSummary, main_metric
 
@@ -200,16 +200,3 @@ def _epoch_length(summary: RunSummary | None) -> str:
     if summary is None or not summary.step or not summary.epoch:
         return ""
     return f"; 1 epoch = {formats.count(round(summary.step / summary.epoch))}"
-
-
-def _legend(axes: Axes) -> None:
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1.0),
-            ncols=5,
-            borderaxespad=0.2,
-            handlelength=1.8,
-            columnspacing=1.6,
-            borderpad=0,
-        )

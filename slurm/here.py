@@ -120,20 +120,26 @@ def _check_size(
     machines: Machines, arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]
 ) -> None:
     size, most = machines.layout.size, experiment.train.logical_ranks
-    check_world_size(size, arguments, environ)
+    # Alone, a machine has its own share of what is meant for a cluster.
+    resources = experiment.resources if len(machines.layout.counts) > 1 else None
+    check_world_size(size, arguments, environ, resources)
     if size > most:
         raise UserError(
             f"the machines have {size} processes in all: it must be from 1 to train.logical_ranks, {most}"
         )
 
 
-def check_world_size(size: int, arguments: Namespace, environ: Mapping[str, str]) -> None:
+def check_world_size(
+    size: int, arguments: Namespace, environ: Mapping[str, str], resources: Resources | None = None
+) -> None:
     """Raise UserError where somebody has typed another world size than there will be.
 
     Not one that a launcher such as torchrun has set: that comes with a RANK.
     """
     typed = None if arguments.world_size is None else str(arguments.world_size)
     source = "--world-size"
+    if typed is None and resources is not None and resources.world_size is not None:
+        typed, source = str(resources.world_size), "resources.world_size"
     if typed is None and "RANK" not in environ:
         typed, source = environ.get("WORLD_SIZE"), "WORLD_SIZE in the environment"
     if typed is not None and typed != str(size):

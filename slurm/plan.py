@@ -10,7 +10,7 @@ from slurm.quoting import directive, export
 from slurm.resources import Component, components, signal_lead_s, world_size
 from slurm.why import WARNING_SIGNAL
 from toolkit.config import identity, to_plain, to_yaml
-from toolkit.config.rules import node_range
+from toolkit.config.processes import node_range
 from toolkit.config.schema import Experiment, Resources
 from toolkit.errors import UserError
 from toolkit.rundir import RunDir

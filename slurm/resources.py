@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slurm.times import parse_minutes
 from toolkit.config.hosts import is_local_name
-from toolkit.config.rules import node_range
+from toolkit.config.processes import node_range
 from toolkit.config.schema import Group, Resources
 from toolkit.errors import UserError
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from slurm.commands.report import render
@@ -39,7 +40,7 @@ def run(arguments: Namespace) -> int:
     world = world_of_this_process(os.environ)
     if world is not None:
         refuse_by_hand(arguments)
-        check_world_size(world.size, arguments, os.environ)
+        check_world_size(world.size, arguments, os.environ, experiment.resources)
         return _run_as_rank(experiment, parent, world)
     machines = machines_here(arguments, experiment, os.environ)
     environ = rank_environ(machines, arguments, experiment)
@@ -55,7 +56,10 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     found = find_run(arguments.config, parent)
     if arguments.overrides:
         raise UserError(f"{found.run_id} goes on with its own config: give no {arguments.overrides[0]}")
-    return stored_experiment(found), found.path.parent
+    experiment = stored_experiment(found)
+    # It may go on with another number of processes than it was begun with.
+    resources = replace(experiment.resources, world_size=None)
+    return replace(experiment, resources=resources), found.path.parent
 
 
 def world_of_this_process(environ: Mapping[str, str]) -> World | None:

@@ -15,6 +15,7 @@ from slurm.here import check_world_size, granted_gpus, machines_here, rank_envir
 from tests.slurm.house import House
 from toolkit import gpus
 from toolkit.config import load
+from toolkit.config.schema import Resources
 from toolkit.errors import UserError
 from toolkit.machines.layout import Machines
 
@@ -131,6 +132,13 @@ def test_a_world_size_in_the_environment_that_is_wrong_is_refused(typed: Typed) 
 def test_the_world_size_of_a_launcher_is_its_own(house: House) -> None:
     """torchrun in a shell of two tasks starts as many ranks as it was told."""
     check_world_size(2, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "8"})
+
+
+def test_a_rank_refuses_a_launcher_that_contradicts_the_world_size_of_the_experiment(house: House) -> None:
+    resources = Resources(world_size=8, tasks_per_node=8)
+    with pytest.raises(UserError, match=r"resources\.world_size is 8, but 2 processes make up this world"):
+        check_world_size(2, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "2"}, resources)
+    check_world_size(8, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "8"}, resources)
 
 
 @pytest.mark.parametrize(

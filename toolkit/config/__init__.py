@@ -6,7 +6,7 @@ from toolkit.config.checking import check
 from toolkit.config.composition import Composed, compose
 from toolkit.config.loading import load, load_resolved, load_resources
 from toolkit.config.plain import identity, run_id, to_plain, to_yaml
-from toolkit.config.rules import world_size
+from toolkit.config.processes import world_size
 from toolkit.config.schema import Experiment
 
 __all__ = [

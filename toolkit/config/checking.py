@@ -6,13 +6,14 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 from toolkit.config.json_files import NotJson, read_json_mapping
 from toolkit.config.kinds import TASKS
 from toolkit.config.options import limits as limits_of
+from toolkit.config.processes import PROCESS_KEYS, share_out
 from toolkit.config.rules import check_rules
 from toolkit.config.schema import Experiment
 from toolkit.config.tree import UNKNOWN, Faults, Key, Origin, Origins, suggest
@@ -32,6 +33,8 @@ def check(tree: Mapping[str, Any], origins: Origins | None = None) -> Experiment
 def check_into(tree: Mapping[str, Any], faults: Faults) -> Experiment:
     """As `check`, with the faults that composition found; raises ConfigError if there are any."""
     experiment = _Checker(faults).experiment(dict(tree))
+    if not faults.doubts(PROCESS_KEYS):
+        experiment = replace(experiment, resources=share_out(experiment.resources))
     check_rules(experiment, faults)
     faults.raise_any()
     return experiment
@@ -161,10 +164,27 @@ class _Checker:
         if not isinstance(value, dict):
             self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")
             return None
+        if limits.get("rest"):
+            value = self._with_rest(value, key)
         inner = get_args(hint)[1]
         for name in value:
             self._unprintable(name, (*key, name))
         return {name: self._value(inner, item, (*key, name), limits) for name, item in value.items()}
+
+    def _with_rest(self, shares: dict[str, Any], key: Key) -> dict[str, Any]:
+        """Shares with what the others leave of 1 in place of a null."""
+        nulls = [name for name, share in shares.items() if share is None or _is_null(share)]
+        others = [_number(share) for name, share in shares.items() if name not in nulls]
+        if not nulls or _WRONG in others:
+            return shares
+        # Rounded: 0.8 and 0.1 leave 0.1, not 0.09999999999999998.
+        rest = round(1 - sum(others), 12)
+        if len(nulls) > 1:
+            self._faults.add((*key, nulls[1]), f"found null here and for {nulls[0]}: only one takes the rest")
+        elif rest < 0:
+            problem = f"found null, which takes the rest, but the others add up to {sum(others):g}"
+            self._faults.add((*key, nulls[0]), problem, "shares of 1, such as 0.8 and 0.1")
+        return shares | {name: max(rest, 0.0) for name in nulls}
 
     def _plain(self, value: Any, key: Key) -> Any:
         """Any plain value, looked through for what could not be written down."""

@@ -7,7 +7,7 @@ row here, a parameter dataclass, one module and one YAML file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.config.options import option
@@ -38,8 +38,10 @@ class TextTable:
     """The labels in the order of their codes; null: those of the training split, sorted."""
     unknown_labels: str = option("skip", choices=("skip", "refuse"))
     """skip: leave rows with another label out, and say how many; refuse: each is a fault."""
-    splits: dict[str, float] = field(default_factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1})
-    """Shares of the file; they are divided by their sum."""
+    splits: dict[str, float] = option(  # noqa: RUF009 - makes a field, as everywhere here
+        factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1}, rest=True
+    )
+    """Shares of the file, divided by their sum. One of them may be null: what the others leave of 1."""
     split_seed: int = option(0, minimum=0)
     stratify: bool = option(False)
     """Whether every split gets the same share of each label."""

@@ -22,6 +22,7 @@ def option(
     path: bool = False,
     hub: bool = False,
     json_file: bool = False,
+    rest: bool = False,
 ) -> Any:
     """A dataclass field with limits; without default or factory it must be given.
 
@@ -32,6 +33,7 @@ def option(
     path               a file name: made absolute against the working directory
     hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
+    rest               a mapping of shares, of which one may be null: it takes what the others leave of 1
     identity           False for what cannot change the result: it is no part of the run's identity
     """
     limits = {
@@ -44,6 +46,7 @@ def option(
         "path": path,
         "hub": hub,
         "json_file": json_file,
+        "rest": rest,
     }
     if factory is not MISSING:
         return field(default_factory=factory, metadata={_KEY: limits})

@@ -9,7 +9,8 @@ from typing import Any
 
 from toolkit.config.hosts import named_twice
 from toolkit.config.kinds import kind_of
-from toolkit.config.schema import Experiment, Resources
+from toolkit.config.processes import node_range, smallest_world, world_size
+from toolkit.config.schema import Experiment
 from toolkit.config.tree import Faults, Key, suggest
 
 #: What Slurm takes as a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
@@ -52,28 +53,6 @@ def check_rules(experiment: Experiment, faults: Faults) -> None:
     for rule in applicable:
         for broken in rule(experiment):
             faults.add(broken.key, broken.problem, broken.hint)
-
-
-def world_size(resources: Resources) -> int:
-    """Most processes that the resources ask for: one per GPU in groups and hosts, at least one per host."""
-    if resources.hosts:
-        return sum(max(gpus, 1) for gpus in resources.hosts.values())
-    if resources.groups:
-        return sum(group.nodes * max(group.gpus, 1) for group in resources.groups)
-    return node_range(resources.nodes)[1] * resources.tasks_per_node
-
-
-def smallest_world(resources: Resources) -> int:
-    """Fewest processes that the resources may come to: those of the fewest hosts of a range."""
-    if resources.hosts or resources.groups:
-        return world_size(resources)
-    return node_range(resources.nodes)[0] * resources.tasks_per_node
-
-
-def node_range(nodes: int | str) -> tuple[int, int]:
-    """Fewest and most hosts."""
-    least, _, most = str(nodes).partition("-")
-    return int(least), int(most or least)
 
 
 @_rule("resources.nodes")
@@ -167,6 +146,22 @@ def _groups(experiment: Experiment) -> Iterator[Broken]:
         problem = f"found groups together with {' and '.join(given)}"
         hint = "groups say how many hosts and tasks there are: leave the others out"
         yield Broken(key=("resources", given[0]), problem=problem, hint=hint)
+
+
+@_rule(
+    "resources.world_size",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _world_size(experiment: Experiment) -> Iterator[Broken]:
+    resources = experiment.resources
+    typed, size = resources.world_size, world_size(resources)
+    if typed is not None and typed != size:
+        problem = f"found {typed}, but the other keys of resources make {size} processes"
+        hint = "leave it out, or make it the number of hosts times the processes of each"
+        yield Broken(key=("resources", "world_size"), problem=problem, hint=hint)
 
 
 @_rule("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")

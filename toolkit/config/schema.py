@@ -147,6 +147,9 @@ class Resources:
     """Hosts; a range such as 1-4 lets Slurm start with what is free."""
     tasks_per_node: int = option(1, minimum=1)
     """Processes on each host, one rank each."""
+    world_size: int | None = option(None, minimum=1)
+    """Processes in all. With tasks_per_node it makes the nodes (40 with 8 each: 5), with nodes the tasks of
+    each; alone it is the tasks of one host."""
     groups: tuple[Group, ...] = option(())
     """Uneven hosts, as one heterogeneous job; instead of nodes and tasks_per_node."""
     hosts: dict[str, int] = option(factory=dict, minimum=0, json_file=True)

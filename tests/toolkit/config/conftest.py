@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from toolkit.config import check
+from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, Fault
 
 MOVIES = """\
@@ -75,3 +77,27 @@ def tree() -> dict[str, Any]:
         "model": {"kind": "docnn"},
         "data": {"path": "movie_reviews.tsv"},
     }
+
+
+@pytest.fixture
+def changed(tree: dict[str, Any]) -> Callable[..., dict[str, Any]]:
+    """The good tree with keys of some sections changed."""
+
+    def change(**sections: dict[str, Any]) -> dict[str, Any]:
+        return tree | {name: tree.get(name, {}) | values for name, values in sections.items()}
+
+    return change
+
+
+@pytest.fixture
+def good(changed: Callable[..., dict[str, Any]]) -> Callable[..., Experiment]:
+    """The experiment of the good tree with keys of some sections changed."""
+    return lambda **sections: check(changed(**sections))
+
+
+@pytest.fixture
+def broken(
+    changed: Callable[..., dict[str, Any]], faults: Callable[..., list[Fault]]
+) -> Callable[..., list[Fault]]:
+    """The faults of the good tree with keys of some sections changed."""
+    return lambda **sections: faults(check, changed(**sections))

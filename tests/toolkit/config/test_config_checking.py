@@ -92,6 +92,32 @@ def test_a_value_comes_out_as_the_type_of_its_key(tree, key, value, expected):
     assert repr(found) == repr(expected)
 
 
+@pytest.mark.parametrize(
+    "shares, rest",
+    [
+        ({"train": 0.8, "validation": 0.1, "test": None}, 0.1),
+        ({"train": 0.7, "validation": 0.2, "test": "null"}, 0.1),
+        ({"train": 0.7, "validation": 0.3, "test": None}, 0.0),
+    ],
+)
+def test_a_null_among_the_shares_is_what_the_others_leave_of_one(tree, shares, rest):
+    experiment = check(put(tree, "data.splits", shares))
+    assert experiment.data.splits == {**shares, "test": rest}
+
+
+@pytest.mark.parametrize(
+    "shares, problem",
+    [
+        ({"train": 0.8, "validation": 0.3, "test": None}, "the others add up to 1.1"),
+        ({"train": 0.8, "validation": None, "test": None}, "found null here and for validation"),
+    ],
+)
+def test_only_one_share_takes_the_rest_and_there_must_be_one(tree, faults, shares, problem):
+    (fault,) = faults(check, put(tree, "data.splits", shares))
+    assert fault.key == "data.splits.test"
+    assert problem in fault.problem
+
+
 def test_an_empty_section_means_its_defaults(tree):
     assert check(put(tree, "train", None)) == check(tree)
 

@@ -60,6 +60,7 @@ SPECIAL = {
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
     "resources.nodes": st.integers(1, 8),
     "resources.tasks_per_node": st.integers(1, 8),
+    "resources.world_size": st.none(),
     "resources.groups": st.just(()),
     "resources.hosts": st.just({}),
     "resources.time": st.sampled_from([None, "1:00:00", "60", "2-12"]),

@@ -2,38 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
-from toolkit.config import check, world_size
-from toolkit.config.schema import Group, Resources
-
-
-@pytest.fixture
-def broken(tree, faults):
-    """The faults of the good tree with some sections changed."""
-
-    def run(**sections):
-        changed = copy.deepcopy(tree)
-        for name, values in sections.items():
-            changed.setdefault(name, {}).update(values)
-        return faults(check, changed)
-
-    return run
-
-
-@pytest.fixture
-def good(tree):
-    """The experiment of the good tree with some sections changed."""
-
-    def run(**sections):
-        changed = copy.deepcopy(tree)
-        for name, values in sections.items():
-            changed.setdefault(name, {}).update(values)
-        return check(changed)
-
-    return run
+from toolkit.config import world_size
 
 
 def test_the_metric_is_one_of_the_task(good, broken):
@@ -104,12 +75,6 @@ def test_groups_exclude_equal_hosts(broken, name):
     (fault,) = broken(resources={"groups": [{"nodes": 1, "gpus": 1}], name: 2})
     assert fault.key == f"resources.{name}"
     assert "groups together with" in fault.problem
-
-
-def test_the_world_size_counts_gpus_and_at_least_one_process_for_a_host():
-    groups = (Group(nodes=1, gpus=3), Group(nodes=2, gpus=1), Group(nodes=2, gpus=0))
-    assert world_size(Resources(groups=groups)) == 7
-    assert world_size(Resources(nodes=2, tasks_per_node=3)) == 6
 
 
 @pytest.mark.parametrize(

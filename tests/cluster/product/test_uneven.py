@@ -8,17 +8,15 @@ import pytest
 
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
+from toolkit.receipts import read_receipts
 from toolkit.rundir import RunDir
 
 from .user import User, curve, ranks, slowly, starts, weights
 
 
-@pytest.mark.parametrize("way", ["auto", "file"])
-def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
-    user: User, long_alone: RunDir, way: str
-) -> None:
-    groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]"
-    run, job_id = user.submit("long", groups, f"train.rendezvous={way}", env=slowly(0.15))
+def requeued(user: User, *resources: str) -> RunDir:
+    """The long run on these resources, requeued on the way, when it has finished under the same job id."""
+    run, job_id = user.submit("long", *resources, env=slowly(0.15))
     user.wait_for_step(run)
     assert "asked to save" in user.run("stk", "requeue", run.run_id).stdout
 
@@ -28,6 +26,13 @@ def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
     wait_until(is_done, 240, lambda: user.story(run))
     assert [start["why"] for start in starts(run)] == ["requested", "finished"]
     assert [start["job_id"] for start in starts(run)] == [job_id] * 2
+    return run
+
+
+def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
+    user: User, long_alone: RunDir
+) -> None:
+    run = requeued(user, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]")
     for start in starts(run):
         placed = list(read_json_lines(run.ranks(start["nonce"])))
         assert [(rank["node"], rank["local_rank"]) for rank in placed] == [(0, 0), (0, 1), (0, 2), (1, 0)]
@@ -35,6 +40,20 @@ def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
     assert starts(run)[1]["first_step"] == starts(run)[0]["last_step"] > 0
     assert curve(run) == curve(long_alone)
     assert weights(run) == weights(long_alone)
+
+
+def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come_back(
+    user: User, long_alone: RunDir
+) -> None:
+    """Six is no power of two: the same samples in each step, and the same losses but for rounding."""
+    groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 3, gpus: 1}]"
+    run = requeued(user, groups, "resources.world_size=6", "train.rendezvous=file")
+    for start in starts(run):
+        places = [(rank["node"], rank["local_rank"]) for rank in read_json_lines(run.ranks(start["nonce"]))]
+        assert places == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (3, 0)]
+    ours, theirs = list(read_receipts(run)), list(read_receipts(long_alone))
+    assert [receipt.samples for receipt in ours] == [receipt.samples for receipt in theirs]
+    assert [receipt.loss for receipt in ours] == pytest.approx([receipt.loss for receipt in theirs], rel=1e-4)
     assert not list(run.ranks("").parent.glob("*.filestore"))
 
 

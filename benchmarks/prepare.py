@@ -101,7 +101,11 @@ def with_python(packages: Path, folder: Path, tokenizer: Path, max_tokens: int) 
     sys.path.insert(0, str(packages))
     from transformers import BertTokenizer
 
-    loaded = BertTokenizer.from_pretrained(tokenizer)
+    # This one reads vocab.txt alone: a word piece a line.
+    vocabulary = json.loads((tokenizer / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    lines = folder / "vocab.txt"
+    lines.write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)) + "\n", encoding="utf-8")
+    loaded = BertTokenizer(str(lines))
     assert not loaded.is_fast, "this transformers has no tokenizer in Python"
     loaded.model_max_length = 1 << 30
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reproduce the DocNN study on the movie reviews: PyText's tokens and ours, three seeds each.
+# Reproduce the DocNN study: on the movie reviews PyText's tokens and ours, three seeds each; on SST-2's
+# sentences, where somebody has put them into data/sst2 (configs/sst2.yaml says how), one run.
 # On a login node each run becomes a job; without Slurm they train here, one after the other.
 #
 #   scripts/train_slurm_docnn.sh                                   as configs/docnn.yaml says
@@ -15,13 +16,18 @@ if scontrol ping >/dev/null 2>&1; then
     train=(stk submit)
 fi
 failed=0
+start() {
+    # One run that is refused, because it is live for example, does not keep the others from starting.
+    "${train[@]}" "$@" || failed=$?
+}
 for tokenizer in whitespace words; do
     for seed in 0 1 2; do
-        # One run that is refused, because it is live for example, does not keep the others from starting.
-        "${train[@]}" configs/docnn.yaml "name=docnn-$tokenizer" "data.tokenizer=$tokenizer" "seed=$seed" "$@" ||
-            failed=$?
+        start configs/docnn.yaml "name=docnn-$tokenizer" "data.tokenizer=$tokenizer" "seed=$seed" "$@"
     done
 done
+if [[ -e ${STK_DATA_DIR:-data}/sst2/train.tsv ]]; then
+    start configs/sst2.yaml "$@"
+fi
 stk status
 echo "When all have finished: stk report RUN RUN … --output docnn.html sets them side by side."
 exit "$failed"

@@ -68,9 +68,7 @@ def _data_source(experiment: Experiment) -> Iterator[Broken]:
     if not all(hasattr(data, name) for name in ("path", *_SPLITS)):
         return
     given = [name for name in _SPLITS if getattr(data, name) is not None]
-    ways = (
-        "expected either path (one file, cut into splits), or train and validation, and test if there is one"
-    )
+    ways = "expected either path (one file, cut by splits), or train and validation, and test if there is one"
     if data.path is not None and given:
         yield Broken(key=("data",), problem=f"found path together with {' and '.join(given)}, {ways}")
     elif data.path is None and not given:

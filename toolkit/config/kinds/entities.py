@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit.config.options import option
 
@@ -29,7 +29,7 @@ class EntityMentions:
     validation: str | None = option(None, path=True)
     test: str | None = option(None, path=True)
     split: int = option(10, minimum=1, maximum=49)
-    """Percent of `path` that become the test set, and as many the validation set; the rest is for training."""
+    """Percent of `path` that become the test set, and as many the validation set; the rest is trained on."""
     split_by: str = option("source", choices=("source", "sentence"))
     """What the hash is taken of. source: the text that a sentence is from, so that its sentences stay
     together; sentence: each by itself."""
@@ -64,7 +64,7 @@ class EntityMentions:
     eval_slices: tuple[str, ...] = option(())
     """Slices that every evaluation scores, as `accuracy/<slice>`: built ones (unif_NS_TL), ones of the
     sentences' `slices`, ones of the key `slices` below."""
-    slices: dict[str, str] = option(factory=dict)
+    slices: dict[str, str] = field(default_factory=dict)
     """Slices by condition, such as `crowded: candidates > 5`: SQL over the columns of the table `mentions`
     in the prepared samples.sqlite."""
     torso_above: int = option(10, minimum=0)

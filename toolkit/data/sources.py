@@ -44,7 +44,7 @@ class Source:
 
     def check_unchanged(self) -> None:
         """Raise DataError if the file was written to since it was hashed."""
-        if _state(self.path) != self.state:
+        if file_state(self.path) != self.state:
             raise DataError(f"{self.path} changed while it was read; start again when its writer is done")
 
 
@@ -109,8 +109,8 @@ def _source(name: str, split: str | None, data: TextTable, progress: Progress) -
     form = Format.of(path, data)
     try:
         check_regular(path)
-        state = _state(path)
-        sha256 = _sha256(path, state[0], progress)
+        state = file_state(path)
+        sha256 = file_sha256(path, state[0], progress)
     except OSError as error:
         raise open_problem(path, error) from error
     source = Source(path=path, split=split, format=form, sha256=sha256, state=state)
@@ -118,7 +118,7 @@ def _source(name: str, split: str | None, data: TextTable, progress: Progress) -
     return source
 
 
-def _state(path: Path) -> tuple[int, int]:
+def file_state(path: Path) -> tuple[int, int]:
     """Size and time of the last change; none for a file that is gone."""
     try:
         found = os.stat(path)
@@ -127,7 +127,8 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _sha256(path: Path, size: int, progress: Progress) -> str:
+def file_sha256(path: Path, size: int, progress: Progress) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
     digest, done = hashlib.sha256(), 0
     with open(path, "rb") as stream:
         while block := stream.read(_BLOCK):

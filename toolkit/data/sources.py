@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.config.kinds import TextTable
 from toolkit.data.encoders import tokenizer_description
@@ -30,6 +30,13 @@ _BLOCK = 1 << 20
 _SETTINGS = (
     "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
+
+
+class HasPath(Protocol):
+    """A file that prepared data are made of."""
+
+    @property
+    def path(self) -> Path: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +105,7 @@ def describe(data: TextTable, sources: Sequence[Source], version: int) -> dict[s
     return description | {"fingerprint": fingerprint}
 
 
-def folder_name(sources: Sequence[Source], fingerprint: str) -> str:
+def folder_name(sources: Sequence[HasPath], fingerprint: str) -> str:
     """Name of the prepared set: the first file's, for people, and the fingerprint's beginning."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", sources[0].path.stem).strip("._-")[:40]
     return f"{stem or 'data'}-{fingerprint[:16]}"

@@ -117,6 +117,7 @@ class TaskKind:
     models       model kinds that the task takes: name -> (dataclass of the `model` section, code)
     code         "module:attribute" of the task's class
     metrics      metrics of an evaluation, which `evaluation.metric` may name
+    file_keys    keys of the `data` section that say how a file is read: another one may need others
     """
 
     parameters: type
@@ -124,6 +125,7 @@ class TaskKind:
     models: Mapping[str, tuple[type, str]]
     code: str
     metrics: tuple[str, ...]
+    file_keys: tuple[str, ...]
 
 
 TASKS: Mapping[str, TaskKind] = {
@@ -145,6 +147,16 @@ TASKS: Mapping[str, TaskKind] = {
             "mcc",
             "text_accuracy",
             "text_macro_f1",
+        ),
+        file_keys=(
+            "delimiter",
+            "quoted",
+            "columns",
+            "encoding",
+            "text_column",
+            "label_column",
+            "unknown_labels",
+            "prepared_dir",
         ),
     ),
 }

@@ -35,12 +35,13 @@ __all__ = ["RunSummary", "summarize", "to_json"]
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
-    """Read a run folder; `result` stands for a result.json that is not written yet.
+    """Read the folder of a run, or of an evaluation; `result` stands for a result.json that is yet to be.
 
     Raises DataError for a file that holds no valid JSON or YAML.
     """
     config = read(run.config, _read_config)
-    result = read(run.result, read_json) if result is None else result
+    if result is None:
+        result = read(run.result, read_json) or read(run.scores, read_json)
     lines = [clean(line) for line in read_json_lines(run.metrics)]
     events = [clean(line) for line in read_json_lines(run.events)]
     attempts = _attempts(clean(line) for line in read_json_lines(run.attempts))

@@ -7,10 +7,12 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from toolkit.entities.jsonlines import Line, is_a, kind_of, read_lines
 from toolkit.entities.spans import Span, characters_of_words, check_span
 from toolkit.errors import DataError
 
@@ -64,158 +66,103 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
     end of the file, so what was made of the sentences must not be kept before the last one has come.
     """
     ids, lines = array("q"), array("q")
-    for number, record in _records(path):
-        sentence = _Line(path, number, record).sentence()
+    for line in read_lines(path):
+        sentence = _sentence(line)
         ids.append(sentence.id)
-        lines.append(number)
+        lines.append(sentence.line)
         yield sentence
-    _check_unique(path, np.frombuffer(ids, np.int64), np.frombuffer(lines, np.int64))
+    _check_unique(path, np.array(ids, np.int64), lines)
 
 
-def _records(path: Path) -> Iterator[tuple[int, Any]]:
-    try:
-        with open(path, "rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield number, _parsed(path, number, line)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _parsed(path: Path, number: int, line: bytes) -> Any:
-    try:
-        return json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}:{number}: not UTF-8 at byte {error.start}; save the file as UTF-8"
-        ) from error
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path}:{number}: not JSON at character {error.colno}: {error.msg}; expected one object a line"
-        ) from error
-
-
-def _check_unique(path: Path, ids: np.ndarray[Any, Any], lines: np.ndarray[Any, Any]) -> None:
+def _check_unique(path: Path, ids: npt.NDArray[np.int64], lines: Sequence[int]) -> None:
     order = np.argsort(ids, kind="stable")
     (again,) = np.nonzero(ids[order][1:] == ids[order][:-1])
     if len(again):
         second = int(np.min(order[again + 1]))
         first = int(np.argmax(ids == ids[second]))
         raise DataError(
-            f"{path}:{lines[second]}: sent_idx_unq {ids[second]} is that of line {lines[first]}; "
+            f"{path}:{lines[second]}: sent_idx_unq {ids[second]} is that of line {lines[first]}, too; "
             "give every line a number of its own"
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A parsed line that is made into a sentence."""
-
-    path: Path
-    number: int
-    record: Any
-
-    def sentence(self) -> Sentence:
-        if not isinstance(self.record, dict):
-            self._refuse(f"found {_kind(self.record)}, expected an object with sentence, aliases, …")
-        text = self._value("sentence", str, "a text")
-        aliases = self._list("aliases", str, "texts")
-        places = self._characters(text, len(aliases))
-        golds = self._parallel("qids", len(aliases), str, "entity ids")
-        kinds = self._parallel("gold", len(aliases), bool, "true or false for each alias")
-        slices = self._slices(len(aliases))
-        mentions = (
-            Mention(alias=alias, characters=place, gold=gold, is_gold=kind, slices=of)
-            for alias, place, gold, kind, of in zip(aliases, places, golds, kinds, slices, strict=True)
-        )
-        return Sentence(
-            id=self._id(), text=text, mentions=tuple(mentions), source=self._source(), line=self.number,
-            record=self.record,
-        )  # fmt: skip
-
-    def _refuse(self, problem: str) -> NoReturn:
-        raise DataError(f"{self.path}:{self.number}: {problem}")
-
-    def _value(self, key: str, kind: type, expected: str) -> Any:
-        if key not in self.record:
-            self._refuse(f"{key} is missing, expected {expected}")
-        value = self.record[key]
-        if not _is(value, kind):
-            self._refuse(f"{key} is {_kind(value)}, expected {expected}")
-        return value
-
-    def _id(self) -> int:
-        number: int = self._value("sent_idx_unq", int, "a whole number, unique in the file")
-        if number not in _IDS:
-            self._refuse(f"sent_idx_unq {number} does not fit into 64 bits")
-        return number
-
-    def _list(self, key: str, kind: type, expected: str) -> list[Any]:
-        values: list[Any] = self._value(key, list, f"a list of {expected}")
-        for place, value in enumerate(values):
-            if not _is(value, kind):
-                self._refuse(f"{key}[{place}] is {_kind(value)}, expected {expected}")
-        return values
-
-    def _parallel(self, key: str, count: int, kind: type, expected: str) -> list[Any]:
-        values = self._list(key, kind, expected)
-        if len(values) != count:
-            self._refuse(f"{key} has {len(values)} entries, aliases has {count}; each alias needs one")
-        return values
-
-    def _characters(self, text: str, count: int) -> list[Span]:
-        key = "char_spans" if "char_spans" in self.record else "spans"
-        if key not in self.record:
-            self._refuse("spans and char_spans are missing; one of them must say where the aliases stand")
-        spans = [self._pair(key, each) for each in self._parallel(key, count, list, "pairs [start, end]")]
-        try:
-            if key == "spans":
-                return [characters_of_words(text, span) for span in spans]
-            for span in spans:
-                check_span(span, len(text), "characters")
-            return spans
-        except ValueError as error:
-            self._refuse(f"{key}: {error}")
-
-    def _pair(self, key: str, span: Sequence[Any]) -> Span:
-        if len(span) != 2 or not all(_is(end, int) for end in span):
-            self._refuse(f"{key} has {json.dumps(span)}, expected [start, end] in whole numbers")
-        return span[0], span[1]
-
-    def _slices(self, count: int) -> list[dict[str, float]]:
-        found: list[dict[str, float]] = [{} for _ in range(count)]
-        if self.record.get("slices") is None:
-            return found
-        for name, probabilities in self._value("slices", dict, "an object of slices").items():
-            if name == RESERVED_SLICE:
-                self._refuse(f"slices: the name {name} is reserved for all scored mentions; choose another")
-            self._check_probabilities(name, probabilities, count)
-            for place, of in enumerate(found):
-                of[name] = float(probabilities[str(place)])
-        return found
-
-    def _check_probabilities(self, name: str, given: Any, count: int) -> None:
-        if not isinstance(given, dict) or set(given) != {str(place) for place in range(count)}:
-            keys = f"keys {', '.join(given) or 'none'}" if isinstance(given, dict) else _kind(given)
-            last = f'"0" to "{count - 1}"' if count else "none"
-            self._refuse(f"slices.{name} has {keys}, expected a probability for each alias: {last}")
-        for place, value in given.items():
-            if not (_is(value, int) or isinstance(value, float)) or not 0 <= value <= 1:
-                self._refuse(f"slices.{name}.{place} is {json.dumps(value)}, expected a number from 0 to 1")
-
-    def _source(self) -> tuple[str, str] | None:
-        if self.record.get("parent_qid") is None:
-            return None
-        qid = self._value("parent_qid", str, "a text")
-        title = self.record.get("parent_title")
-        return qid, "" if title is None else self._value("parent_title", str, "a text")
+def _sentence(line: Line) -> Sentence:
+    text = line.value("sentence", str, "a text")
+    aliases = line.items("aliases", str, "texts")
+    places = _characters(line, text, len(aliases))
+    golds = _parallel(line, "qids", len(aliases), str, "entity ids")
+    kinds = _parallel(line, "gold", len(aliases), bool, "true (gold) or false (weak label)")
+    slices = _slices(line, len(aliases))
+    mentions = (
+        Mention(alias=alias, characters=place, gold=gold, is_gold=kind, slices=of)
+        for alias, place, gold, kind, of in zip(aliases, places, golds, kinds, slices, strict=True)
+    )
+    return Sentence(
+        id=_id(line),
+        text=text,
+        mentions=tuple(mentions),
+        source=_source(line),
+        line=line.number,
+        record=line.record,
+    )
 
 
-def _is(value: Any, kind: type) -> bool:
-    """Whether a JSON value is of a kind; true and false are no numbers."""
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+def _id(line: Line) -> int:
+    number: int = line.value("sent_idx_unq", int, "a whole number, unique in the file")
+    if number not in _IDS:
+        line.refuse(f"sent_idx_unq {number} does not fit into 64 bits")
+    return number
 
 
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+def _parallel(line: Line, key: str, count: int, kind: type, expected: str) -> list[Any]:
+    values = line.items(key, kind, expected)
+    if len(values) != count:
+        line.refuse(f"{key} has {len(values)} entries, aliases has {count}; each alias needs one")
+    return values
+
+
+def _characters(line: Line, text: str, count: int) -> list[Span]:
+    key = "char_spans" if "char_spans" in line.record else "spans"
+    if key not in line.record:
+        line.refuse("spans and char_spans are missing; one of them must say where the aliases stand")
+    spans = [_pair(line, key, each) for each in _parallel(line, key, count, list, "pairs [start, end]")]
+    try:
+        if key == "spans":
+            return [characters_of_words(text, span) for span in spans]
+        for span in spans:
+            check_span(span, len(text), "characters")
+        return spans
+    except ValueError as error:
+        line.refuse(f"{key}: {error}")
+
+
+def _pair(line: Line, key: str, span: Sequence[Any]) -> Span:
+    if len(span) != 2 or not all(is_a(end, int) for end in span):
+        line.refuse(f"{key} has {json.dumps(span)}, expected [start, end] in whole numbers")
+    return span[0], span[1]
+
+
+def _slices(line: Line, count: int) -> list[dict[str, float]]:
+    found: list[dict[str, float]] = [{} for _ in range(count)]
+    for name, probabilities in line.optional("slices", dict, "an object of slices", {}).items():
+        if name == RESERVED_SLICE:
+            line.refuse(f"slices: the name {name} is reserved for all scored mentions; choose another")
+        _check_probabilities(line, name, probabilities, count)
+        for place, of in enumerate(found):
+            of[name] = float(probabilities[str(place)])
+    return found
+
+
+def _check_probabilities(line: Line, name: str, given: Any, count: int) -> None:
+    if not isinstance(given, dict) or set(given) != {str(place) for place in range(count)}:
+        keys = f"keys {', '.join(given) or 'none'}" if isinstance(given, dict) else kind_of(given)
+        expected = f'"0" to "{count - 1}"' if count else "none"
+        line.refuse(f"slices.{name} has {keys}, expected a probability for each alias: {expected}")
+    for place, value in given.items():
+        if not is_a(value, int, float) or not 0 <= value <= 1:
+            line.refuse(f"slices.{name}.{place} is {json.dumps(value)}, expected a number from 0 to 1")
+
+
+def _source(line: Line) -> tuple[str, str] | None:
+    qid = line.optional("parent_qid", str, "a text", None)
+    return None if qid is None else (qid, line.optional("parent_title", str, "a text", ""))

@@ -18,7 +18,14 @@ from toolkit.artifacts.epochs import by_epoch
 from toolkit.attempts.goodput import goodput
 from toolkit.files import read_json, read_json_lines
 from toolkit.report.formats import NOT_SCORES, clean
-from toolkit.report.reading import read, read_classes, read_curves, read_labels, split_position
+from toolkit.report.reading import (
+    read,
+    read_classes,
+    read_curves,
+    read_labels,
+    read_slices,
+    split_position,
+)
 from toolkit.report.values import (
     Attempt,
     Best,
@@ -68,6 +75,7 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         labels=read_labels(run),
         classes=read_classes(run),
         two_classes=read_curves(run),
+        slices=read_slices(run),
         attempts=attempts,
         hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
         world_size=last.world_size if last else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.entities.sentences import RESERVED_SLICE
 from toolkit.files import open_atomic, write_json
@@ -42,18 +41,18 @@ def write_slices(
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_COLUMNS)
         for row in sorted(rows, key=lambda row: row.name):
-            writer.writerow([_TASK, dataset, split, row.name, *_values(row.scores)])
-    slices = [{"name": row.name, **row.scores.to_json()} for row in rows]
+            counts = (row.scores.mentions, row.scores.mentions_not_nc)
+            writer.writerow([_TASK, dataset, split, row.name, *counts, *_shares(row.scores).values()])
+    slices = [{"name": row.name, **row.scores.to_json(), **_shares(row.scores)} for row in rows]
     head = {"split": split, "dataset": dataset, "no_candidate": no_candidate}
     write_json(run.slices(split), {**head, "slices": slices})
 
 
-def _values(scores: SliceScore) -> list[Any]:
-    return [
-        scores.mentions,
-        scores.mentions_not_nc,
-        scores.accuracy,
-        scores.accuracy_not_nc,
-        scores.popularity,
-        scores.popularity_not_nc,
-    ]
+def _shares(scores: SliceScore) -> dict[str, float]:
+    """What is right of the model and of the most popular candidates, in the order of the columns."""
+    return {
+        "accuracy": scores.accuracy,
+        "accuracy_not_nc": scores.accuracy_not_nc,
+        "popularity": scores.popularity,
+        "popularity_not_nc": scores.popularity_not_nc,
+    }

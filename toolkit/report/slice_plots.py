@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from toolkit.entities.sentences import RESERVED_SLICE
 from toolkit.report import formats, slices
 from toolkit.report.canvas import many_panels, one_panel, png
 from toolkit.report.class_plots import legend_above
@@ -61,11 +62,11 @@ def slices_over_time_plot(summary: RunSummary, theme: Theme) -> bytes:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
-        legend = {}
+        legend: dict[Any, Any] = {}
         for axes in panels:
             handles, labels = axes.get_legend_handles_labels()
             legend.update(zip(labels, handles, strict=True))
-        figure.legend(legend.values(), legend.keys(), loc="outside upper right", ncols=3, fontsize=8)
+        figure.legend(list(legend.values()), list(legend), loc="outside upper right", ncols=3, fontsize=8)
         figure.supxlabel("step", fontsize=9)
         figure.supylabel("accuracy (%)", fontsize=9)
         return png(figure)
@@ -81,7 +82,7 @@ def _slice_curves(summary: RunSummary) -> list[str]:
     names = (name.removeprefix(PREFIX) for name in summary.curves.get(_SPLIT, {}) if name.startswith(PREFIX))
     report = summary.slices.get(_SPLIT)
     empty = {name for name, scores in report.scores.items() if not scores.mentions} if report else set()
-    left_out = {RESERVED_SLICE, *empty}
+    left_out = {slices.WHOLE, *empty}
     return [name for name in names if name not in left_out and summary.points(_SPLIT, PREFIX + name)[0]]
 
 

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from toolkit.entities.sentences import RESERVED_SLICE
-from toolkit.metrics.disambiguation import SliceScore
 from toolkit.report import formats
 
 #: What a metric of one slice begins with in metrics.jsonl.
 PREFIX = "accuracy/"
-#: How the slice of all scored mentions is told to people.
+#: The slice of all scored mentions, which is always there, and how people are told of it.
+WHOLE = "final_loss"
 ALL = "all mentions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceScore:
+    """Counts of mentions in one slice, and shares of them between 0 and 1.
+
+    correct, accuracy    where the model is right
+    popular, popularity  where the most popular candidate is
+    not_nc               of those whose gold is among the candidates
+    """
+
+    mentions: int = 0
+    mentions_not_nc: int = 0
+    correct: int = 0
+    correct_not_nc: int = 0
+    popular: int = 0
+    popular_not_nc: int = 0
+    accuracy: float = 0.0
+    accuracy_not_nc: float = 0.0
+    popularity: float = 0.0
+    popularity_not_nc: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +51,10 @@ class SliceReport:
     def of(cls, split: str, document: Mapping[str, Any]) -> SliceReport:
         """Take what stands in `<split>_slices.json`. Raises LookupError, TypeError, ValueError."""
         rows = {str(row["name"]): row for row in document["slices"]}
-        names = sorted(rows, key=lambda name: name != RESERVED_SLICE)
-        counts = {
-            name: SliceScore(**{key: int(value) for key, value in rows[name].items() if key != "name"})
-            for name in names
-        }
-        return cls(split=split, no_candidate=bool(document.get("no_candidate")), scores=counts)
+        names = sorted(rows, key=lambda name: name != WHOLE)
+        known = [field.name for field in fields(SliceScore)]
+        scores = {name: SliceScore(**{key: rows[name][key] + 0 for key in known}) for name in names}
+        return cls(split=split, no_candidate=bool(document.get("no_candidate")), scores=scores)
 
     @property
     def has_outside(self) -> bool:
@@ -51,18 +69,10 @@ class SliceReport:
     def title(self, inside: bool) -> str:
         return f"{self.split}, gold among the candidates" if inside else self.split
 
-    def to_json(self) -> dict[str, Any]:
-        """Counts and shares by slice."""
-        shares = ("accuracy", "accuracy_not_nc", "popularity", "popularity_not_nc")
-        return {
-            name: {**scores.to_json(), **{share: getattr(scores, share) for share in shares}}
-            for name, scores in self.scores.items()
-        }
-
 
 def title(name: str) -> str:
     """A slice's name for people."""
-    return ALL if name == RESERVED_SLICE else name
+    return ALL if name == WHOLE else name
 
 
 def numbers(scores: SliceScore, inside: bool) -> tuple[int, float | None, float | None]:
@@ -88,7 +98,7 @@ def note(report: SliceReport, inside: bool) -> str:
     """Say what counts as right where the gold is none of the candidates; empty where that never is."""
     if inside or not report.has_outside:
         return ""
-    everything = report.scores[RESERVED_SLICE]
+    everything = report.scores[WHOLE]
     outside = formats.count(everything.mentions - everything.mentions_not_nc)
     how = "right if the model says so" if report.no_candidate else "wrong whatever the model says"
     return f"the gold of {outside} mentions is none of the candidates: {how}"

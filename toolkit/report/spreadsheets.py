@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
-from toolkit.report.slices import SliceReport
+from toolkit.report.slices import SliceReport, SliceScore
 from toolkit.report.values import ClassReport, LabelCounts, RunSummary, TwoClassCurves
 
 _CLASS_SCORES = ("precision", "recall", "f1", "average_precision", "roc_auc", "support")
@@ -92,9 +93,9 @@ def curves_csv(curves: TwoClassCurves) -> str:
 
 def slices_csv(report: SliceReport) -> str:
     """Return one line for each slice: counts and shares; not_nc is of mentions whose gold is a candidate."""
-    rows = report.to_json()
-    names = list(dict.fromkeys(name for row in rows.values() for name in row))
-    return _csv(["slice", *names], ([slice_, *row.values()] for slice_, row in rows.items()))
+    names = [field.name for field in fields(SliceScore)]
+    rows = ([name, *(getattr(scores, key) for key in names)] for name, scores in report.scores.items())
+    return _csv(["slice", *names], rows)
 
 
 def _confusion_csv(report: ClassReport, cells: Sequence[Sequence[float | None]]) -> str:

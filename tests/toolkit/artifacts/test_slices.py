@@ -57,6 +57,10 @@ def test_counts_are_kept_in_the_given_order(run: RunDir) -> None:
         "correct_not_nc": 1,
         "popular": 1,
         "popular_not_nc": 1,
+        "accuracy": 0.5,
+        "accuracy_not_nc": 1.0,
+        "popularity": 0.5,
+        "popularity_not_nc": 1.0,
     }
 
 

@@ -118,7 +118,7 @@ class Checkpoint:
 class Evaluation:
     """What counts as best."""
 
-    metric: str = option("loss:min", pattern=r"[a-z0-9_]+:(min|max)")
+    metric: str = option("loss:min", pattern=r"[A-Za-z0-9_./-]+:(min|max)")
     """Metric of the validation set that picks the best checkpoint, and its direction; ties keep the old."""
     batch_size: int = option(256, minimum=1)
     """Samples scored at once; sums are rounded by it, so it is part of the identity."""

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +26,8 @@ from toolkit.data.encoders import Encoder, VocabularyEncoder, encoder
 from toolkit.data.labels import describe_skipped
 from toolkit.data.publish import publish_once
 from toolkit.data.results import holds_results
-from toolkit.data.samples import PREPARE_AGAIN, Samples, pad_batch
+from toolkit.data.samples import Samples, pad_batch
+from toolkit.data.sealed import PREPARE_AGAIN, map_array, read_seal
 from toolkit.data.sources import (
     TEST,
     Progress,
@@ -40,7 +40,7 @@ from toolkit.data.sources import (
 from toolkit.data.survey import survey
 from toolkit.data.tokens import Vocabulary
 from toolkit.errors import DataError
-from toolkit.files import crc32, read_json
+from toolkit.files import crc32
 
 __all__ = ["Prepared", "Samples", "pad_batch", "prepare", "prepare_benchmark"]
 
@@ -62,29 +62,8 @@ class Prepared:
     @classmethod
     def open(cls, path: Path) -> Prepared:
         """Open a set and check that its files are there in full size. Raises DataError."""
-        if not path.is_dir() and path.parent.is_dir():
-            # A network file system may remember that the name was missing; listing refreshes it.
-            os.listdir(path.parent)
-        try:
-            meta = read_json(path / layout.META)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path / layout.META} cannot be read ({error}); {PREPARE_AGAIN}") from error
-        if not isinstance(meta, dict):
-            raise DataError(
-                f"{path} holds no prepared set: {layout.META} is missing or damaged; {PREPARE_AGAIN}"
-            )
-        if meta.get("version") != layout.VERSION:
-            raise DataError(
-                f"{path} has format {meta.get('version')}, expected {layout.VERSION}; {PREPARE_AGAIN}"
-            )
-        for name, expected in meta["files"].items():
-            size = _size(path / name)
-            # Runs add their results to the database.
-            if size < expected["size"] or (size > expected["size"] and name != layout.DATABASE):
-                raise DataError(
-                    f"{path / name} has {size} bytes, expected {expected['size']}; {PREPARE_AGAIN}"
-                )
-        return cls(path=path, meta=meta)
+        # Runs add their results to the database.
+        return cls(path=path, meta=read_seal(path, layout.VERSION, growing=layout.DATABASE))
 
     @property
     def fingerprint(self) -> str:
@@ -171,14 +150,7 @@ class Prepared:
         return Samples(ids=ids, flat=flat, database=self.path / layout.DATABASE, **arrays)
 
     def _map(self, name: str, dtype: str) -> npt.NDArray[Any]:
-        """Map a file read-only, as a plain array: np.memmap's own slices are 60 times slower."""
-        path = self.path / name
-        try:
-            if not path.stat().st_size:
-                return np.empty(0, dtype=dtype)
-            return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path} cannot be mapped into memory ({error}); {PREPARE_AGAIN}") from error
+        return map_array(self.path / name, dtype)
 
 
 def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s: float = 3600.0) -> Prepared:
@@ -255,10 +227,3 @@ def _opened(path: Path, fingerprint: str) -> Prepared | None:
             raise
         return None
     return found if found.fingerprint == fingerprint else None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.config.kinds import TextTable
 from toolkit.data.encoders import tokenizer_description
@@ -34,6 +34,13 @@ _SETTINGS = (
 )  # fmt: skip
 
 
+class HasPath(Protocol):
+    """A file that prepared data are made of."""
+
+    @property
+    def path(self) -> Path: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One file; `split` is None where the file is cut into several. `state` tells whether it changed."""
@@ -46,7 +53,7 @@ class Source:
 
     def check_unchanged(self) -> None:
         """Raise DataError if the file was written to since it was hashed."""
-        if _state(self.path) != self.state:
+        if file_state(self.path) != self.state:
             raise DataError(f"{self.path} changed while it was read; start again when its writer is done")
 
 
@@ -110,7 +117,7 @@ def describe(data: TextTable, sources: Sequence[Source], version: int, **further
     return description | {"fingerprint": fingerprint}
 
 
-def folder_name(sources: Sequence[Source], fingerprint: str) -> str:
+def folder_name(sources: Sequence[HasPath], fingerprint: str) -> str:
     """Name of the prepared set: the first file's, for people, and the fingerprint's beginning."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", sources[0].path.stem).strip("._-")[:40]
     return f"{stem or 'data'}-{fingerprint[:16]}"
@@ -121,8 +128,8 @@ def _source(name: str, split: str | None, data: TextTable, progress: Progress) -
     form = Format.of(path, data)
     try:
         check_regular(path)
-        state = _state(path)
-        sha256 = _sha256(path, state[0], progress)
+        state = file_state(path)
+        sha256 = file_sha256(path, state[0], progress)
     except OSError as error:
         raise open_problem(path, error) from error
     source = Source(path=path, split=split, format=form, sha256=sha256, state=state)
@@ -130,7 +137,7 @@ def _source(name: str, split: str | None, data: TextTable, progress: Progress) -
     return source
 
 
-def _state(path: Path) -> tuple[int, int]:
+def file_state(path: Path) -> tuple[int, int]:
     """Size and time of the last change; none for a file that is gone."""
     try:
         found = os.stat(path)
@@ -139,7 +146,8 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _sha256(path: Path, size: int, progress: Progress) -> str:
+def file_sha256(path: Path, size: int, progress: Progress) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
     digest, done = hashlib.sha256(), 0
     with open(path, "rb") as stream:
         while block := stream.read(_BLOCK):

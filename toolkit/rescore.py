@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -144,7 +145,8 @@ def _score(
     """Score the subject, unless its evaluation is there. Collective; on rank 0 the document is whole."""
     key = _key(checkpoint, subject)
     target = RunDir(Path(request.output)) if request.output else run.evaluation(f"{subject.name}-{key}")
-    stored = group.agree(_stored(target, key) if group.world.is_main else None)
+    is_own = request.output is None
+    stored = group.agree(_stored(target, key, is_own=is_own) if group.world.is_main else None)
     if stored is not None:
         return {**stored, "folder": str(target.path), "found": True}
     model = task.model().to(group.device)
@@ -181,15 +183,16 @@ def _key(checkpoint: Path, subject: _Subject) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
 
 
-def _stored(target: RunDir, key: str) -> dict[str, Any] | None:
+def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
     """The document of an evaluation that was made before, of the same weights and data.
 
+    is_own  whether the folder is named by the key, so that nothing else can be in it
     Raises UserError for a folder that holds something else.
     """
     found = read_json(target.scores)
-    if found is None and target.path.is_dir() and not target.config.exists() and any(target.path.iterdir()):
+    if found is None and not is_own and target.path.is_dir() and any(target.path.iterdir()):
         raise UserError(
-            f"{target.path} holds something else than an evaluation: give --output a folder of its own"
+            f"{target.path} holds something else than a whole evaluation: empty it, or give another folder"
         )
     return found if isinstance(found, dict) and found.get("key") == key else None
 
@@ -222,7 +225,9 @@ def _counted(tell: Callable[[int], None]) -> Callable[[], None]:
 def _write(target: RunDir, subject: _Subject, evaluation: Evaluation, document: dict[str, Any]) -> None:
     """Write the evaluation's folder; metrics.json last."""
     target.path.mkdir(parents=True, exist_ok=True)
-    # Of other weights or data, in a folder that was given by name.
+    # What is there is of other weights or data, in a folder that was given by name, or was left half done.
+    for folder in (target.artifacts, target.report):
+        shutil.rmtree(folder, ignore_errors=True)
     target.scores.unlink(missing_ok=True)
     write_atomic(target.config, to_yaml(subject.experiment))
     subject.task.write_report(target, subject.split, evaluation)

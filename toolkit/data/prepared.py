@@ -24,6 +24,7 @@ from toolkit.data import layout
 from toolkit.data.build import build
 from toolkit.data.encoders import Encoder, VocabularyEncoder, encoder
 from toolkit.data.labels import describe_skipped
+from toolkit.data.pretrained import PretrainedEncoder
 from toolkit.data.publish import publish_once
 from toolkit.data.results import holds_results
 from toolkit.data.samples import Samples, pad_batch
@@ -177,7 +178,7 @@ def prepare_benchmark(data: TextTable, known: Prepared, progress: Progress | Non
     if data.tokenizer == "pretrained":
         # The set's own copy: where it came from, there may be another one by now.
         data = replace(data, tokenizer_path=str(known.path))
-        using = partial(encoder, data)
+        using = partial(PretrainedEncoder, str(known.path), data.max_tokens, known.pad_id)
         further: dict[str, Any] = {}
     else:
         vocabulary = known.vocabulary()

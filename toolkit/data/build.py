@@ -89,8 +89,10 @@ def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDA
 def _train_counts(
     folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers
 ) -> npt.NDArray[np.int64]:
-    """How often each provisional number stands in the training split."""
+    """How often each provisional number stands in the training split, if there is one."""
     counts = np.zeros(1, dtype=np.int64)
+    if TRAIN not in survey.splits:
+        return counts
     for part, numbers in _blocks(folder, fragments):
         chosen = np.repeat(splits[part] == survey.splits.index(TRAIN), fragments.lengths[part])
         found = np.bincount(numbers[chosen], minlength=len(counts))

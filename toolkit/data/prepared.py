@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,28 @@ import numpy.typing as npt
 from toolkit.config.kinds import TextTable
 from toolkit.data import layout
 from toolkit.data.build import build
-from toolkit.data.encoders import encoder
+from toolkit.data.encoders import Encoder, VocabularyEncoder, encoder
 from toolkit.data.labels import describe_skipped
+from toolkit.data.pretrained import PretrainedEncoder
 from toolkit.data.publish import publish_once
 from toolkit.data.results import holds_results
 from toolkit.data.samples import Samples, pad_batch
 from toolkit.data.sealed import PREPARE_AGAIN, map_array, read_seal
-from toolkit.data.sources import Progress, describe, find_sources, folder_name
+from toolkit.data.sources import (
+    TEST,
+    Progress,
+    Source,
+    describe,
+    find_sources,
+    folder_name,
+    one_source,
+)
 from toolkit.data.survey import survey
 from toolkit.data.tokens import Vocabulary
 from toolkit.errors import DataError
 from toolkit.files import crc32
 
-__all__ = ["Prepared", "Samples", "pad_batch", "prepare"]
+__all__ = ["Prepared", "Samples", "pad_batch", "prepare", "prepare_benchmark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +161,43 @@ def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s
     `progress` is told (stage, done, total); stages: hash (bytes), read, tokenize (rows), encode (tokens).
     Raises DataError, which says what to do; nothing is left behind then.
     """
-    report = progress or (lambda stage, done, total: None)
+    report = progress or _silently
     sources = find_sources(data, report)
     description = describe(data, sources, layout.VERSION)
+    return _publish(data, sources, description, partial(encoder, data), report, lock_timeout_s)
+
+
+def prepare_benchmark(data: TextTable, known: Prepared, progress: Progress | None = None) -> Prepared:
+    """Open the whole file `data.path` as the one split `test`, with the labels and tokens of a known set.
+
+    Built first where there is none, as `prepare` does it. Raises DataError.
+    """
+    report = progress or _silently
+    data = replace(data, labels=known.labels)
+    using: Callable[[], Encoder]
+    if data.tokenizer == "pretrained":
+        # The set's own copy: where it came from, there may be another one by now.
+        data = replace(data, tokenizer_path=str(known.path))
+        using = partial(PretrainedEncoder, str(known.path), data.max_tokens, known.pad_id)
+        further: dict[str, Any] = {}
+    else:
+        vocabulary = known.vocabulary()
+        using = partial(VocabularyEncoder, data, vocabulary)
+        further = {"vocabulary": crc32(known.path / layout.VOCABULARY)}
+    sources = (one_source(data, TEST, report),)
+    description = describe(data, sources, layout.VERSION, **further)
+    return _publish(data, sources, description, using, report)
+
+
+def _publish(
+    data: TextTable,
+    sources: Sequence[Source],
+    description: dict[str, Any],
+    using: Callable[[], Encoder],
+    report: Progress,
+    lock_timeout_s: float = 3600.0,
+) -> Prepared:
+    """Open the set of these sources, building it first where there is none."""
     path = Path(data.prepared_dir).expanduser() / folder_name(sources, description["fingerprint"])
     encoded = 0
 
@@ -163,11 +207,15 @@ def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s
     def fill(folder: Path) -> None:
         nonlocal encoded
         # Its faults first: they are found sooner than those of the rows.
-        using = encoder(data)
-        encoded = build(folder, data, sources, survey(data, sources, report), using, description, report)
+        tokens = using()
+        encoded = build(folder, data, sources, survey(data, sources, report), tokens, description, report)
 
     built = publish_once(path, fill, is_ready, lock_timeout_s)
     return replace(Prepared.open(path), built=built, encoded=encoded)
+
+
+def _silently(stage: str, done: int, total: int | None) -> None:
+    """A progress function for whoever wants none."""
 
 
 def _opened(path: Path, fingerprint: str) -> Prepared | None:

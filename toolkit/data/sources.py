@@ -23,6 +23,8 @@ Progress = Callable[[str, int, int | None], None]
 
 #: The split that labels and vocabulary come from.
 TRAIN = "train"
+#: The one split of a file that is only scored.
+TEST = "test"
 
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _BLOCK = 1 << 20
@@ -74,14 +76,24 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
     return tuple(_source(name, split, data, progress) for split, name in named.items())
 
 
+def one_source(data: TextTable, split: str, progress: Progress) -> Source:
+    """Check the section and hash its one file, `data.path`, all of which is one split. Raises DataError."""
+    _check_settings(data)
+    assert data.path is not None
+    return _source(data.path, split, data, progress)
+
+
 def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
     """The splits in their order."""
     return tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
 
 
-def describe(data: TextTable, sources: Sequence[Source], version: int) -> dict[str, Any]:
-    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256)."""
-    settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
+def describe(data: TextTable, sources: Sequence[Source], version: int, **further: Any) -> dict[str, Any]:
+    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
+
+    further  what else decides it, besides the section and the sources
+    """
+    settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS} | further
     settings |= tokenizer_description(data)
     if sources[0].split is None:
         # As pairs: the order of the splits decides which samples they get.

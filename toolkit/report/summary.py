@@ -18,7 +18,14 @@ from toolkit.artifacts.epochs import by_epoch
 from toolkit.attempts.goodput import goodput
 from toolkit.files import read_json, read_json_lines
 from toolkit.report.formats import NOT_SCORES, clean
-from toolkit.report.reading import read, read_classes, read_curves, read_labels, split_position
+from toolkit.report.reading import (
+    read,
+    read_classes,
+    read_curves,
+    read_labels,
+    read_slices,
+    split_position,
+)
 from toolkit.report.values import (
     Attempt,
     Best,
@@ -35,12 +42,13 @@ __all__ = ["RunSummary", "summarize", "to_json"]
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
-    """Read a run folder; `result` stands for a result.json that is not written yet.
+    """Read the folder of a run, or of an evaluation; `result` stands for a result.json that is yet to be.
 
     Raises DataError for a file that holds no valid JSON or YAML.
     """
     config = read(run.config, _read_config)
-    result = read(run.result, read_json) if result is None else result
+    if result is None:
+        result = read(run.result, read_json) or read(run.scores, read_json)
     lines = [clean(line) for line in read_json_lines(run.metrics)]
     events = [clean(line) for line in read_json_lines(run.events)]
     attempts = _attempts(clean(line) for line in read_json_lines(run.attempts))
@@ -67,6 +75,7 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         labels=read_labels(run),
         classes=read_classes(run),
         two_classes=read_curves(run),
+        slices=read_slices(run),
         attempts=attempts,
         hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
         world_size=last.world_size if last else None,

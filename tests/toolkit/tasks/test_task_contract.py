@@ -93,6 +93,19 @@ def test_loss_of_a_batch_is_the_sum_over_its_samples(task: Task, model: torch.nn
     torch.testing.assert_close(torch.stack([part.sums for part in parts]).sum(0), whole.sums)
 
 
+def test_the_test_set_in_another_file_is_scored_as_it_is(
+    experiment: Experiment, task: Task, model: torch.nn.Module
+) -> None:
+    files = {"path": experiment.data.test, "train": None, "validation": None, "test": None}
+    other = task.on(dataclasses.replace(experiment.data, **files))
+    assert list(other.splits) == ["test"]
+    group = Group(World.single(), CPU)
+    own, found = (evaluate(each, model, "test", group, 8, None) for each in (task, other))
+    np.testing.assert_array_equal(found.sums, own.sums)
+    np.testing.assert_array_equal(found.outputs, own.outputs)
+    assert other.metrics("test", found) == task.metrics("test", own)
+
+
 def test_score_of_two_batches_is_the_sum_of_theirs(task: Task, model: torch.nn.Module) -> None:
     model.eval()
     whole, first, second = (

@@ -49,6 +49,7 @@ class TaskKind:
     code           "module:attribute" of the task's class
     metrics        metrics of an evaluation, which `evaluation.metric` may name
     data_metrics   those that the data section adds
+    file_keys      keys of the data section that another file, which is only scored, may need otherwise
     """
 
     parameters: type
@@ -56,6 +57,7 @@ class TaskKind:
     models: Mapping[str, tuple[type, str]]
     code: str
     metrics: tuple[str, ...]
+    file_keys: tuple[str, ...]
     data_metrics: Callable[[Any], Sequence[str]] = _none
 
 
@@ -79,6 +81,16 @@ TASKS: Mapping[str, TaskKind] = {
             "text_accuracy",
             "text_macro_f1",
         ),
+        file_keys=(
+            "delimiter",
+            "quoted",
+            "columns",
+            "encoding",
+            "text_column",
+            "label_column",
+            "unknown_labels",
+            "prepared_dir",
+        ),
     ),
     "entity_disambiguation": TaskKind(
         parameters=EntityDisambiguation,
@@ -89,6 +101,7 @@ TASKS: Mapping[str, TaskKind] = {
         },
         code="toolkit.tasks.entity_disambiguation:EntityDisambiguationTask",
         metrics=("loss", "accuracy", "popularity"),
+        file_keys=("entity_db", "eval_slices", "slices", "torso_above", "head_above", "prepared_dir"),
         data_metrics=slice_metrics,
     ),
 }

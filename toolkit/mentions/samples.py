@@ -14,12 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.sealed import PREPARE_AGAIN
-from toolkit.entities.sentences import Sentence
+from toolkit.entities.jsonlines import Line
+from toolkit.entities.sentences import Sentence, parse_sentence
 from toolkit.errors import DataError
 from toolkit.mentions import layout
 from toolkit.mentions.tables import Array, Lists, Tables
 
-_SENTENCES = "SELECT sent_idx_unq, text, line, record FROM sentences WHERE split = ? ORDER BY id"
+_SENTENCES = (
+    "SELECT file, line, record FROM sentences JOIN sources ON sentences.source = sources.id "
+    "WHERE sentences.split = ? ORDER BY sentences.id"
+)
+_QIDS = "SELECT eid, qid FROM entities WHERE eid IN (SELECT eid FROM candidates) OR eid = ?"
 _PLACES = (
     "SELECT sent_idx_unq, position FROM mentions JOIN sentences ON mentions.sentence = sentences.id "
     "WHERE mentions.split = ? ORDER BY sample_id"
@@ -78,28 +83,26 @@ class MentionSamples:
         return found
 
     def records(self) -> Iterator[Sentence]:
-        """Yield the lines of the split in the order of their files, without their mentions.
+        """Yield the sentences of the split in the order of their file, as they stood there.
 
         Raises DataError where the database is damaged.
         """
-        for number, text, line, record in self._rows(_SENTENCES):
-            yield Sentence(
-                id=number, text=text, mentions=(), source=None, line=line, record=json.loads(record)
-            )
+        for file, line, record in self._rows(_SENTENCES, self.split):
+            yield parse_sentence(Line(Path(file), line, json.loads(record)))
 
-    def places(self) -> dict[tuple[int, int], int]:
-        """Which sample each mention is, by the id of its sentence and its position there."""
-        return {(number, position): sample for sample, (number, position) in enumerate(self._rows(_PLACES))}
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yield id of the sentence and position there of every sample, in their order."""
+        for number, position in self._rows(_PLACES, self.split):
+            yield number, position
 
-    def entity_ids(self) -> list[str]:
-        """Ids of the entities by their numbers; "NC" stands for none of the candidates."""
-        with self._connected() as connection:
-            return [row[0] for row in connection.execute("SELECT qid FROM entities ORDER BY eid")]
+    def qids(self) -> dict[int, str]:
+        """Ids of all candidates by their numbers; "NC" stands for none of the candidates."""
+        return {number: qid for number, qid in self._rows(_QIDS, layout.NONE_OF_THEM)}
 
-    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, query: str, argument: str | int) -> Iterator[tuple[Any, ...]]:
         try:
             with self._connected() as connection:
-                yield from connection.execute(query, [self.split])
+                yield from connection.execute(query, [argument])
         except sqlite3.Error as error:
             raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
 

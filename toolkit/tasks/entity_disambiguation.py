@@ -12,23 +12,25 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from toolkit.config.kinds import BiEncoder, CoMention
+from toolkit.artifacts.dump import Prediction, write_dump
+from toolkit.artifacts.slices import SliceRow, write_slices
+from toolkit.config.kinds import BiEncoder, CoMention, EntityMentions
 from toolkit.config.schema import Experiment
+from toolkit.entities.sentences import RESERVED_SLICE
 from toolkit.mentions.prepared import MentionSet, prepare
 from toolkit.mentions.samples import MentionSamples
 from toolkit.mentions.tables import Array
 from toolkit.metrics.disambiguation import NOT_SCORED, OUTSIDE, SliceScore
 from toolkit.models.bi_encoder import BiEncoder as BiEncoderModel
+from toolkit.models.co_mention import CoMention as CoMentionModel
 from toolkit.models.encoder import Encoder
 from toolkit.models.entity_vectors import entity_vectors
-from toolkit.models.export import export_model
+from toolkit.models.export import export_encoders, export_model
 from toolkit.models.hiding import hide
 from toolkit.models.mention_batch import BatchMaker, MentionBatch
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
 
-#: The slice of all scored mentions.
-WHOLE = "final_loss"
 _COUNTS = tuple(SliceScore.__slots__)
 _CPU = torch.device("cpu")
 
@@ -49,41 +51,21 @@ class EntityDisambiguationTask:
         _fixed_vectors(experiment, prepared, report)
         return prepared.summary()
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._open(experiment, prepare(experiment.data))
-
-    def _open(self, experiment: Experiment, data: MentionSet) -> None:
-        self._experiment, self._data = experiment, data
+    def __init__(self, experiment: Experiment, data: MentionSet | None = None) -> None:
+        self._experiment = experiment
+        self._data = data = data or prepare(experiment.data)
         self.prepared = data.path
         self.fingerprint = data.fingerprint
+        self.summary = data.summary()
         self.splits: Mapping[str, MentionSamples] = {name: data.split(name) for name in data.splits}
-        self.slices = (WHOLE, *data.slices)
+        self.slices = (RESERVED_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
         self.output_width = data.width
-        vectors = _fixed_vectors(experiment, data, None)
-        model = experiment.model
-        is_co_mention = isinstance(model, CoMention)
-        self._batches = BatchMaker(
-            pad_id=int(data.meta["pad_id"]),
-            specials=int(data.meta["specials_before"]),
-            others=model.max_mentions - 1 if is_co_mention else 0,
-            links=is_co_mention,
-            texts=not is_co_mention,
-            vectors=vectors,
-        )
+        self._batches = _batches(experiment.model, data, _fixed_vectors(experiment, data, None))
 
-    def on(self, path: Path, entity_db: Path | None = None) -> EntityDisambiguationTask:
-        """This task on another file of sentences, all of it the split `test`.
-
-        Counts, types and relations stay those of training. Raises DataError.
-        """
-        data = replace(
-            self._experiment.data, path=str(path), train=None, validation=None, test=None,
-            entity_db=self._experiment.data.entity_db if entity_db is None else str(entity_db),
-        )  # fmt: skip
-        other = object.__new__(type(self))
-        other._open(replace(self._experiment, data=data), prepare(data, base=self._data))
-        return other
+    def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
+        known = prepare(data, report, base=self._data)
+        return EntityDisambiguationTask(replace(self._experiment, data=data), known)
 
     def model(self) -> nn.Module:
         return build_model(self._experiment, **_sizes(self._data))
@@ -160,7 +142,7 @@ class EntityDisambiguationTask:
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count = evaluation.sums[:2]
         scores = self.slice_scores(evaluation)
-        whole = scores.pop(WHOLE)
+        whole = scores.pop(RESERVED_SLICE)
         return {
             "loss": float(total / count) if count else 0.0,
             "accuracy": whole.accuracy,
@@ -169,16 +151,54 @@ class EntityDisambiguationTask:
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        run.artifacts.mkdir(parents=True, exist_ok=True)
+        rows = [SliceRow(name=name, scores=of) for name, of in self.slice_scores(evaluation).items()]
+        write_slices(run, split, rows, dataset=self._root, no_candidate=self._data.no_candidate)
+        samples = self.splits[split]
+        write_dump(run.dump(split), samples.records(), _Said(samples, evaluation.outputs))
 
     def export(self, run: RunDir, model: nn.Module) -> None:
-        export_model(run, model, self._root, self._data.tokenizer_files)
+        assert isinstance(model, BiEncoderModel | CoMentionModel)
+        export_model(run, model, self._root)
+        export_encoders(run, model.encoders, self._data.tokenizer_files)
 
     @property
     def _root(self) -> str:
         """What the files of a run are called by: its data file."""
         data = self._experiment.data
         return Path(data.path or data.train).stem
+
+
+class _Said:
+    """What an evaluation says of each mention, asked for in the order of the sentences."""
+
+    def __init__(self, samples: MentionSamples, outputs: np.ndarray) -> None:
+        self._samples, self._outputs = samples, outputs
+        self._qids = samples.qids()
+        self._places = enumerate(samples.places())
+        self._next = next(self._places, None)
+
+    def __call__(self, sentence: int, position: int) -> Prediction | None:
+        """The prediction of a mention; None for one that is no sample."""
+        if self._next is None or self._next[1] != (sentence, position):
+            return None
+        sample, self._next = self._next[0], next(self._places, None)
+        (candidates,) = self._samples.candidates(np.array([sample]))
+        known = candidates >= 0
+        probabilities = self._outputs[sample][known].tolist()
+        return Prediction.of([self._qids[each] for each in candidates[known].tolist()], probabilities)
+
+
+def _batches(model: Any, data: MentionSet, vectors: Array | None) -> BatchMaker:
+    """How batches are made for a model, as its section describes it."""
+    is_co_mention = isinstance(model, CoMention)
+    return BatchMaker(
+        pad_id=int(data.meta["pad_id"]),
+        specials=int(data.meta["specials_before"]),
+        others=model.max_mentions - 1 if is_co_mention else 0,
+        links=is_co_mention,
+        texts=not is_co_mention,
+        vectors=vectors,
+    )
 
 
 def _scores(model: nn.Module, batch: MentionBatch) -> torch.Tensor:
@@ -208,8 +228,7 @@ def _sizes(data: MentionSet) -> dict[str, Any]:
 def _fixed_vectors(experiment: Experiment, data: MentionSet, report: Report | None) -> Array | None:
     """The entities' vectors of the encoder as it was before training; None for a model that reads texts."""
     model = experiment.model
-    is_needed = model.entity_vectors == "cached" if isinstance(model, BiEncoder) else model.entity_text
-    if not is_needed:
+    if not model.fixes_entities:
         return None
     sizes = _sizes(data)
     encoder = Encoder(

@@ -92,14 +92,14 @@ class MentionSamples:
 
     def places(self) -> Iterator[tuple[int, int]]:
         """Yield id of the sentence and position there of every sample, in their order."""
-        for number, position in self._rows(_PLACES, self.split):
-            yield number, position
+        yield from self._rows(_PLACES, self.split)
 
     def qids(self) -> dict[int, str]:
         """Ids of all candidates by their numbers; "NC" stands for none of the candidates."""
-        return {number: qid for number, qid in self._rows(_QIDS, layout.NONE_OF_THEM)}
+        found: dict[int, str] = dict(self._rows(_QIDS, layout.NONE_OF_THEM))
+        return found
 
-    def _rows(self, query: str, argument: str | int) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, query: str, argument: str | int) -> Iterator[Any]:
         try:
             with self._connected() as connection:
                 yield from connection.execute(query, [argument])

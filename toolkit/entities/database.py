@@ -188,19 +188,15 @@ class EntityDatabase:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what the database answers, however its files are written."""
+        """SHA-256 of what the database holds, however its files are written."""
         if self._fingerprint is None:
+            held = self._held
             digest = hashlib.sha256()
-            for record in self._records():
-                digest.update(json.dumps(record, ensure_ascii=True, sort_keys=True).encode() + b"\n")
+            for part in (held.candidates, held.titles, held.descriptions, held.types, held.relations):
+                digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+            digest.update(b"%d\n" % held.limits.max_candidates)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
-
-    def _records(self) -> Iterator[object]:
-        yield self.limits.max_candidates
-        yield from sorted(self._held.candidates.items())
-        for qid in self.entity_ids:
-            yield [qid, self.title(qid), self.description(qid), self.types(qid), self.relations(qid)]
 
 
 def _ordered(relations: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

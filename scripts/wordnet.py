@@ -21,14 +21,17 @@ _PART_OF_KEY = {"1": "noun", "2": "verb", "3": "adj", "4": "adv", "5": "adj"}
 _PART_OF_LETTER = {"n": "noun", "v": "verb", "a": "adj", "s": "adj", "r": "adv"}
 _LETTER = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 _POINTERS = {"@": "hypernym", "@i": "instance of", "&": "similar to", "\\": "pertains to"}
-_LEXNAMES = (
-    "adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body "
-    "noun.cognition noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive "
-    "noun.object noun.person noun.phenomenon noun.plant noun.possession noun.process noun.quantity "
-    "noun.relation noun.shape noun.state noun.substance noun.time verb.body verb.change verb.cognition "
-    "verb.communication verb.competition verb.consumption verb.contact verb.creation verb.emotion verb.motion "
-    "verb.perception verb.possession verb.social verb.stative verb.weather adj.ppl"
-).split()
+#: The lexicographers' files in the order of their numbers (lexnames(5WN)).
+_LEXNAMES = [
+    *("adj.all", "adj.pert", "adv.all", "noun.Tops", "noun.act", "noun.animal", "noun.artifact"),
+    *("noun.attribute", "noun.body", "noun.cognition", "noun.communication", "noun.event", "noun.feeling"),
+    *("noun.food", "noun.group", "noun.location", "noun.motive", "noun.object", "noun.person"),
+    *("noun.phenomenon", "noun.plant", "noun.possession", "noun.process", "noun.quantity", "noun.relation"),
+    *("noun.shape", "noun.state", "noun.substance", "noun.time", "verb.body", "verb.change"),
+    *("verb.cognition", "verb.communication", "verb.competition", "verb.consumption", "verb.contact"),
+    *("verb.creation", "verb.emotion", "verb.motion", "verb.perception", "verb.possession", "verb.social"),
+    *("verb.stative", "verb.weather", "adj.ppl"),
+]
 _QUOTED = re.compile(r'"([^"]*)"')
 _MARKER = re.compile(r"\((?:a|p|ip)\)$")
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from toolkit.entities.aliases import normalise
+from toolkit.entities.contents import Contents, Limits, by_score
 from toolkit.entities.profiles import Pids, Profile, read_profiles
-from toolkit.entities.stored import Contents, Limits, by_score, read_folder, write_folder
+from toolkit.entities.reading import read_folder
+from toolkit.entities.writing import write_folder
 from toolkit.errors import DataError
 
 _LOCK_TIMEOUT_S = 60.0

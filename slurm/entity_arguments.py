@@ -174,8 +174,8 @@ def _add_slices(actions: _Actions) -> None:
         "slices",
         "head, torso, tail, unseen: how many mentions, how hard",
         "Show the slices that are built of how often training has each gold: HD (head), TO (torso),\n"
-        "TL (tail, TS included), TS (unseen); NS_: more than one candidate; NPOP_: the gold is not the first\n"
-        "one. With --output the members are written under the key `slices` of each line.",
+        "TL (tail, TS included), TS (unseen); NS_: more than one candidate; NPOP_: the gold is not the\n"
+        "first one. With --output the members are written under the key `slices` of each line.",
     )
     _path(parser, "sentences", _SENTENCES)
     _path(parser, "db", "folder of the database")

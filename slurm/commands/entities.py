@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from toolkit.entities.contents import Limits
@@ -36,6 +36,8 @@ def run(arguments: Namespace) -> int:
     }
     try:
         actions[arguments.action](arguments)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise DataError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
     return 0
@@ -74,16 +76,16 @@ def _export(arguments: Namespace) -> None:
 
 
 def _add(arguments: Namespace) -> None:
+    profiles = _profiles(arguments)
     with edited(arguments.db) as database:
-        profiles = _profiles(arguments)
         for profile in profiles:
             database.add(profile)
     print(f"added {len(profiles)} entities to {arguments.db}, which has {len(database)}")
 
 
 def _update(arguments: Namespace) -> None:
+    profiles = _profiles(arguments)
     with edited(arguments.db) as database:
-        profiles = _profiles(arguments)
         for profile in profiles:
             database.update(profile)
     print(f"updated {len(profiles)} entities of {arguments.db}")
@@ -186,8 +188,17 @@ def _tell(arguments: Namespace, value: Any, text: str) -> None:
 
 def _print_table(rows: Sequence[dict[str, Any]], numbers: Sequence[str]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in rows[0] if rows else ():
-        table.add_column(name.replace("_", " "), justify="right" if name in numbers else "left")
+    *whole, last = rows[0]
+    for name in whole:
+        width = max(len(_cell(row[name])) for row in rows)
+        side: JustifyMethod = "right" if name in numbers else "left"
+        table.add_column(name.replace("_", " "), justify=side, min_width=width, no_wrap=True)
+    # Only the last column gives way on a narrow terminal.
+    table.add_column(last, justify="right" if last in numbers else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row.values()))
+        table.add_row(*map(_cell, row.values()))
     Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

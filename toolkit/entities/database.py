@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from toolkit.entities.aliases import normalise
 from toolkit.entities.contents import Contents, Limits, by_score
 from toolkit.entities.profiles import Pids, Profile, read_profiles
-from toolkit.entities.reading import read_folder
+from toolkit.entities.reading import check_folder, read_folder
 from toolkit.entities.writing import write_folder
 from toolkit.errors import DataError
 
@@ -225,6 +225,7 @@ def edited(folder: Path) -> Iterator[EntityDatabase]:
 
     Of several that do so at once each waits for the one before. Raises DataError.
     """
+    check_folder(folder)
     lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=_LOCK_TIMEOUT_S, mode=0o664)
     try:
         with lock:

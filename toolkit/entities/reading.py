@@ -29,12 +29,8 @@ from toolkit.errors import DataError
 
 def read_folder(folder: Path) -> Contents:
     """Read a database. Raises DataError that names file and key."""
+    check_folder(folder)
     folder = standing(folder)
-    if not (folder / ENTITIES).is_dir():
-        raise DataError(
-            f"{folder} is no entity database: it has no folder {ENTITIES}; "
-            "make one with `stk entities import`"
-        )
     limits = Limits(
         max_candidates=_limit(folder / ENTITIES, "max_candidates", MAX_CANDIDATES),
         max_types=max((_limit(each, "max_types", MAX_TYPES) for each in _systems(folder)), default=MAX_TYPES),
@@ -51,6 +47,15 @@ def read_folder(folder: Path) -> Contents:
     )
     _trim(contents)
     return contents
+
+
+def check_folder(folder: Path) -> None:
+    """Raise DataError where there is no database."""
+    if not (standing(folder) / ENTITIES).is_dir():
+        raise DataError(
+            f"{folder} is no entity database: it has no folder {ENTITIES}; "
+            "make one with `stk entities import`"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
-
-from rich.console import Console, JustifyMethod
-from rich.table import Table
 
 from toolkit.entities.contents import Limits
 from toolkit.entities.counts import GoldCounts
@@ -187,17 +185,17 @@ def _tell(arguments: Namespace, value: Any, text: str) -> None:
 
 
 def _print_table(rows: Sequence[dict[str, Any]], numbers: Sequence[str]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    *whole, last = rows[0]
-    for name in whole:
-        width = max(len(_cell(row[name])) for row in rows)
-        side: JustifyMethod = "right" if name in numbers else "left"
-        table.add_column(name.replace("_", " "), justify=side, min_width=width, no_wrap=True)
-    # Only the last column gives way on a narrow terminal.
-    table.add_column(last, justify="right" if last in numbers else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(_cell, row.values()))
-    Console().print(table)
+    """Print rows in columns; on a terminal the last column, which is the longest, is cut to fit."""
+    head = [name.replace("_", " ") for name in rows[0]]
+    lines = [head, *([_cell(each) for each in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in lines:
+        cells = (
+            text.rjust(size) if name in numbers else text.ljust(size)
+            for name, text, size in zip(rows[0], line, widths, strict=True)
+        )
+        print("  ".join(cells).rstrip()[:width])
 
 
 def _cell(value: Any) -> str:

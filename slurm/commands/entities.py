@@ -145,8 +145,10 @@ def _tell_alias(arguments: Namespace, database: EntityDatabase, alias: str) -> N
     ]
     if arguments.json:
         print(json.dumps({"alias": alias, "candidates": rows}, ensure_ascii=False))
-    else:
+    elif rows:
         _print_table(rows, numbers=("score",))
+    else:
+        print(f"{alias!r} has no candidates")
 
 
 def _split(arguments: Namespace) -> None:

@@ -162,8 +162,8 @@ class EntityDatabase:
         """
         self._check_known(qid)
         self._forget(qid)
-        for of, relations in list(self._held.relations.items()):
-            self._held.relations[of] = [each for each in relations if each[1] != qid]
+        kept = ((of, [x for x in pairs if x[1] != qid]) for of, pairs in self._held.relations.items())
+        self._held.relations = {of: pairs for of, pairs in kept if pairs}
 
     def _forget(self, qid: str) -> None:
         held = self._held

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.sealed import PREPARE_AGAIN
-from toolkit.entities.sentences import Sentence
-from toolkit.errors import DataError
 from toolkit.mentions import layout
 from toolkit.mentions.tables import Array, Lists, Tables
-
-_SENTENCES = "SELECT sent_idx_unq, text, line, record FROM sentences WHERE split = ? ORDER BY id"
-_PLACES = (
-    "SELECT sent_idx_unq, position FROM mentions JOIN sentences ON mentions.sentence = sentences.id "
-    "WHERE mentions.split = ? ORDER BY sample_id"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,33 +65,8 @@ class MentionSamples:
         )
         return found
 
-    def records(self) -> Iterator[Sentence]:
-        """Yield the lines of the split in the order of their files, without their mentions.
-
-        Raises DataError where the database is damaged.
-        """
-        for number, text, line, record in self._rows(_SENTENCES):
-            yield Sentence(
-                id=number, text=text, mentions=(), source=None, line=line, record=json.loads(record)
-            )
-
-    def places(self) -> dict[tuple[int, int], int]:
-        """Which sample each mention is, by the id of its sentence and its position there."""
-        return {(number, position): sample for sample, (number, position) in enumerate(self._rows(_PLACES))}
-
-    def entity_ids(self) -> list[str]:
-        """Ids of the entities by their numbers; "NC" stands for none of the candidates."""
-        with self._connected() as connection:
-            return [row[0] for row in connection.execute("SELECT qid FROM entities ORDER BY eid")]
-
-    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        try:
-            with self._connected() as connection:
-                yield from connection.execute(query, [self.split])
-        except sqlite3.Error as error:
-            raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
-
-    def _connected(self) -> closing[sqlite3.Connection]:
+    def connected(self) -> closing[sqlite3.Connection]:
+        """The database, which a context closes."""
         # Immutable: no lock is taken, so that many ranks may read over a network file system.
         uri = f"{self.database.absolute().as_uri()}?mode=ro&immutable=1"
         return closing(sqlite3.connect(uri, uri=True))

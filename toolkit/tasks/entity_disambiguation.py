@@ -12,8 +12,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from toolkit.config.kinds import BiEncoder, CoMention
+from toolkit.artifacts.dump import write_dump
+from toolkit.artifacts.slices import SliceRow, write_slices
+from toolkit.config.kinds import BiEncoder, CoMention, EntityMentions
 from toolkit.config.schema import Experiment
+from toolkit.entities.sentences import RESERVED_SLICE
+from toolkit.mentions.lines import predicted_lines
 from toolkit.mentions.prepared import MentionSet, prepare
 from toolkit.mentions.samples import MentionSamples
 from toolkit.mentions.tables import Array
@@ -27,8 +31,6 @@ from toolkit.models.mention_batch import BatchMaker, MentionBatch
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
 
-#: The slice of all scored mentions.
-WHOLE = "final_loss"
 _COUNTS = tuple(SliceScore.__slots__)
 _CPU = torch.device("cpu")
 
@@ -56,8 +58,9 @@ class EntityDisambiguationTask:
         self._experiment, self._data = experiment, data
         self.prepared = data.path
         self.fingerprint = data.fingerprint
+        self.summary = data.summary()
         self.splits: Mapping[str, MentionSamples] = {name: data.split(name) for name in data.splits}
-        self.slices = (WHOLE, *data.slices)
+        self.slices = (RESERVED_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
         self.output_width = data.width
         vectors = _fixed_vectors(experiment, data, None)
@@ -72,17 +75,9 @@ class EntityDisambiguationTask:
             vectors=vectors,
         )
 
-    def on(self, path: Path, entity_db: Path | None = None) -> EntityDisambiguationTask:
-        """This task on another file of sentences, all of it the split `test`.
-
-        Counts, types and relations stay those of training. Raises DataError.
-        """
-        data = replace(
-            self._experiment.data, path=str(path), train=None, validation=None, test=None,
-            entity_db=self._experiment.data.entity_db if entity_db is None else str(entity_db),
-        )  # fmt: skip
+    def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
         other = object.__new__(type(self))
-        other._open(replace(self._experiment, data=data), prepare(data, base=self._data))
+        other._open(replace(self._experiment, data=data), prepare(data, report, base=self._data))
         return other
 
     def model(self) -> nn.Module:
@@ -160,7 +155,7 @@ class EntityDisambiguationTask:
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count = evaluation.sums[:2]
         scores = self.slice_scores(evaluation)
-        whole = scores.pop(WHOLE)
+        whole = scores.pop(RESERVED_SLICE)
         return {
             "loss": float(total / count) if count else 0.0,
             "accuracy": whole.accuracy,
@@ -169,7 +164,11 @@ class EntityDisambiguationTask:
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        run.artifacts.mkdir(parents=True, exist_ok=True)
+        rows = [SliceRow(name=name, scores=scores) for name, scores in self.slice_scores(evaluation).items()]
+        data = self._experiment.data
+        dataset = Path(data.path or getattr(data, split)).stem
+        write_slices(run, split, rows, dataset=dataset, no_candidate=self._data.no_candidate)
+        write_dump(run.dump(split), predicted_lines(self.splits[split], evaluation.outputs))
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         export_model(run, model, self._root, self._data.tokenizer_files)

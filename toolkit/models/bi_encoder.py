@@ -49,6 +49,11 @@ class BiEncoder(nn.Module):
         self.prior_weight = nn.Parameter(torch.ones(())) if config.prior else None
 
     @property
+    def encoders(self) -> dict[str, Encoder]:
+        """What was trained, by name; "" where one is all there is."""
+        return {"": self.context} if self.entity is None else {"context": self.context, "entity": self.entity}
+
+    @property
     def entity_encoder(self) -> Encoder:
         """The encoder that reads the texts of entities."""
         return self.context if self.entity is None else self.entity

@@ -61,6 +61,11 @@ class CoMention(nn.Module):
         self.score = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 1))
         self.prior_weight = nn.Parameter(torch.ones(())) if config.prior else None
 
+    @property
+    def encoders(self) -> dict[str, Encoder]:
+        """The encoder of the text; "" as it is the only one."""
+        return {"": self.context}
+
     def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
         """Scores [b, K] of the batch's mentions in these rows [b]; -inf where there is no candidate."""
         batch = batch.take(rows)

@@ -23,9 +23,10 @@ from toolkit.mentions.samples import MentionSamples
 from toolkit.mentions.tables import Array
 from toolkit.metrics.disambiguation import NOT_SCORED, OUTSIDE, SliceScore
 from toolkit.models.bi_encoder import BiEncoder as BiEncoderModel
+from toolkit.models.co_mention import CoMention as CoMentionModel
 from toolkit.models.encoder import Encoder
 from toolkit.models.entity_vectors import entity_vectors
-from toolkit.models.export import export_model
+from toolkit.models.export import export_encoders, export_model
 from toolkit.models.hiding import hide
 from toolkit.models.mention_batch import BatchMaker, MentionBatch
 from toolkit.rundir import RunDir
@@ -51,11 +52,9 @@ class EntityDisambiguationTask:
         _fixed_vectors(experiment, prepared, report)
         return prepared.summary()
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._open(experiment, prepare(experiment.data))
-
-    def _open(self, experiment: Experiment, data: MentionSet) -> None:
-        self._experiment, self._data = experiment, data
+    def __init__(self, experiment: Experiment, data: MentionSet | None = None) -> None:
+        self._experiment = experiment
+        self._data = data = data or prepare(experiment.data)
         self.prepared = data.path
         self.fingerprint = data.fingerprint
         self.summary = data.summary()
@@ -63,22 +62,11 @@ class EntityDisambiguationTask:
         self.slices = (RESERVED_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
         self.output_width = data.width
-        vectors = _fixed_vectors(experiment, data, None)
-        model = experiment.model
-        is_co_mention = isinstance(model, CoMention)
-        self._batches = BatchMaker(
-            pad_id=int(data.meta["pad_id"]),
-            specials=int(data.meta["specials_before"]),
-            others=model.max_mentions - 1 if is_co_mention else 0,
-            links=is_co_mention,
-            texts=not is_co_mention,
-            vectors=vectors,
-        )
+        self._batches = _batches(experiment.model, data, _fixed_vectors(experiment, data, None))
 
     def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
-        other = object.__new__(type(self))
-        other._open(replace(self._experiment, data=data), prepare(data, report, base=self._data))
-        return other
+        known = prepare(data, report, base=self._data)
+        return EntityDisambiguationTask(replace(self._experiment, data=data), known)
 
     def model(self) -> nn.Module:
         return build_model(self._experiment, **_sizes(self._data))
@@ -164,20 +152,35 @@ class EntityDisambiguationTask:
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        rows = [SliceRow(name=name, scores=scores) for name, scores in self.slice_scores(evaluation).items()]
+        rows = [SliceRow(name=name, scores=of) for name, of in self.slice_scores(evaluation).items()]
         data = self._experiment.data
         dataset = Path(data.path or getattr(data, split)).stem
         write_slices(run, split, rows, dataset=dataset, no_candidate=self._data.no_candidate)
         write_dump(run.dump(split), predicted_lines(self.splits[split], evaluation.outputs))
 
     def export(self, run: RunDir, model: nn.Module) -> None:
-        export_model(run, model, self._root, self._data.tokenizer_files)
+        assert isinstance(model, BiEncoderModel | CoMentionModel)
+        export_model(run, model, self._root)
+        export_encoders(run, model.encoders, self._data.tokenizer_files)
 
     @property
     def _root(self) -> str:
         """What the files of a run are called by: its data file."""
         data = self._experiment.data
         return Path(data.path or data.train).stem
+
+
+def _batches(model: Any, data: MentionSet, vectors: Array | None) -> BatchMaker:
+    """How batches are made for a model, as its section describes it."""
+    is_co_mention = isinstance(model, CoMention)
+    return BatchMaker(
+        pad_id=int(data.meta["pad_id"]),
+        specials=int(data.meta["specials_before"]),
+        others=model.max_mentions - 1 if is_co_mention else 0,
+        links=is_co_mention,
+        texts=not is_co_mention,
+        vectors=vectors,
+    )
 
 
 def _scores(model: nn.Module, batch: MentionBatch) -> torch.Tensor:
@@ -207,8 +210,7 @@ def _sizes(data: MentionSet) -> dict[str, Any]:
 def _fixed_vectors(experiment: Experiment, data: MentionSet, report: Report | None) -> Array | None:
     """The entities' vectors of the encoder as it was before training; None for a model that reads texts."""
     model = experiment.model
-    is_needed = model.entity_vectors == "cached" if isinstance(model, BiEncoder) else model.entity_text
-    if not is_needed:
+    if not model.fixes_entities:
         return None
     sizes = _sizes(data)
     encoder = Encoder(

@@ -126,6 +126,11 @@ class BiEncoder:
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of the encoders; null: their own."""
 
+    @property
+    def fixes_entities(self) -> bool:
+        """Whether vectors of all entities are computed before training."""
+        return self.entity_vectors == "cached"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoMention:
@@ -159,3 +164,8 @@ class CoMention:
     """Whether a learnt weight times the log of a candidate's share of its alias is added to its score."""
     dropout: float = option(0.1, minimum=0, maximum=1)
     """Dropout of encoder and attention."""
+
+    @property
+    def fixes_entities(self) -> bool:
+        """Whether vectors of all entities are computed before training."""
+        return self.entity_text

@@ -48,7 +48,7 @@ def qid(name: str, kind: str) -> str:
 
 
 def database() -> EntityDatabase:
-    """Every name is a river and a town, the first ones ships, too; rivers and towns of a name are connected."""
+    """Every name is a river and a town, the first ones ships, too; rivers and their towns are connected."""
     found = EntityDatabase()
     for place, name in enumerate(_NAMES):
         for rank, kind in enumerate(_KINDS[: 3 if place < 3 else 2]):

@@ -85,9 +85,8 @@ def _shared_layers(experiment: Experiment) -> Iterator[Broken]:
     if not isinstance(model, BiEncoder) or not model.share or model.entity_vectors == "cached":
         return
     if model.context_layers != model.entity_layers:
-        problem = (
-            f"found {model.entity_layers}, but one encoder (model.share) has {model.context_layers} layers"
-        )
+        both = [count or "all" for count in (model.entity_layers, model.context_layers)]
+        problem = f"found {both[0]} layers and {both[1]} in context_layers, but model.share makes one encoder"
         yield Broken(key=("model", "entity_layers"), problem=problem, hint="the same number, or share: false")
 
 

@@ -44,7 +44,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     return Lab(tmp_path_factory.mktemp("lab"))
 
 
-@pytest.fixture(scope="module", params=SAMPLES.values(), ids=SAMPLES.keys())
+@pytest.fixture(scope="module", params=SAMPLES.values(), ids=list(SAMPLES))
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """A finished run with the experiment's own kind of tokens."""
     sample: Callable[..., Experiment] = request.param

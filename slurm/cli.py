@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from slurm import entity_arguments
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(parsers)
     _add_diff(parsers)
     _add_drill(parsers)
+    _add_entities(parsers)
     return parser
 
 
@@ -363,3 +365,14 @@ def _add_drill(parsers: _Parsers) -> None:
     parser.add_argument("--procs", type=int, default=2, metavar="N", help="local processes (default 2)")
     parser.add_argument("--keep", action="store_true", help="keep the drill's runs even if all is well")
     _json(parser)
+
+
+def _add_entities(parsers: _Parsers) -> None:
+    entity_arguments.add_actions(
+        _command(
+            parsers,
+            "entities",
+            "sentences with mentions, and what they may mean",
+            entity_arguments.DESCRIPTION,
+        )
+    )

@@ -1,7 +1,7 @@
 """The typed experiment: what can stand in an experiment file, with defaults and limits.
 
 Which parameters `task`, `data` and `model` take depends on `task.kind` and `model.kind`: the table in
-`kinds.py`. Units stand in the names; a field marked `identity=False` cannot change the result and is
+`kinds/`. Units stand in the names; a field marked `identity=False` cannot change the result and is
 no part of the run's identity.
 """
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from toolkit.entities.aliases import normalise
+from toolkit.entities.contents import Contents, Limits, by_score
 from toolkit.entities.profiles import Pids, Profile, read_profiles
-from toolkit.entities.stored import Contents, Limits, by_score, read_folder, write_folder
+from toolkit.entities.reading import check_folder, read_folder
+from toolkit.entities.writing import write_folder
 from toolkit.errors import DataError
 
 _LOCK_TIMEOUT_S = 60.0
@@ -160,8 +162,8 @@ class EntityDatabase:
         """
         self._check_known(qid)
         self._forget(qid)
-        for of, relations in list(self._held.relations.items()):
-            self._held.relations[of] = [each for each in relations if each[1] != qid]
+        kept = ((of, [x for x in pairs if x[1] != qid]) for of, pairs in self._held.relations.items())
+        self._held.relations = {of: pairs for of, pairs in kept if pairs}
 
     def _forget(self, qid: str) -> None:
         held = self._held
@@ -188,19 +190,15 @@ class EntityDatabase:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what the database answers, however its files are written."""
+        """SHA-256 of what the database holds, however its files are written."""
         if self._fingerprint is None:
+            held = self._held
             digest = hashlib.sha256()
-            for record in self._records():
-                digest.update(json.dumps(record, ensure_ascii=True, sort_keys=True).encode() + b"\n")
+            for part in (held.candidates, held.titles, held.descriptions, held.types, held.relations):
+                digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+            digest.update(b"%d\n" % held.limits.max_candidates)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
-
-    def _records(self) -> Iterator[object]:
-        yield self.limits.max_candidates
-        yield from sorted(self._held.candidates.items())
-        for qid in self.entity_ids:
-            yield [qid, self.title(qid), self.description(qid), self.types(qid), self.relations(qid)]
 
 
 def _ordered(relations: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -227,6 +225,7 @@ def edited(folder: Path) -> Iterator[EntityDatabase]:
 
     Of several that do so at once each waits for the one before. Raises DataError.
     """
+    check_folder(folder)
     lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=_LOCK_TIMEOUT_S, mode=0o664)
     try:
         with lock:

@@ -71,7 +71,7 @@ class Line:
 
 def _parsed(path: Path, number: int, line: bytes) -> Any:
     try:
-        return json.loads(line.decode("utf-8"))
+        return json.loads(line.rstrip(b"\r\n").decode("utf-8"))
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"

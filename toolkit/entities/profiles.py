@@ -122,7 +122,7 @@ def _relations(line: Line, pids: Pids) -> Iterator[tuple[str, str]]:
         if _PID.fullmatch(name) and pids == "refuse":
             line.refuse(
                 f"relations[{place}].relation is {name}, the number of a property; texts of entities need "
-                "its name. Write names, or pass --pids drop (without such relations) or --pids keep (as they are)"
+                "its name. Write names, or pass --pids drop (without them) or --pids keep (as they are)"
             )
         if not _PID.fullmatch(name) or pids == "keep":
             yield name, given["object"]

@@ -51,7 +51,8 @@ def test_rows_for_people_say_what_the_arrays_hold(data: EntityMentions) -> None:
     prepared = prepare(data)
     query = (
         "SELECT alias, substr(text, first_character + 1, last_character - first_character), gold, "
-        "gold_title, candidates, is_popular, types, tokens FROM mentions JOIN sentences ON sentence = sentences.id"
+        "gold_title, candidates, is_popular, types, tokens FROM mentions "
+        "JOIN sentences ON sentence = sentences.id"
     )
     samples = prepared.split("train")
     for place, row in enumerate(rows(prepared, query)[:61]):

@@ -1,79 +1,36 @@
-"""The folder of an entity database: JSON files, of which others' forms are read, too.
-
-    entity_mappings/        alias2qids.json  alias -> [[entity id, score], …]
-                            qid2title.json   qid2desc.json   config.json {max_candidates}
-    type_mappings/<system>/ qid2typenames.json  entity id -> [name, …]     config.json {max_types}
-    kg_mappings/            qid2relations.json  entity id -> {relation: [entity id, …]}
-                            config.json {max_connections}
-
-Read as well: the same files without .json; type_vocab.json (name -> number) with qid2typeids.json;
-kg_adj.txt (pairs of entity ids, a tab between them).
-"""
+"""Reading an entity database: its faults name file and key."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.entities.contents import (
+    CONFIG,
+    ENTITIES,
+    MAX_CANDIDATES,
+    MAX_CONNECTIONS,
+    MAX_TYPES,
+    RELATIONS,
+    TYPES,
+    UNNAMED_RELATION,
+    Contents,
+    Limits,
+    by_score,
+    standing,
+)
 from toolkit.entities.jsonlines import is_a, kind_of
 from toolkit.errors import DataError
-from toolkit.files import fsync_dir
-
-MAX_CANDIDATES = 30
-MAX_TYPES = 10
-MAX_CONNECTIONS = 100
-
-ENTITIES, TYPES, RELATIONS = "entity_mappings", "type_mappings", "kg_mappings"
-#: kg_adj.txt names none.
-UNNAMED_RELATION = "related to"
-_CONFIG = "config.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much a database keeps: candidates of an alias, types of a system and relations of an entity."""
-
-    max_candidates: int = MAX_CANDIDATES
-    max_types: int = MAX_TYPES
-    max_connections: int = MAX_CONNECTIONS
-
-
-@dataclass(slots=True, kw_only=True)
-class Contents:
-    """What a database holds.
-
-    candidates  alias -> (entity id, score), highest first
-    types       type system -> entity id -> names
-    """
-
-    limits: Limits = field(default_factory=Limits)
-    candidates: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-    titles: dict[str, str] = field(default_factory=dict)
-    descriptions: dict[str, str] = field(default_factory=dict)
-    types: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    relations: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-
-
-def by_score(candidates: list[tuple[str, float]]) -> None:
-    """Put candidates in their order: by score, then by id, both descending."""
-    candidates.sort(key=lambda each: (each[1], each[0]), reverse=True)
 
 
 def read_folder(folder: Path) -> Contents:
     """Read a database. Raises DataError that names file and key."""
-    folder = _standing(folder)
-    if not (folder / ENTITIES).is_dir():
-        raise DataError(
-            f"{folder} is no entity database: it has no folder {ENTITIES}; "
-            "make one with `stk entities import`"
-        )
+    check_folder(folder)
+    folder = standing(folder)
     limits = Limits(
         max_candidates=_limit(folder / ENTITIES, "max_candidates", MAX_CANDIDATES),
         max_types=max((_limit(each, "max_types", MAX_TYPES) for each in _systems(folder)), default=MAX_TYPES),
@@ -92,90 +49,13 @@ def read_folder(folder: Path) -> Contents:
     return contents
 
 
-def write_folder(folder: Path, contents: Contents) -> None:
-    """Write a database; whoever reads finds the old one whole or the new one. Raises DataError, OSError.
-
-    A folder that also holds files of others is refused: it is replaced as a whole.
-    """
-    if alien := sorted(_alien(folder)):
+def check_folder(folder: Path) -> None:
+    """Raise DataError where there is no database."""
+    if not (standing(folder) / ENTITIES).is_dir():
         raise DataError(
-            f"{folder} also holds {alien[0]}, which would be lost; write the database to a folder of its own "
-            "(`stk entities export` and `stk entities import`)"
+            f"{folder} is no entity database: it has no folder {ENTITIES}; "
+            "make one with `stk entities import`"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        for name, value in _files(contents):
-            _write(temporary / name, value)
-        _exchange(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _standing(folder: Path) -> Path:
-    """The folder, or its old form where a writer has just put it aside, or died then."""
-    old = _old(folder)
-    return old if old.is_dir() and not folder.exists() else folder
-
-
-def _old(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
-
-
-def _exchange(temporary: Path, folder: Path) -> None:
-    old = _old(folder)
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(folder, old)
-    os.rename(temporary, folder)
-    fsync_dir(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _files(contents: Contents) -> Iterator[tuple[str, Any]]:
-    limits = contents.limits
-    yield f"{ENTITIES}/alias2qids.json", contents.candidates
-    yield f"{ENTITIES}/qid2title.json", contents.titles
-    yield f"{ENTITIES}/qid2desc.json", contents.descriptions
-    yield f"{ENTITIES}/{_CONFIG}", {"max_candidates": limits.max_candidates}
-    for system, names in contents.types.items():
-        yield f"{TYPES}/{system}/qid2typenames.json", names
-        yield f"{TYPES}/{system}/{_CONFIG}", {"max_types": limits.max_types}
-    yield f"{RELATIONS}/qid2relations.json", {qid: _grouped(of) for qid, of in contents.relations.items()}
-    yield f"{RELATIONS}/{_CONFIG}", {"max_connections": limits.max_connections}
-
-
-def _grouped(relations: list[tuple[str, str]]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name, entity in relations:
-        groups.setdefault(name, []).append(entity)
-    return groups
-
-
-def _write(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as stream:
-        # An entry a line: for people, and for `diff`.
-        stream.write("{")
-        for place, (key, of) in enumerate(sorted(value.items())):
-            stream.write(",\n" if place else "\n")
-            stream.write(f"{json.dumps(key, ensure_ascii=False)}: {json.dumps(of, ensure_ascii=False)}")
-        stream.write("\n}\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _alien(folder: Path) -> Iterator[str]:
-    """Names of files that write_folder would not write."""
-    ours = {
-        ENTITIES: {"alias2qids.json", "qid2title.json", "qid2desc.json", _CONFIG},
-        TYPES: {"qid2typenames.json", _CONFIG},
-        RELATIONS: {"qid2relations.json", _CONFIG},
-    }
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        if not path.is_dir() and path.name not in ours.get(parts[0], set()):
-            yield str(path.relative_to(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +104,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _limit(folder: Path, key: str, default: int) -> int:
-    path = folder / _CONFIG
+    path = folder / CONFIG
     value = _parsed(path).get(key, default) if path.exists() else default
     if not is_a(value, int) or value < 1:
         raise DataError(f"{path}: {key} is {json.dumps(value)}, expected a whole number above 0")
@@ -316,3 +196,8 @@ def _trim(contents: Contents) -> None:
             del names[limits.max_types :]
     for relations in contents.relations.values():
         del relations[limits.max_connections :]
+    # Nothing said is the same as nothing there, for the fingerprint too.
+    contents.descriptions = {qid: text for qid, text in contents.descriptions.items() if text}
+    contents.relations = {qid: pairs for qid, pairs in contents.relations.items() if pairs}
+    for system, of in contents.types.items():
+        contents.types[system] = {qid: names for qid, names in of.items() if names}

@@ -186,6 +186,15 @@ def test_a_best_checkpoint_that_is_gone_or_damaged_is_named(run: RunDir) -> None
         ask(run)
 
 
+def test_training_data_that_have_changed_since_are_refused(run: RunDir, tmp_path: Path) -> None:
+    """Another vocabulary would give the weights other words."""
+    changed = write(tmp_path, "fine film\tgood", "dull plot\tbad", name="train.tsv")
+    config = run.config.read_text().replace(str(load_resolved(run.config).data.train), changed)
+    run.config.write_text(config)
+    with pytest.raises(DataError, match="have changed since"):
+        ask(run)
+
+
 def test_other_weights_than_those_of_an_evaluation_that_is_there_are_scored_anew(run: RunDir) -> None:
     first = ask(run)
     manifest = run.best.resolve() / "MANIFEST.json"

@@ -116,7 +116,7 @@ def _best(run: RunDir, step: int, task: Task, group: Group) -> Path:
         if read_manifest(folder).get("data") != task.fingerprint:
             raise DataError(
                 f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
-                "labels and numbers of tokens may be others than it has learnt: put back what it was trained on"
+                "labels and numbers of tokens may be others than it learnt: put back what it was trained on"
             )
     group.barrier()
     return folder

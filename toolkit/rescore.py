@@ -23,13 +23,13 @@ from typing import Any
 
 from torch import nn
 
-from toolkit.checkpoint.manifest import MANIFEST
-from toolkit.checkpoint.store import Identity, load_weights, verify
+from toolkit.checkpoint.manifest import MANIFEST, read_manifest
+from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import identity, load_on_file, load_resolved, to_yaml
 from toolkit.config.schema import Experiment, Train
 from toolkit.display import passing_bar
 from toolkit.distributed import Group, join
-from toolkit.errors import CheckpointError, StkError, UserError
+from toolkit.errors import CheckpointError, DataError, StkError, UserError
 from toolkit.evaluate import evaluate
 from toolkit.files import crc32, read_json, write_atomic, write_json
 from toolkit.rundir import RunDir
@@ -87,7 +87,7 @@ def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict
         meeting = RunDir(Path(request.meeting or own))
         with join(meeting, world, _meeting(experiment.train)) as group:
             task = _opened(experiment, group, report)
-            checkpoint = _best(run, int(result["best"]["step"]), experiment, task, group)
+            checkpoint = _best(run, int(result["best"]["step"]), task, group)
             subject = _subject(run, task, experiment, request, group, report)
             return _score(run, result, checkpoint, task, subject, request, group, report)
 
@@ -104,15 +104,20 @@ def _opened(experiment: Experiment, group: Group, report: Report) -> Task:
     return kind(experiment)
 
 
-def _best(run: RunDir, step: int, experiment: Experiment, task: Task, group: Group) -> Path:
-    """The best checkpoint, verified by rank 0. Raises CheckpointError. Collective."""
+def _best(run: RunDir, step: int, task: Task, group: Group) -> Path:
+    """The best checkpoint, verified by rank 0. Raises CheckpointError, DataError. Collective."""
     folder = run.checkpoint(step)
     if not folder.is_dir():
         raise CheckpointError(
             f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
         )
     if group.world.is_main:
-        verify(folder, Identity(experiment=identity(experiment), data=task.fingerprint))
+        verify(folder)
+        if read_manifest(folder).get("data") != task.fingerprint:
+            raise DataError(
+                f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
+                "labels and numbers of tokens may be others than it learnt: put back what it was trained on"
+            )
     group.barrier()
     return folder
 

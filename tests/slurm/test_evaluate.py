@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,7 +51,10 @@ def test_the_test_set_is_scored_again_and_found_the_next_time(house: House, fini
 def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House, finished: RunDir) -> None:
     answer = house.stk("evaluate", finished.run_id, "--data", "other.csv", *COLUMNS)
     assert answer.code == 0, answer.err
-    assert "state  evaluated" in answer.out
+    assert re.search("state +evaluated", answer.out)
+    told = re.search(r"scored +(other.csv, 2 samples, with the best weights of .*\S) +│", answer.out)
+    assert told
+    assert told[1].endswith(finished.run_id)
     assert "Confusion (test)" in answer.out
     assert "left out 1 rows with unknown labels: 'meh' 1" in answer.out
     (line,) = [line for line in answer.out.splitlines() if line.startswith("scored  ")]

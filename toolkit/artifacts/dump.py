@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.entities.sentences import Sentence
 from toolkit.files import open_atomic
 
 #: Of a probability: as much as 32-bit arithmetic knows of it.
@@ -52,19 +51,18 @@ class Prediction:
         }
 
 
-#: The prediction of a mention: id of its sentence, and its place among the aliases. None: it has none.
-Predictions = Callable[[int, int], Prediction | None]
+#: An input line, and what is said of each of its aliases; None: nothing.
+Line = tuple[Mapping[str, Any], Sequence[Prediction | None]]
 
 
-def write_dump(path: Path, sentences: Iterable[Sentence], predictions: Predictions) -> None:
-    """Write each sentence's own keys as they stand and `predictions`, parallel to its aliases.
+def write_dump(path: Path, lines: Iterable[Line]) -> None:
+    """Write each line's own keys as they stand and `predictions`, parallel to its aliases.
 
     A mention that was not predicted has null there. Lines keep their order; the file appears when it
     is whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_atomic(path) as stream:
-        for sentence in sentences:
-            said = [predictions(sentence.id, place) for place in range(len(sentence.mentions))]
+        for record, said in lines:
             shown = [None if each is None else each.to_json() for each in said]
-            stream.write(json.dumps({**sentence.record, KEY: shown}, ensure_ascii=False) + "\n")
+            stream.write(json.dumps({**record, KEY: shown}, ensure_ascii=False) + "\n")

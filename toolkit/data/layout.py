@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from toolkit.data.sealed import MANIFEST
-
 #: Goes up whenever the same input would make other files; older sets are then left alone.
 VERSION = 2
 
-META = MANIFEST
+#: Of every kind of prepared set.
+META = "meta.json"
 DATABASE = "samples.sqlite"
 #: Of the tokenizers words and whitespace; a pretrained one is kept in TOKENIZER.
 VOCABULARY = "vocabulary.json"

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.layout import META
 from toolkit.errors import DataError
 from toolkit.files import crc32, fsync_dir, read_json, write_json
-
-MANIFEST = "meta.json"
 
 PREPARE_AGAIN = "delete that folder and prepare the data again"
 
@@ -25,7 +24,7 @@ def seal(folder: Path, meta: Mapping[str, Any]) -> None:
         with open(path, "rb") as stream:
             os.fsync(stream.fileno())
         files[path.name] = {"size": path.stat().st_size, "crc32": crc32(path)}
-    write_json(folder / MANIFEST, {**meta, "files": files})
+    write_json(folder / META, {**meta, "files": files})
     fsync_dir(folder)
 
 
@@ -38,11 +37,11 @@ def read_seal(path: Path, version: int, *, growing: str) -> Mapping[str, Any]:
         # A network file system may remember that the name was missing; listing refreshes it.
         os.listdir(path.parent)
     try:
-        meta = read_json(path / MANIFEST)
+        meta = read_json(path / META)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path / MANIFEST} cannot be read ({error}); {PREPARE_AGAIN}") from error
+        raise DataError(f"{path / META} cannot be read ({error}); {PREPARE_AGAIN}") from error
     if not isinstance(meta, dict):
-        raise DataError(f"{path} holds no prepared set: {MANIFEST} is missing or damaged; {PREPARE_AGAIN}")
+        raise DataError(f"{path} holds no prepared set: {META} is missing or damaged; {PREPARE_AGAIN}")
     if meta.get("version") != version:
         raise DataError(f"{path} has format {meta.get('version')}, expected {version}; {PREPARE_AGAIN}")
     for name, expected in meta["files"].items():

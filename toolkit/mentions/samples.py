@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.data.sealed import PREPARE_AGAIN
-from toolkit.entities.jsonlines import Line
-from toolkit.entities.sentences import Sentence, parse_sentence
-from toolkit.errors import DataError
 from toolkit.mentions import layout
 from toolkit.mentions.tables import Array, Lists, Tables
-
-_SENTENCES = (
-    "SELECT file, line, record FROM sentences JOIN sources ON sentences.source = sources.id "
-    "WHERE sentences.split = ? ORDER BY sentences.id"
-)
-_QIDS = "SELECT eid, qid FROM entities WHERE eid IN (SELECT eid FROM candidates) OR eid = ?"
-_PLACES = (
-    "SELECT sent_idx_unq, position FROM mentions JOIN sentences ON mentions.sentence = sentences.id "
-    "WHERE mentions.split = ? ORDER BY sample_id"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,31 +65,8 @@ class MentionSamples:
         )
         return found
 
-    def records(self) -> Iterator[Sentence]:
-        """Yield the sentences of the split in the order of their file, as they stood there.
-
-        Raises DataError where the database is damaged.
-        """
-        for file, line, record in self._rows(_SENTENCES, self.split):
-            yield parse_sentence(Line(Path(file), line, json.loads(record)))
-
-    def places(self) -> Iterator[tuple[int, int]]:
-        """Yield id of the sentence and position there of every sample, in their order."""
-        yield from self._rows(_PLACES, self.split)
-
-    def qids(self) -> dict[int, str]:
-        """Ids of all candidates by their numbers; "NC" stands for none of the candidates."""
-        found: dict[int, str] = dict(self._rows(_QIDS, layout.NONE_OF_THEM))
-        return found
-
-    def _rows(self, query: str, argument: str | int) -> Iterator[Any]:
-        try:
-            with self._connected() as connection:
-                yield from connection.execute(query, [argument])
-        except sqlite3.Error as error:
-            raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
-
-    def _connected(self) -> closing[sqlite3.Connection]:
+    def connected(self) -> closing[sqlite3.Connection]:
+        """The database, which a context closes."""
         # Immutable: no lock is taken, so that many ranks may read over a network file system.
         uri = f"{self.database.absolute().as_uri()}?mode=ro&immutable=1"
         return closing(sqlite3.connect(uri, uri=True))

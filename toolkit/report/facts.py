@@ -16,6 +16,7 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
     """Return name and value of the facts at the top, for terminal and page; unknown ones left out."""
     facts = {
         "state": summary.state,
+        "scored": summary.scored,
         "steps": _steps(summary),
         "trained for": formats.duration(summary.seconds),
         "where": _where(summary),

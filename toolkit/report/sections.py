@@ -109,7 +109,7 @@ def slice_scores(report: SliceReport, picture: Html) -> Html:
         parts.append(page.table(head, rows, numbers=range(1, len(head)), labels=[0]))
         if said := slices.note(report, inside):
             parts.append(tag("p", said, class_="quiet"))
-    return page.section(f"Slices ({report.split})", *parts, picture)
+    return page.section(f"Slices ({report.split})", picture, *parts)
 
 
 def _class_table(report: ClassReport) -> Html:

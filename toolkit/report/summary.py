@@ -17,6 +17,7 @@ import yaml
 from toolkit.artifacts.epochs import by_epoch
 from toolkit.attempts.goodput import goodput
 from toolkit.files import read_json, read_json_lines
+from toolkit.report import formats
 from toolkit.report.formats import NOT_SCORES, clean
 from toolkit.report.reading import (
     read,
@@ -82,6 +83,7 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         device=last.device if last else None,
         events=_tally(events),
         failure=failure,
+        scored=_scored(result),
         as_of=max(times, default=None),
         goodput=goodput(run, max(times, default=0.0)),
     )
@@ -167,6 +169,15 @@ def _failure(run: RunDir, attempts: Sequence[Attempt], events: Iterable[Mapping[
         advice=str(found.get("advice") or ""),
         traceback=str(found.get("traceback") or ""),
     )
+
+
+def _scored(result: Mapping[str, Any]) -> str:
+    """What an evaluation is of, in a line; empty for a run."""
+    if result.get("state") != "evaluated":
+        return ""
+    data = Path(result["data"]).name if result.get("data") else f"the {result.get('split')} set"
+    samples = formats.count(result.get("samples"))
+    return f"{data}, {samples} samples, with the best weights of {result.get('run_id')}"
 
 
 def _state(result: Mapping[str, Any], failure: Failure | None, attempts: Sequence[Attempt]) -> str:

@@ -188,6 +188,7 @@ class RunSummary:
     classes  scores per class of each view that has them
     two_classes  curves of each view of two classes
     slices   scores of slices by split, of runs that have them
+    scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
     goodput  where the time went
     """
@@ -216,6 +217,7 @@ class RunSummary:
     device: str | None
     events: dict[str, int]
     failure: Failure | None
+    scored: str
     as_of: float | None
     goodput: Goodput
 

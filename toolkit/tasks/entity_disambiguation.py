@@ -12,11 +12,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from toolkit.artifacts.dump import Prediction, write_dump
+from toolkit.artifacts.dump import write_dump
 from toolkit.artifacts.slices import SliceRow, write_slices
 from toolkit.config.kinds import BiEncoder, CoMention, EntityMentions
 from toolkit.config.schema import Experiment
 from toolkit.entities.sentences import RESERVED_SLICE
+from toolkit.mentions.lines import predicted_lines
 from toolkit.mentions.prepared import MentionSet, prepare
 from toolkit.mentions.samples import MentionSamples
 from toolkit.mentions.tables import Array
@@ -152,9 +153,10 @@ class EntityDisambiguationTask:
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         rows = [SliceRow(name=name, scores=of) for name, of in self.slice_scores(evaluation).items()]
-        write_slices(run, split, rows, dataset=self._root, no_candidate=self._data.no_candidate)
-        samples = self.splits[split]
-        write_dump(run.dump(split), samples.records(), _Said(samples, evaluation.outputs))
+        data = self._experiment.data
+        dataset = Path(data.path or getattr(data, split)).stem
+        write_slices(run, split, rows, dataset=dataset, no_candidate=self._data.no_candidate)
+        write_dump(run.dump(split), predicted_lines(self.splits[split], evaluation.outputs))
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         assert isinstance(model, BiEncoderModel | CoMentionModel)
@@ -166,26 +168,6 @@ class EntityDisambiguationTask:
         """What the files of a run are called by: its data file."""
         data = self._experiment.data
         return Path(data.path or data.train).stem
-
-
-class _Said:
-    """What an evaluation says of each mention, asked for in the order of the sentences."""
-
-    def __init__(self, samples: MentionSamples, outputs: np.ndarray) -> None:
-        self._samples, self._outputs = samples, outputs
-        self._qids = samples.qids()
-        self._places = enumerate(samples.places())
-        self._next = next(self._places, None)
-
-    def __call__(self, sentence: int, position: int) -> Prediction | None:
-        """The prediction of a mention; None for one that is no sample."""
-        if self._next is None or self._next[1] != (sentence, position):
-            return None
-        sample, self._next = self._next[0], next(self._places, None)
-        (candidates,) = self._samples.candidates(np.array([sample]))
-        known = candidates >= 0
-        probabilities = self._outputs[sample][known].tolist()
-        return Prediction.of([self._qids[each] for each in candidates[known].tolist()], probabilities)
 
 
 def _batches(model: Any, data: MentionSet, vectors: Array | None) -> BatchMaker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.artifacts.dump import Prediction, write_dump
+from toolkit.artifacts.dump import Line, Prediction, write_dump
 from toolkit.entities.sentences import read_sentences
 
 LINES: list[dict[str, Any]] = [
@@ -28,10 +29,17 @@ LINES: list[dict[str, Any]] = [
 ]
 
 
+def lines_of(path: Path, predictions: Any) -> Iterator[Line]:
+    """Sentences of a file, with a prediction for each mention by its sentence's id and its place."""
+    for sentence in read_sentences(path):
+        places = range(len(sentence.mentions))
+        yield sentence.record, [predictions(sentence.id, place) for place in places]
+
+
 def dumped(folder: Path, predictions: Any) -> list[dict[str, Any]]:
     source, target = folder / "in.jsonl", folder / "artifacts" / "out.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in LINES), encoding="utf-8")
-    write_dump(target, read_sentences(source), predictions)
+    write_dump(target, lines_of(source, predictions))
     return [json.loads(line) for line in target.read_text(encoding="utf-8").split("\n") if line]
 
 
@@ -56,7 +64,7 @@ def test_predictions_stand_beside_their_aliases(tmp_path: Path) -> None:
 def test_a_dump_can_be_dumped_again(tmp_path: Path) -> None:
     dumped(tmp_path, lambda sentence, place: Prediction.of(["Q1"], [1.0]))
     again = tmp_path / "again.jsonl"
-    write_dump(again, read_sentences(tmp_path / "artifacts" / "out.jsonl"), lambda sentence, place: None)
+    write_dump(again, lines_of(tmp_path / "artifacts" / "out.jsonl", lambda sentence, place: None))
     first = json.loads(again.read_text().split("\n")[0])
     assert first == {**LINES[0], "predictions": [None, None]}
 

@@ -41,7 +41,7 @@ def test_every_mention_is_a_sample_with_its_gold_among_its_candidates(data: Enti
     assert prepared.splits == {"train": 61, "validation": 23, "test": 11}
     samples = prepared.split("train")
     golds = [gold for (gold,) in rows(prepared, "SELECT gold FROM mentions WHERE split = 'train'")]
-    names = samples.qids()
+    names = dict(rows(prepared, "SELECT eid, qid FROM entities"))
     chosen = samples.candidates(np.arange(61))[np.arange(61), samples.labels]
     assert [names[each] for each in chosen.tolist()] == golds
     assert golds == [gold for record in lines("train") for gold in record["qids"]]
@@ -150,7 +150,7 @@ def test_with_a_class_for_no_candidate_it_stands_first_and_takes_those_golds(oth
     assert samples.labels.tolist() == [0, 2]
     assert samples.candidates(np.arange(2))[:, 0].tolist() == [0, 0]
     assert prepared.width == 4
-    assert samples.qids()[0] == "NC"
+    assert rows(prepared, "SELECT qid FROM entities WHERE eid = 0") == [("NC",)]
 
 
 def test_no_more_candidates_are_kept_than_allowed(other: Make) -> None:

@@ -1,6 +1,6 @@
 """What the get_* scripts share: a checked package becomes a file that is whole or not there.
 
-Needs the standard library, and pip or npm.
+Needs the standard library, and pip, npm or apt-get.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Problem(Exception):
 class Package:
     """A package of a registry.
 
-    manager  pip: a wheel; sdist: pip, but the source distribution; npm
+    manager  pip: a wheel; sdist: pip, but the source distribution; npm; apt: a package of Debian
     """
 
     manager: str
@@ -40,7 +40,7 @@ class Package:
     megabytes: float
 
     def __str__(self) -> str:
-        return f"{self.name}=={self.version}" if self.manager != "npm" else f"{self.name}@{self.version}"
+        return self.name + {"npm": "@", "apt": "="}.get(self.manager, "==") + self.version
 
     def archive(self, given: Path | None = None) -> bytes:
         """The archive, downloaded unless it is given. Raises Problem where it is not the expected one."""
@@ -54,19 +54,20 @@ class Package:
         return content
 
     def _fetch(self) -> bytes:
-        tool = "npm" if self.manager == "npm" else "pip"
+        tool = {"npm": "npm", "apt": "apt-get"}.get(self.manager, "pip")
         print(f"fetching {self} ({self.megabytes:g} MB) with {tool}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
                 done = subprocess.run(
-                    self._command(folder), capture_output=True, text=True, timeout=FETCH_TIMEOUT_S
+                    self._command(folder), cwd=folder, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S
                 )
                 complaint = done.stderr
             except subprocess.TimeoutExpired:
                 complaint = f"no answer in {FETCH_TIMEOUT_S} s"
             except FileNotFoundError:
                 complaint = f"{tool} is not installed"
-            if archives := list(Path(folder).glob(f"*{self.version}*")):
+            # apt-get writes the colon of an epoch so.
+            if archives := list(Path(folder).glob(f"*{self.version.replace(':', '%3a')}*")):
                 return archives[0].read_bytes()
         reason = ([line for line in complaint.splitlines() if line.strip()] or [f"{tool} said nothing"])[-1]
         raise Problem(
@@ -77,6 +78,8 @@ class Package:
     def _command(self, folder: str) -> list[str]:
         if self.manager == "npm":
             return ["npm", "pack", "--silent", f"--pack-destination={folder}", str(self)]
+        if self.manager == "apt":
+            return ["apt-get", "download", str(self)]
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
         if self.manager == "sdist":
             # For this package alone: what pip needs to read its metadata may come as wheels.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
@@ -121,6 +122,18 @@ def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
     # The first ones are the main ones, and a line should fit a terminal; the report has them all.
     shown = "  ".join(f"{name} {value:.4f}" for name, value in list(metrics.items())[:_SHOWN])
     return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
+
+
+@contextmanager
+def passing_bar() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar on the terminal of whoever waits, if there is one, that leaves nothing behind.
+
+    Gives a function that takes what is being done, how much is done, and of how much.
+    """
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
 def choose_display(is_main: bool) -> Display:

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 from toolkit.attempts.recovery import after_failure, conclude, release
 from toolkit.config import Experiment, load_resolved, load_resources
@@ -122,10 +123,13 @@ def _experiment(run: RunDir) -> Experiment:
     return replace(experiment, resources=load_resources(run.job, experiment))
 
 
-def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Build the prepared data of an experiment in a process of its own; return its exit code."""
+def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str], output: TextIO) -> int:
+    """Build the prepared data of an experiment in a process of its own; return its exit code.
+
+    output  a file that takes what it says
+    """
     command = [sys.executable, "-m", "toolkit.worker", "--prepare", config, *overrides]
-    return subprocess.run(command, env=dict(environ), check=False).returncode
+    return subprocess.run(command, env=dict(environ), stdout=output, check=False).returncode
 
 
 def rank_environment(

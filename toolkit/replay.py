@@ -14,23 +14,21 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import Progress
 
 from toolkit.checkpoint.store import Identity, load, verify
 from toolkit.config import identity, load_resolved
 from toolkit.control import Control
 from toolkit.data.origins import origins
 from toolkit.data.plan import EpochPlan
-from toolkit.display import Silent
+from toolkit.display import Silent, passing_bar
 from toolkit.distributed import Group, choose_device
 from toolkit.errors import CheckpointError, RendezvousError, RunFailed, StkError, TrainingDiverged
 from toolkit.failure.quarantine import Quarantine
@@ -208,22 +206,14 @@ def _describe(training: Training, error: Exception) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _bar() -> Iterator[Report]:
-    """A bar on the terminal of whoever waits, if there is one."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("recomputing", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
 def main(argv: Sequence[str]) -> int:
     """Replay a step for another program; return the exit status."""
     # What libraries print must not get into the document.
     document = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        with _bar() as report:
+        with passing_bar() as show:
+            report = partial(show, "recomputing")
             answer = replay(RunDir(Path(argv[0])), int(argv[1]), report)
     except StkError as error:
         sys.stderr.write(f"error: {error}\n")

@@ -184,6 +184,20 @@ class RunDir:
         """One line per sample of one split, TSV."""
         return self.artifacts / f"{name}_predictions.tsv"
 
+    # Of entity disambiguation.
+
+    def slices(self, split: str) -> Path:
+        """Counts of each slice of one split, JSON."""
+        return self.artifacts / f"{split}_slices.json"
+
+    def disambig_metrics(self, split: str) -> Path:
+        """Accuracy and popularity of each slice of one split, CSV in the original's columns."""
+        return self.artifacts / f"{split}_disambig_metrics.csv"
+
+    def dump(self, split: str) -> Path:
+        """Every input line of one split with the predictions beside it, JSON lines."""
+        return self.artifacts / f"{split}_predictions.jsonl"
+
     @property
     def labels(self) -> Path:
         """How many samples of each label are in each split, JSON."""
@@ -208,6 +222,17 @@ class RunDir:
         """The best weights of a pretrained model, as the folder that its library loads."""
         return self.artifacts / "model"
 
+    # -- scored again ------------------------------------------------------------------------
+    def evaluation(self, name: str) -> RunDir:
+        """The best weights scored again: a folder like a run's, with config, scores, artifacts, report."""
+        return RunDir(self.path / "evaluations" / name)
+
+    @property
+    def scores(self) -> Path:
+        """In an evaluation's folder: its scores, and what they are of; written last, JSON."""
+        return self.path / "metrics.json"
+
+    # -- report ------------------------------------------------------------------------------
     @property
     def report(self) -> Path:
         return self.path / "report"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,25 +12,31 @@ from rich.console import Console
 from slurm.topology import scrub
 from toolkit import launch
 from toolkit.config import load
-from toolkit.config.kinds import TextTable
+from toolkit.config.kinds import EntityMentions, TextTable
 from toolkit.data.prepared import Prepared, prepare
 from toolkit.display import Display, Live, Silent
+from toolkit.mentions.prepared import MentionSet
+from toolkit.mentions.prepared import prepare as prepare_mentions
 
 
 def run(arguments: Namespace) -> int:
     """Build the prepared data of an experiment."""
     experiment = load(Path(arguments.config), arguments.overrides)
-    if not isinstance(experiment.data, TextTable):
-        # Tasks belong to the worker's world: a process of its own keeps torch out of this one.
-        return launch.prepare(arguments.config, arguments.overrides, scrub())
     prepared = _prepare(experiment.data)
+    if getattr(experiment.model, "fixes_entities", False):
+        # Vectors are computed in the worker's world: a process of its own keeps torch out of this one.
+        code = launch.prepare(arguments.config, arguments.overrides, scrub(), sys.stderr)
+        if code:
+            return code
     print(json.dumps(prepared.to_json(), ensure_ascii=False) if arguments.json else prepared.summary())
     return 0
 
 
-def _prepare(data: TextTable) -> Prepared:
+def _prepare(data: TextTable | EntityMentions) -> Prepared | MentionSet:
     display = _display()
     try:
+        if isinstance(data, EntityMentions):
+            return prepare_mentions(data, display.preparing)
         return prepare(data, display.preparing)
     finally:
         display.stop()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from toolkit.config.hosts import named_twice
-from toolkit.config.kinds import kind_of
+from toolkit.config.kinds import metric_names
 from toolkit.config.processes import node_range, smallest_world, world_size
+from toolkit.config.rulebook import Broken, rule
 from toolkit.config.schema import Experiment
-from toolkit.config.tree import Faults, Key, suggest
+from toolkit.config.tree import Key, suggest
 
 #: What Slurm takes as a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
 TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
@@ -23,39 +24,7 @@ _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _SPLITS = ("train", "validation", "test")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """A rule that does not hold: the key to blame, what was found and is allowed, what to do."""
-
-    key: Key
-    problem: str
-    hint: str = ""
-
-
-Rule = Callable[[Experiment], Iterator[Broken]]
-_RULES: list[tuple[tuple[Key, ...], Rule]] = []
-
-
-def _rule(*reads: str) -> Callable[[Rule], Rule]:
-    """Register a rule; it is left out where one of the keys that it reads has a fault already."""
-
-    def register(rule: Rule) -> Rule:
-        _RULES.append((tuple(tuple(key.split(".")) for key in reads), rule))
-        return rule
-
-    return register
-
-
-def check_rules(experiment: Experiment, faults: Faults) -> None:
-    """Record every rule that does not hold."""
-    # First all that can be applied, or the first one's fault would hide the others.
-    applicable = [rule for reads, rule in _RULES if not faults.doubts(reads)]
-    for rule in applicable:
-        for broken in rule(experiment):
-            faults.add(broken.key, broken.problem, broken.hint)
-
-
-@_rule("resources.nodes")
+@rule("resources.nodes")
 def _nodes(experiment: Experiment) -> Iterator[Broken]:
     least, most = node_range(experiment.resources.nodes)
     if least > most:
@@ -63,16 +32,16 @@ def _nodes(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", "nodes"), problem=problem, hint=f"{most}-{least}")
 
 
-@_rule("task.kind", "evaluation.metric")
+@rule("task.kind", "evaluation.metric", "data.eval_slices")
 def _metric(experiment: Experiment) -> Iterator[Broken]:
     name = experiment.evaluation.metric.rpartition(":")[0]
-    metrics = kind_of(experiment.task).metrics
+    metrics = metric_names(experiment.task, experiment.data)
     if name not in metrics:
         problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
         yield Broken(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
 
 
-@_rule("data.path", "data.train", "data.validation", "data.test")
+@rule("data.path", "data.train", "data.validation", "data.test")
 def _data_source(experiment: Experiment) -> Iterator[Broken]:
     data = experiment.data
     if not all(hasattr(data, name) for name in ("path", *_SPLITS)):
@@ -90,7 +59,7 @@ def _data_source(experiment: Experiment) -> Iterator[Broken]:
                 yield Broken(key=("data", name), problem=problem)
 
 
-@_rule("data.splits")
+@rule("data.splits")
 def _splits(experiment: Experiment) -> Iterator[Broken]:
     splits = getattr(experiment.data, "splits", None)
     if not isinstance(splits, dict):
@@ -107,7 +76,7 @@ def _splits(experiment: Experiment) -> Iterator[Broken]:
             yield Broken(key=("data", "splits", name), problem="this split needs a share above 0")
 
 
-@_rule("data.tokenizer", "data.tokenizer_path", "model.kind")
+@rule("data.tokenizer", "data.tokenizer_path", "model.kind")
 def _tokenizer(experiment: Experiment) -> Iterator[Broken]:
     kind, path = (getattr(experiment.data, name, None) for name in ("tokenizer", "tokenizer_path"))
     if kind == "pretrained" and path is None:
@@ -118,7 +87,7 @@ def _tokenizer(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("data", "tokenizer"), problem=problem, hint="pretrained")
 
 
-@_rule("data.columns", "data.text_column", "data.label_column")
+@rule("data.columns", "data.text_column", "data.label_column")
 def _columns(experiment: Experiment) -> Iterator[Broken]:
     columns = getattr(experiment.data, "columns", None)
     if columns is None:
@@ -130,7 +99,7 @@ def _columns(experiment: Experiment) -> Iterator[Broken]:
             yield Broken(key=("data", name), problem=problem, hint=suggest(column, columns))
 
 
-@_rule("data.delimiter")
+@rule("data.delimiter")
 def _delimiter(experiment: Experiment) -> Iterator[Broken]:
     delimiter = getattr(experiment.data, "delimiter", None)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
@@ -138,7 +107,7 @@ def _delimiter(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("data", "delimiter"), problem=problem, hint=r'a tab is "\t" in double quotes')
 
 
-@_rule("resources.groups", "resources.nodes", "resources.tasks_per_node")
+@rule("resources.groups", "resources.nodes", "resources.tasks_per_node")
 def _groups(experiment: Experiment) -> Iterator[Broken]:
     resources = experiment.resources
     given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
@@ -148,7 +117,7 @@ def _groups(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", given[0]), problem=problem, hint=hint)
 
 
-@_rule(
+@rule(
     "resources.world_size",
     "resources.hosts",
     "resources.groups",
@@ -164,7 +133,7 @@ def _world_size(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", "world_size"), problem=problem, hint=hint)
 
 
-@_rule("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
+@rule("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
 def _hosts(experiment: Experiment) -> Iterator[Broken]:
     resources = experiment.resources
     given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
@@ -175,7 +144,7 @@ def _hosts(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", given[0]), problem=problem, hint=hint)
 
 
-@_rule("resources.hosts", "train.device")
+@rule("resources.hosts", "train.device")
 def _host_names(experiment: Experiment) -> Iterator[Broken]:
     hosts = experiment.resources.hosts
     for name in hosts:
@@ -192,7 +161,7 @@ def _host_names(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", "hosts", without[0]), problem=problem, hint=hint)
 
 
-@_rule(
+@rule(
     "resources.environment",
     "resources.hosts",
     "resources.groups",
@@ -208,7 +177,7 @@ def _typed_world_size(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", "environment", "WORLD_SIZE"), problem=problem, hint=hint)
 
 
-@_rule(
+@rule(
     "resources.hosts",
     "resources.groups",
     "resources.nodes",
@@ -225,7 +194,7 @@ def _world(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", key), problem=problem, hint=hint)
 
 
-@_rule("train.reduction", "train.logical_ranks", "train.accumulation")
+@rule("train.reduction", "train.logical_ranks", "train.accumulation")
 def _exact(experiment: Experiment) -> Iterator[Broken]:
     for name in ("logical_ranks", "accumulation"):
         number = getattr(experiment.train, name)
@@ -236,14 +205,14 @@ def _exact(experiment: Experiment) -> Iterator[Broken]:
             yield Broken(key=("train", name), problem=problem, hint=hint)
 
 
-@_rule("train.precision", "train.device")
+@rule("train.precision", "train.device")
 def _half(experiment: Experiment) -> Iterator[Broken]:
     if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
         problem = "found fp16 with train.device cpu, expected train.device cuda or auto"
         yield Broken(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
 
 
-@_rule(
+@rule(
     "train.parallel",
     "resources.hosts",
     "resources.groups",
@@ -257,7 +226,7 @@ def _parallel(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
 
 
-@_rule("resources.time")
+@rule("resources.time")
 def _time(experiment: Experiment) -> Iterator[Broken]:
     time = experiment.resources.time
     if time is not None and not re.fullmatch(TIME_PATTERN, time, re.ASCII):
@@ -265,7 +234,7 @@ def _time(experiment: Experiment) -> Iterator[Broken]:
         yield Broken(key=("resources", "time"), problem=problem)
 
 
-@_rule("resources.environment")
+@rule("resources.environment")
 def _variables(experiment: Experiment) -> Iterator[Broken]:
     for name in experiment.resources.environment:
         if not _VARIABLE.fullmatch(name):
@@ -278,7 +247,7 @@ def _variables(experiment: Experiment) -> Iterator[Broken]:
             yield Broken(key=("resources", "environment", name), problem=problem, hint=hint)
 
 
-@_rule("resources.sbatch")
+@rule("resources.sbatch")
 def _options(experiment: Experiment) -> Iterator[Broken]:
     for name, value in experiment.resources.sbatch.items():
         key = ("resources", "sbatch", name)
@@ -289,7 +258,7 @@ def _options(experiment: Experiment) -> Iterator[Broken]:
             yield Broken(key=key, problem="expected text, a number, or true for a flag")
 
 
-@_rule()
+@rule()
 def _one_line(experiment: Experiment) -> Iterator[Broken]:
     """A line break would end the line of the batch script and begin a line of its own."""
     if is_dataclass(experiment.resources):

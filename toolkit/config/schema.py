@@ -1,7 +1,7 @@
 """The typed experiment: what can stand in an experiment file, with defaults and limits.
 
 Which parameters `task`, `data` and `model` take depends on `task.kind` and `model.kind`: the table in
-`kinds.py`. Units stand in the names; a field marked `identity=False` cannot change the result and is
+`kinds/`. Units stand in the names; a field marked `identity=False` cannot change the result and is
 no part of the run's identity.
 """
 
@@ -118,7 +118,7 @@ class Checkpoint:
 class Evaluation:
     """What counts as best."""
 
-    metric: str = option("loss:min", pattern=r"[a-z0-9_]+:(min|max)")
+    metric: str = option("loss:min", pattern=r"[A-Za-z0-9_./-]+:(min|max)")
     """Metric of the validation set that picks the best checkpoint, and its direction; ties keep the old."""
     batch_size: int = option(256, minimum=1)
     """Samples scored at once; sums are rounded by it, so it is part of the identity."""

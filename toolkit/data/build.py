@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -15,11 +14,11 @@ import numpy.typing as npt
 from toolkit.config.kinds import TextTable
 from toolkit.data import layout, tables
 from toolkit.data.encoders import Encoder
+from toolkit.data.sealed import seal, write_array
 from toolkit.data.sources import TRAIN, Progress, Source
 from toolkit.data.splits import SplitNumbers
 from toolkit.data.survey import Survey, cut
 from toolkit.data.writer import PROVISIONAL, PROVISIONAL_DTYPE, Fragments, write_texts
-from toolkit.files import crc32, fsync_dir, write_json
 
 #: Tokens mapped to their ids at a time.
 _BLOCK_TOKENS = 1 << 18
@@ -59,7 +58,7 @@ def build(
         source.check_unchanged()
     facts = _summary(sources, survey, fragments, splits, encoder)
     facts |= {"token_dtype": dtype, "vocabulary_size": len(tokens)}
-    _seal(folder, description | facts)
+    seal(folder, description | facts)
     return fragments.texts
 
 
@@ -90,8 +89,10 @@ def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDA
 def _train_counts(
     folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers
 ) -> npt.NDArray[np.int64]:
-    """How often each provisional number stands in the training split."""
+    """How often each provisional number stands in the training split, if there is one."""
     counts = np.zeros(1, dtype=np.int64)
+    if TRAIN not in survey.splits:
+        return counts
     for part, numbers in _blocks(folder, fragments):
         chosen = np.repeat(splits[part] == survey.splits.index(TRAIN), fragments.lengths[part])
         found = np.bincount(numbers[chosen], minlength=len(counts))
@@ -125,18 +126,12 @@ def _encode(
 def _write_arrays(folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers) -> None:
     offsets = np.zeros(len(fragments) + 1, dtype=layout.OFFSET_DTYPE)
     np.cumsum(fragments.lengths, out=offsets[1:])
-    _write(folder / layout.OFFSETS, offsets)
-    _write(folder / layout.LABELS, survey.text_label[fragments.text_ids].astype(layout.LABEL_DTYPE))
-    _write(folder / layout.TEXT_IDS, fragments.text_ids.astype(layout.ID_DTYPE))
+    write_array(folder / layout.OFFSETS, offsets)
+    write_array(folder / layout.LABELS, survey.text_label[fragments.text_ids].astype(layout.LABEL_DTYPE))
+    write_array(folder / layout.TEXT_IDS, fragments.text_ids.astype(layout.ID_DTYPE))
     for number, split in enumerate(survey.splits):
         ids = np.flatnonzero(splits == number)
-        _write(folder / layout.split_file(split), ids.astype(layout.ID_DTYPE))
-
-
-def _write(path: Path, values: npt.NDArray[Any]) -> None:
-    # Not tofile: its errors lose the reason, such as a full disk.
-    with open(path, "wb") as stream:
-        stream.write(values.data)
+        write_array(folder / layout.split_file(split), ids.astype(layout.ID_DTYPE))
 
 
 def _summary(
@@ -157,14 +152,3 @@ def _summary(
         "pad_id": encoder.pad_id,
         "unk_id": encoder.unk_id,
     }
-
-
-def _seal(folder: Path, meta: dict[str, Any]) -> None:
-    """Flush every file to disk, then write the manifest with their sizes and checksums."""
-    files = {}
-    for path in sorted(folder.iterdir()):
-        with open(path, "rb") as stream:
-            os.fsync(stream.fileno())
-        files[path.name] = {"size": path.stat().st_size, "crc32": crc32(path)}
-    write_json(folder / layout.META, meta | {"files": files})
-    fsync_dir(folder)

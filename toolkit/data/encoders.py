@@ -63,9 +63,13 @@ def _numbering() -> defaultdict[str, int]:
 
 @dataclass(slots=True)
 class VocabularyEncoder:
-    """Words of the texts; which of them get an id is known when all are counted. Memory: distinct words."""
+    """Words of the texts; which of them get an id is known when all are counted. Memory: distinct words.
+
+    known  the words that get one, where another set has settled that
+    """
 
     data: TextTable
+    known: Vocabulary | None = None
     before: Sequence[int] = ()
     after: Sequence[int] = ()
     pad_id: int = PAD_ID
@@ -81,28 +85,34 @@ class VocabularyEncoder:
             yield Pieces(numbers, partial(token_spans, text, kind, lowercase=lowercase))
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
-        known = np.zeros(len(self._numbers) + 1, dtype=np.int64)
-        known[: len(counts)] = counts
-        total = int(known.sum())
-        vocabulary = Vocabulary.from_counts(
-            dict(zip(self._numbers, known[_NO_TOKEN + 1 :].tolist(), strict=True)),
-            min_count=self.data.min_count,
-            max_size=self.data.max_vocabulary,
-        )
-        if not vocabulary.tokens:
-            raise DataError(
-                f"no token of the training split stands in it {self.data.min_count} times or more "
-                f"({total} tokens in all); lower data.min_count, or is column "
-                f"{self.data.text_column!r} (data.text_column) not the text?"
-            )
+        counted = np.zeros(len(self._numbers) + 1, dtype=np.int64)
+        counted[: len(counts)] = counts
+        vocabulary = self.known or self._most_frequent(counted)
         self._vocabulary = vocabulary
-        reserved = [(RESERVED[PAD_ID], 0), (RESERVED[UNK_ID], total - sum(vocabulary.counts))]
+        # Of a vocabulary that was known before, the texts that were counted for it are not at hand.
+        unknown = 0 if self.known else int(counted.sum()) - sum(vocabulary.counts)
+        reserved = [(RESERVED[PAD_ID], 0), (RESERVED[UNK_ID], unknown)]
         names = [*reserved, *zip(vocabulary.tokens, vocabulary.counts, strict=True)]
         return np.concatenate([[UNK_ID], vocabulary.encode(self._numbers)]), names
 
     def save(self, folder: Path) -> None:
         assert self._vocabulary is not None, "settle comes first"
         self._vocabulary.save(folder / layout.VOCABULARY)
+
+    def _most_frequent(self, counted: npt.NDArray[np.int64]) -> Vocabulary:
+        """The vocabulary that the section describes, of these counts by number. Raises DataError."""
+        vocabulary = Vocabulary.from_counts(
+            dict(zip(self._numbers, counted[_NO_TOKEN + 1 :].tolist(), strict=True)),
+            min_count=self.data.min_count,
+            max_size=self.data.max_vocabulary,
+        )
+        if not vocabulary.tokens:
+            raise DataError(
+                f"no token of the training split stands in it {self.data.min_count} times or more "
+                f"({int(counted.sum())} tokens in all); lower data.min_count, or is column "
+                f"{self.data.text_column!r} (data.text_column) not the text?"
+            )
+        return vocabulary
 
 
 def tokenizer_description(data: TextTable) -> dict[str, Any]:

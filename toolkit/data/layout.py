@@ -5,6 +5,7 @@ from __future__ import annotations
 #: Goes up whenever the same input would make other files; older sets are then left alone.
 VERSION = 2
 
+#: Of every kind of prepared set.
 META = "meta.json"
 DATABASE = "samples.sqlite"
 #: Of the tokenizers words and whitespace; a pretrained one is kept in TOKENIZER.
@@ -35,9 +36,23 @@ def token_dtype(vocabulary_size: int) -> str:
     return "<u2" if vocabulary_size <= 1 << 16 else "<u4"
 
 
+#: Where finished runs leave their scores (results.py).
+RESULTS = """
+CREATE TABLE results (
+    run TEXT NOT NULL, split TEXT NOT NULL, finished TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
+    task TEXT NOT NULL, seed INTEGER NOT NULL, step INTEGER NOT NULL, metrics TEXT NOT NULL,
+    PRIMARY KEY (run, split)
+);
+CREATE TABLE scores (
+    run TEXT NOT NULL, split TEXT NOT NULL, metric TEXT NOT NULL, value REAL,
+    PRIMARY KEY (run, split, metric)
+);
+"""
+
 # Nothing that SQLite 3.26 lacks: login nodes have old ones. SQLite ignores the case of names, so that
 # `samples` is also the original's Samples; its other tables are views.
-SCHEMA = """
+SCHEMA = (
+    """
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, rows INTEGER NOT NULL
 );
@@ -74,16 +89,9 @@ CREATE VIEW LabelEncodings AS SELECT CAST(id AS TEXT) AS key_col, name AS val_co
 CREATE VIEW TrainQueue AS SELECT sample_id FROM samples WHERE split = 'train' ORDER BY sample_id;
 CREATE VIEW ValidateQueue AS SELECT sample_id FROM samples WHERE split = 'validation' ORDER BY sample_id;
 CREATE VIEW TestQueue AS SELECT sample_id FROM samples WHERE split = 'test' ORDER BY sample_id;
-CREATE TABLE results (
-    run TEXT NOT NULL, split TEXT NOT NULL, finished TEXT NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL,
-    task TEXT NOT NULL, seed INTEGER NOT NULL, step INTEGER NOT NULL, metrics TEXT NOT NULL,
-    PRIMARY KEY (run, split)
-);
-CREATE TABLE scores (
-    run TEXT NOT NULL, split TEXT NOT NULL, metric TEXT NOT NULL, value REAL,
-    PRIMARY KEY (run, split, metric)
-);
 """
+    + RESULTS
+)
 
 #: Made when the rows stand: the queues and label counts then need no look at the tokens.
 INDICES = """

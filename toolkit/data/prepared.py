@@ -10,9 +10,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,28 @@ import numpy.typing as npt
 from toolkit.config.kinds import TextTable
 from toolkit.data import layout
 from toolkit.data.build import build
-from toolkit.data.encoders import encoder
+from toolkit.data.encoders import Encoder, VocabularyEncoder, encoder
 from toolkit.data.labels import describe_skipped
+from toolkit.data.pretrained import PretrainedEncoder
 from toolkit.data.publish import publish_once
 from toolkit.data.results import holds_results
-from toolkit.data.samples import PREPARE_AGAIN, Samples, pad_batch
-from toolkit.data.sources import Progress, describe, find_sources, folder_name
+from toolkit.data.samples import Samples, pad_batch
+from toolkit.data.sealed import PREPARE_AGAIN, map_array, read_seal
+from toolkit.data.sources import (
+    TEST,
+    Progress,
+    Source,
+    describe,
+    find_sources,
+    folder_name,
+    one_source,
+)
 from toolkit.data.survey import survey
 from toolkit.data.tokens import Vocabulary
 from toolkit.errors import DataError
-from toolkit.files import crc32, read_json
+from toolkit.files import crc32
 
-__all__ = ["Prepared", "Samples", "pad_batch", "prepare"]
+__all__ = ["Prepared", "Samples", "pad_batch", "prepare", "prepare_benchmark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +63,8 @@ class Prepared:
     @classmethod
     def open(cls, path: Path) -> Prepared:
         """Open a set and check that its files are there in full size. Raises DataError."""
-        if not path.is_dir() and path.parent.is_dir():
-            # A network file system may remember that the name was missing; listing refreshes it.
-            os.listdir(path.parent)
-        try:
-            meta = read_json(path / layout.META)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path / layout.META} cannot be read ({error}); {PREPARE_AGAIN}") from error
-        if not isinstance(meta, dict):
-            raise DataError(
-                f"{path} holds no prepared set: {layout.META} is missing or damaged; {PREPARE_AGAIN}"
-            )
-        if meta.get("version") != layout.VERSION:
-            raise DataError(
-                f"{path} has format {meta.get('version')}, expected {layout.VERSION}; {PREPARE_AGAIN}"
-            )
-        for name, expected in meta["files"].items():
-            size = _size(path / name)
-            # Runs add their results to the database.
-            if size < expected["size"] or (size > expected["size"] and name != layout.DATABASE):
-                raise DataError(
-                    f"{path / name} has {size} bytes, expected {expected['size']}; {PREPARE_AGAIN}"
-                )
-        return cls(path=path, meta=meta)
+        # Runs add their results to the database.
+        return cls(path=path, meta=read_seal(path, layout.VERSION, growing=layout.DATABASE))
 
     @property
     def fingerprint(self) -> str:
@@ -162,14 +151,7 @@ class Prepared:
         return Samples(ids=ids, flat=flat, database=self.path / layout.DATABASE, **arrays)
 
     def _map(self, name: str, dtype: str) -> npt.NDArray[Any]:
-        """Map a file read-only, as a plain array: np.memmap's own slices are 60 times slower."""
-        path = self.path / name
-        try:
-            if not path.stat().st_size:
-                return np.empty(0, dtype=dtype)
-            return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path} cannot be mapped into memory ({error}); {PREPARE_AGAIN}") from error
+        return map_array(self.path / name, dtype)
 
 
 def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s: float = 3600.0) -> Prepared:
@@ -179,9 +161,43 @@ def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s
     `progress` is told (stage, done, total); stages: hash (bytes), read, tokenize (rows), encode (tokens).
     Raises DataError, which says what to do; nothing is left behind then.
     """
-    report = progress or (lambda stage, done, total: None)
+    report = progress or _silently
     sources = find_sources(data, report)
     description = describe(data, sources, layout.VERSION)
+    return _publish(data, sources, description, partial(encoder, data), report, lock_timeout_s)
+
+
+def prepare_benchmark(data: TextTable, known: Prepared, progress: Progress | None = None) -> Prepared:
+    """Open the whole file `data.path` as the one split `test`, with the labels and tokens of a known set.
+
+    Built first where there is none, as `prepare` does it. Raises DataError.
+    """
+    report = progress or _silently
+    data = replace(data, labels=known.labels)
+    using: Callable[[], Encoder]
+    if data.tokenizer == "pretrained":
+        # The set's own copy: where it came from, there may be another one by now.
+        data = replace(data, tokenizer_path=str(known.path))
+        using = partial(PretrainedEncoder, str(known.path), data.max_tokens, known.pad_id)
+        further: dict[str, Any] = {}
+    else:
+        vocabulary = known.vocabulary()
+        using = partial(VocabularyEncoder, data, vocabulary)
+        further = {"vocabulary": crc32(known.path / layout.VOCABULARY)}
+    sources = (one_source(data, TEST, report),)
+    description = describe(data, sources, layout.VERSION, **further)
+    return _publish(data, sources, description, using, report)
+
+
+def _publish(
+    data: TextTable,
+    sources: Sequence[Source],
+    description: dict[str, Any],
+    using: Callable[[], Encoder],
+    report: Progress,
+    lock_timeout_s: float = 3600.0,
+) -> Prepared:
+    """Open the set of these sources, building it first where there is none."""
     path = Path(data.prepared_dir).expanduser() / folder_name(sources, description["fingerprint"])
     encoded = 0
 
@@ -191,11 +207,15 @@ def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s
     def fill(folder: Path) -> None:
         nonlocal encoded
         # Its faults first: they are found sooner than those of the rows.
-        using = encoder(data)
-        encoded = build(folder, data, sources, survey(data, sources, report), using, description, report)
+        tokens = using()
+        encoded = build(folder, data, sources, survey(data, sources, report), tokens, description, report)
 
     built = publish_once(path, fill, is_ready, lock_timeout_s)
     return replace(Prepared.open(path), built=built, encoded=encoded)
+
+
+def _silently(stage: str, done: int, total: int | None) -> None:
+    """A progress function for whoever wants none."""
 
 
 def _opened(path: Path, fingerprint: str) -> Prepared | None:
@@ -208,10 +228,3 @@ def _opened(path: Path, fingerprint: str) -> Prepared | None:
             raise
         return None
     return found if found.fingerprint == fingerprint else None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

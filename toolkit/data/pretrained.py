@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 
 
 class PretrainedEncoder:
-    """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL."""
+    """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL.
 
-    def __init__(self, path: str, max_tokens: int) -> None:
+    pad_id  where another set has settled it; None: as the files beside tokenizer.json say
+    """
+
+    def __init__(self, path: str, max_tokens: int, pad_id: int | None = None) -> None:
         self._path = path
         self._file = pretrained_file(path, layout.TOKENIZER)
         self._tokenizer, settings = _load(path, self._file)
@@ -40,7 +43,8 @@ class PretrainedEncoder:
                 f"data.max_tokens is {max_tokens}, but the tokenizer in {path} puts {specials} special "
                 f"tokens around every sample; expected at least {specials + 1}"
             )
-        self.pad_id: int = _pad_id(path, self._file, self._tokenizer, settings)
+        declared = _pad_id(path, self._file, self._tokenizer, settings) if pad_id is None else pad_id
+        self.pad_id: int = declared
         self.unk_id: int | None = _unknown(self._tokenizer, settings["model"])
         self._words = WordPieces(self._tokenizer, self._without_padding) if is_wordwise(settings) else None
 

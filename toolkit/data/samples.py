@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.sealed import PREPARE_AGAIN
 from toolkit.data.tokens import PAD_ID
 from toolkit.errors import DataError
 
@@ -21,8 +22,6 @@ Indices = Sequence[int] | npt.NDArray[np.integer]
 _IDS_PER_QUERY = 500
 _FRAGMENTS = "SELECT sample_id, text FROM fragments WHERE sample_id IN ({places})"
 _TEXTS = "SELECT id, text FROM texts WHERE id IN ({places})"
-
-PREPARE_AGAIN = "delete that folder and prepare the data again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

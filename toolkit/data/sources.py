@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.config.kinds import TextTable
 from toolkit.data.encoders import tokenizer_description
@@ -23,6 +23,8 @@ Progress = Callable[[str, int, int | None], None]
 
 #: The split that labels and vocabulary come from.
 TRAIN = "train"
+#: The one split of a file that is only scored.
+TEST = "test"
 
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _BLOCK = 1 << 20
@@ -30,6 +32,13 @@ _BLOCK = 1 << 20
 _SETTINGS = (
     "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
+
+
+class HasPath(Protocol):
+    """A file that prepared data are made of."""
+
+    @property
+    def path(self) -> Path: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +53,7 @@ class Source:
 
     def check_unchanged(self) -> None:
         """Raise DataError if the file was written to since it was hashed."""
-        if _state(self.path) != self.state:
+        if file_state(self.path) != self.state:
             raise DataError(f"{self.path} changed while it was read; start again when its writer is done")
 
 
@@ -67,14 +76,24 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
     return tuple(_source(name, split, data, progress) for split, name in named.items())
 
 
+def one_source(data: TextTable, split: str, progress: Progress) -> Source:
+    """Check the section and hash its one file, `data.path`, all of which is one split. Raises DataError."""
+    _check_settings(data)
+    assert data.path is not None
+    return _source(data.path, split, data, progress)
+
+
 def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
     """The splits in their order."""
     return tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
 
 
-def describe(data: TextTable, sources: Sequence[Source], version: int) -> dict[str, Any]:
-    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256)."""
-    settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
+def describe(data: TextTable, sources: Sequence[Source], version: int, **further: Any) -> dict[str, Any]:
+    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
+
+    further  what else decides it, besides the section and the sources
+    """
+    settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS} | further
     settings |= tokenizer_description(data)
     if sources[0].split is None:
         # As pairs: the order of the splits decides which samples they get.
@@ -98,7 +117,7 @@ def describe(data: TextTable, sources: Sequence[Source], version: int) -> dict[s
     return description | {"fingerprint": fingerprint}
 
 
-def folder_name(sources: Sequence[Source], fingerprint: str) -> str:
+def folder_name(sources: Sequence[HasPath], fingerprint: str) -> str:
     """Name of the prepared set: the first file's, for people, and the fingerprint's beginning."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", sources[0].path.stem).strip("._-")[:40]
     return f"{stem or 'data'}-{fingerprint[:16]}"
@@ -109,8 +128,8 @@ def _source(name: str, split: str | None, data: TextTable, progress: Progress) -
     form = Format.of(path, data)
     try:
         check_regular(path)
-        state = _state(path)
-        sha256 = _sha256(path, state[0], progress)
+        state = file_state(path)
+        sha256 = file_sha256(path, state[0], progress)
     except OSError as error:
         raise open_problem(path, error) from error
     source = Source(path=path, split=split, format=form, sha256=sha256, state=state)
@@ -118,7 +137,7 @@ def _source(name: str, split: str | None, data: TextTable, progress: Progress) -
     return source
 
 
-def _state(path: Path) -> tuple[int, int]:
+def file_state(path: Path) -> tuple[int, int]:
     """Size and time of the last change; none for a file that is gone."""
     try:
         found = os.stat(path)
@@ -127,7 +146,8 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _sha256(path: Path, size: int, progress: Progress) -> str:
+def file_sha256(path: Path, size: int, progress: Progress) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
     digest, done = hashlib.sha256(), 0
     with open(path, "rb") as stream:
         while block := stream.read(_BLOCK):

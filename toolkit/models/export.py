@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from toolkit.models.encoder import Encoder
 from toolkit.models.pretrained import Pretrained
 from toolkit.rundir import RunDir
 
@@ -26,6 +27,18 @@ def export_model(run: RunDir, model: nn.Module, root: str, tokenizer: Sequence[P
         model.network.save_pretrained(run.exported_model)
         for file in tokenizer:
             shutil.copyfile(file, run.exported_model / file.name)
+
+
+def export_encoders(run: RunDir, encoders: Mapping[str, Encoder], tokenizer: Sequence[Path]) -> None:
+    """Write encoders as folders that transformers' from_pretrained loads, each with the tokenizer.
+
+    By their names within the folder of the exported model; a single one may be called "", the folder itself.
+    """
+    for name, encoder in encoders.items():
+        folder = run.exported_model / name
+        encoder.network.save_pretrained(folder)
+        for file in tokenizer:
+            shutil.copyfile(file, folder / file.name)
 
 
 def _save(path: Path, network: nn.Module) -> None:

@@ -18,6 +18,7 @@ from toolkit.report import formats
 from toolkit.report.themes import Theme, settings
 
 _DPI = 150
+_PANELS_IN_A_ROW = 3
 
 
 @contextmanager
@@ -42,6 +43,26 @@ def two_panels(
         )
         left, right = figure.subplots(1, 2)
         yield figure, left, right
+
+
+@contextmanager
+def many_panels(
+    theme: Theme, title: str, count: int, width: float = 8.6
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give so many small pairs of axes below one title, three in a row, with scales in common."""
+    rows = -(-count // _PANELS_IN_A_ROW)
+    with _figure(theme, width, 0.9 + 1.75 * rows) as figure:
+        figure.suptitle(
+            formats.one_line(title, int(width * 8)), x=0.012, ha="left", fontsize=12, fontweight="bold"
+        )
+        panels = figure.subplots(rows, _PANELS_IN_A_ROW, sharex=True, sharey=True, squeeze=False).ravel()
+        for empty in panels[count:]:
+            empty.set_axis_off()
+        for lowest in panels[max(0, count - _PANELS_IN_A_ROW) : count]:
+            lowest.tick_params(labelbottom=True)
+        for panel in panels:
+            panel.tick_params(labelsize=8)
+        yield figure, list(panels[:count])
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from toolkit.attempts.goodput import Goodput
-from toolkit.report import formats
+from toolkit.report import formats, slices
 from toolkit.report.values import ClassReport, RunSummary, TwoClassCurves, View, main_metric, score_names
 
 _HOSTS_SHOWN = 8
@@ -16,6 +16,7 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
     """Return name and value of the facts at the top, for terminal and page; unknown ones left out."""
     facts = {
         "state": summary.state,
+        "scored": summary.scored,
         "steps": _steps(summary),
         "trained for": formats.duration(summary.seconds),
         "where": _where(summary),
@@ -141,7 +142,7 @@ def _rows(view: View) -> str:
 def comparison(summaries: Sequence[RunSummary]) -> list[list[str]]:
     """Return header and one row for each run: state, step, best, scores of the test set, time."""
     names = _compared_metrics(summaries)
-    split = "test" if any("test" in summary.scores for summary in summaries) else "validation"
+    split = compared_split(summaries)
     titles = (f"{split} {formats.metric_title(name)}" for name in names)
     rows = [["run", "state", "step", _best_title(summaries), *titles, "time"]]
     for summary in summaries:
@@ -159,11 +160,22 @@ def comparison(summaries: Sequence[RunSummary]) -> list[list[str]]:
     return rows
 
 
+def compared_split(summaries: Sequence[RunSummary]) -> str:
+    """Return the split by which runs are compared: the test set where one of them has been scored on it."""
+    return "test" if any("test" in summary.scores for summary in summaries) else "validation"
+
+
 def _compared_metrics(summaries: Sequence[RunSummary]) -> list[str]:
     """Choose the loss, what the runs choose their best by, and F1: a terminal has 80 columns."""
     wanted = ["loss", *(main_metric(summary) for summary in summaries), "macro_f1"]
     known = score_names(summaries)
-    return [name for name in dict.fromkeys(wanted) if name in known]
+    return [name for name in dict.fromkeys(wanted) if name in known or (name and formats.is_of_slice(name))]
+
+
+def slice_comparison(summaries: Sequence[RunSummary]) -> list[list[str]]:
+    """Return header and one row for each slice, with the accuracy of each run; nothing without slices."""
+    runs = [(summary.run_id, summary.slices) for summary in summaries]
+    return slices.comparison_rows(runs, compared_split(summaries))
 
 
 def setting(value: object) -> str:

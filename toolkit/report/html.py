@@ -21,9 +21,11 @@ _ALT_TEXTS = {
     "learning_rate.png": "Learning rate over the steps",
     "epochs.png": "Loss and accuracy by epoch",
     "labels.png": "Share of each label in each split",
+    "slices.png": "Accuracy of each slice against that of the most popular candidate",
+    "slices_over_time.png": "Accuracy of each slice over the steps",
 }
 #: Plots that stand in sections of their own.
-_NOT_CURVES = ("confusion_", "curves_", "epochs", "labels")
+_NOT_CURVES = ("confusion_", "curves_", "epochs", "labels", "slices")
 #: A plot as an element; its dark dress is drawn only where the page has room for it.
 Picture = Callable[[], Html]
 
@@ -55,6 +57,9 @@ def write_comparison(runs: Sequence[RunDir], path: Path) -> Path:
     head, *rows = facts.comparison(summaries)
     parts = [tag("h1", f"{len(runs)} runs compared")]
     parts.append(page.section("Runs", page.table(head, rows, numbers=range(2, len(head)))))
+    if rows := facts.slice_comparison(summaries):
+        title = f"Slices ({facts.compared_split(summaries)} accuracy)"
+        parts.append(page.section(title, page.table(rows[0], rows[1:], numbers=range(1, len(rows[0])))))
     if differences := config_differences(summaries):
         settings = [[key, *map(facts.setting, values)] for key, values in differences.items()]
         names = [summary.run_id for summary in summaries]
@@ -96,12 +101,26 @@ def _report_page(run: RunDir, summary: RunSummary, pictures: dict[str, Picture])
         parts.append(page.section("Curves", *curves))
     parts.extend(sections.epochs(summary, pictures.get("epochs", Html)()))
     parts.extend(_classes(summary, pictures))
+    parts.extend(_slices(summary, pictures))
     parts.extend(sections.mistakes(run, summary))
     parts.extend(sections.labels(summary, pictures.get("labels", Html)()))
     if summary.attempts:
         parts.append(page.section("Starts", sections.attempts(summary), sections.events(summary)))
     parts.append(sections.config(run))
     return page.document(summary.run_id, *parts)
+
+
+def _slices(summary: RunSummary, pictures: dict[str, Picture]) -> Iterator[Html]:
+    """Yield the slices of the last split, those of the others to be unfolded, and their way there."""
+    for position, report in enumerate(reversed(summary.slices.values())):
+        if position == 0:
+            yield sections.slice_scores(report, pictures["slices"]())
+        else:
+            yield tag(
+                "details", tag("summary", f"Slices of {report.split}"), sections.slice_scores(report, Html())
+            )
+    if "slices_over_time" in pictures:
+        yield page.section("Slices over the steps", pictures["slices_over_time"]())
 
 
 def _classes(summary: RunSummary, pictures: dict[str, Picture]) -> Iterator[Html]:

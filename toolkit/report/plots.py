@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from toolkit.report import formats
 from toolkit.report.canvas import legend_above, one_panel, png, two_panels
 from toolkit.report.class_plots import confusion_plot, curves_plot, labels_plot
+from toolkit.report.slice_plots import has_slice_curves, slices_over_time_plot, slices_plot
 from toolkit.report.themes import Theme
 from toolkit.report.values import RunSummary, main_metric
 
@@ -47,6 +48,10 @@ def run_plots(summary: RunSummary) -> dict[str, Plot]:
             summary.classes[curves.view.name] for curves in levels if curves.view.name in summary.classes
         ]
         plots[_picture_name(f"curves_{split}")] = partial(curves_plot, summary.run_id, levels, classes)
+    if summary.slices:
+        plots["slices.png"] = partial(slices_plot, summary.run_id, list(summary.slices.values())[-1])
+    if has_slice_curves(summary):
+        plots["slices_over_time.png"] = partial(slices_over_time_plot, summary)
     return plots
 
 

@@ -16,6 +16,7 @@ import yaml
 from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.report.formats import clean
+from toolkit.report.slices import SliceReport
 from toolkit.report.values import (
     ClassReport,
     ClassScore,
@@ -69,6 +70,14 @@ def read_curves(run: RunDir) -> dict[str, TwoClassCurves]:
     """Return the curves of every view that has them. Raises DataError."""
     found = _by_name(run.artifacts, run.curves("*").name, _two_class_curves)
     return {curves.view.name: curves for curves in _in_order(found, lambda curves: curves.view)}
+
+
+def read_slices(run: RunDir) -> dict[str, SliceReport]:
+    """Return the scores of slices of every split that has them, in the order of use. Raises DataError."""
+    found = _by_name(
+        run.artifacts, run.slices("*").name, lambda view, document: SliceReport.of(view.split, document)
+    )
+    return {report.split: report for report in sorted(found, key=lambda report: split_position(report.split))}
 
 
 def read_labels(run: RunDir) -> LabelCounts | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from toolkit.report import facts, formats, page
+from toolkit.report import facts, formats, page, slices
 from toolkit.report.mistakes import Mistake, worst_mistakes
 from toolkit.report.page import Html, tag
+from toolkit.report.slices import SliceReport
 from toolkit.report.values import ClassReport, RunSummary, TwoClassCurves, View
 from toolkit.rundir import RunDir
 
@@ -96,6 +97,19 @@ def two_classes(levels: Sequence[TwoClassCurves], picture: Html) -> Html:
         parts.append(tag("p", facts.curve_facts(curves), class_="quiet"))
         parts.append(page.table(head, rows, numbers=range(len(head))))
     return page.section(f"ROC, precision and recall ({levels[0].view.split})", picture, *parts)
+
+
+def slice_scores(report: SliceReport, picture: Html) -> Html:
+    """Accuracy and popularity of each slice of one split, drawn and as numbers."""
+    parts = []
+    for inside in report.views:
+        head, *rows = slices.slice_rows(report, inside)
+        if inside:
+            parts.append(tag("h3", "Gold among the candidates"))
+        parts.append(page.table(head, rows, numbers=range(1, len(head)), labels=[0]))
+        if said := slices.note(report, inside):
+            parts.append(tag("p", said, class_="quiet"))
+    return page.section(f"Slices ({report.split})", picture, *parts)
 
 
 def _class_table(report: ClassReport) -> Html:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
+from toolkit.report.slices import SliceReport, SliceScore
 from toolkit.report.values import ClassReport, LabelCounts, RunSummary, TwoClassCurves
 
 _CLASS_SCORES = ("precision", "recall", "f1", "average_precision", "roc_auc", "support")
@@ -23,6 +25,8 @@ def spreadsheets(summary: RunSummary) -> Iterator[tuple[str, str]]:
         yield f"confusion_{name}_normalised.csv", _confusion_csv(report, report.shares)
     for name, curves in summary.two_classes.items():
         yield f"curves_{name}.csv", curves_csv(curves)
+    for split, slices in summary.slices.items():
+        yield f"slices_{split}.csv", slices_csv(slices)
 
 
 def metrics_csv(summary: RunSummary) -> str:
@@ -85,6 +89,13 @@ def curves_csv(curves: TwoClassCurves) -> str:
     roc = (["roc", x, y] for x, y in zip(*curves.roc, strict=True))
     precision_recall = (["precision_recall", x, y] for x, y in zip(*curves.precision_recall, strict=True))
     return _csv(["curve", "x", "y"], (*roc, *precision_recall))
+
+
+def slices_csv(report: SliceReport) -> str:
+    """Return one line for each slice: counts and shares; not_nc is of mentions whose gold is a candidate."""
+    names = [field.name for field in fields(SliceScore)]
+    rows = ([name, *(getattr(scores, key) for key in names)] for name, scores in report.scores.items())
+    return _csv(["slice", *names], rows)
 
 
 def _confusion_csv(report: ClassReport, cells: Sequence[Sequence[float | None]]) -> str:

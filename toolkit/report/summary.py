@@ -17,8 +17,16 @@ import yaml
 from toolkit.artifacts.epochs import by_epoch
 from toolkit.attempts.goodput import goodput
 from toolkit.files import read_json, read_json_lines
+from toolkit.report import formats
 from toolkit.report.formats import NOT_SCORES, clean
-from toolkit.report.reading import read, read_classes, read_curves, read_labels, split_position
+from toolkit.report.reading import (
+    read,
+    read_classes,
+    read_curves,
+    read_labels,
+    read_slices,
+    split_position,
+)
 from toolkit.report.values import (
     Attempt,
     Best,
@@ -35,12 +43,13 @@ __all__ = ["RunSummary", "summarize", "to_json"]
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
-    """Read a run folder; `result` stands for a result.json that is not written yet.
+    """Read the folder of a run, or of an evaluation; `result` stands for a result.json that is yet to be.
 
     Raises DataError for a file that holds no valid JSON or YAML.
     """
     config = read(run.config, _read_config)
-    result = read(run.result, read_json) if result is None else result
+    if result is None:
+        result = read(run.result, read_json) or read(run.scores, read_json)
     lines = [clean(line) for line in read_json_lines(run.metrics)]
     events = [clean(line) for line in read_json_lines(run.events)]
     attempts = _attempts(clean(line) for line in read_json_lines(run.attempts))
@@ -67,12 +76,14 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         labels=read_labels(run),
         classes=read_classes(run),
         two_classes=read_curves(run),
+        slices=read_slices(run),
         attempts=attempts,
         hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
         world_size=last.world_size if last else None,
         device=last.device if last else None,
         events=_tally(events),
         failure=failure,
+        scored=_scored(result),
         as_of=max(times, default=None),
         goodput=goodput(run, max(times, default=0.0)),
     )
@@ -158,6 +169,15 @@ def _failure(run: RunDir, attempts: Sequence[Attempt], events: Iterable[Mapping[
         advice=str(found.get("advice") or ""),
         traceback=str(found.get("traceback") or ""),
     )
+
+
+def _scored(result: Mapping[str, Any]) -> str:
+    """What an evaluation is of, in a line; empty for a run."""
+    if result.get("state") != "evaluated":
+        return ""
+    data = Path(result["data"]).name if result.get("data") else f"the {result.get('split')} set"
+    samples = formats.count(result.get("samples"))
+    return f"{data}, {samples} samples, with the best weights of {result.get('run_id')}"
 
 
 def _state(result: Mapping[str, Any], failure: Failure | None, attempts: Sequence[Attempt]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.report import facts, formats
+from toolkit.report import facts, formats, slices
 from toolkit.report.class_tables import class_tables, thresholds, titled
 from toolkit.report.values import RunSummary, config_differences
 
@@ -24,6 +24,8 @@ def render(summaries: Sequence[RunSummary], console: Console) -> None:
     """Print one run in full, or a comparison of several."""
     if len(summaries) != 1:
         console.print(comparison(summaries))
+        if rows := facts.slice_comparison(summaries):
+            console.print(_plain(f"Slices ({facts.compared_split(summaries)} accuracy)", rows))
         if differences := config_differences(summaries):
             console.print(_differences(summaries, differences))
         return
@@ -43,6 +45,23 @@ def render(summaries: Sequence[RunSummary], console: Console) -> None:
     if summary.scores:
         console.print(scores(summary))
     _render_classes(summary, console)
+    for table in slice_tables(summary):
+        console.print(table)
+
+
+def slice_tables(summary: RunSummary) -> Iterator[Table]:
+    """Yield the slices of the last split that has them; before there is one, their newest accuracies."""
+    if not summary.slices:
+        if rows := slices.latest_rows(summary.scores):
+            yield _plain("Slices (so far)", rows)
+        return
+    report = list(summary.slices.values())[-1]
+    # What a terminal shows at last is what is seen: all mentions.
+    for inside in reversed(report.views):
+        table = _plain(f"Slices ({report.title(inside)})", slices.slice_rows(report, inside))
+        if said := slices.note(report, inside):
+            table.caption = Text(said, style="default")
+        yield table
 
 
 def _render_classes(summary: RunSummary, console: Console) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from toolkit.artifacts.epochs import Epoch
 from toolkit.attempts.goodput import Goodput
-from toolkit.report.formats import NOT_SCORES
+from toolkit.report.formats import NOT_SCORES, is_of_slice
+from toolkit.report.slices import SliceReport
 
 #: One split's metrics: columns of equal length ordered by step; None where a line lacks the metric.
 Columns = Mapping[str, tuple[float | None, ...]]
@@ -186,6 +187,8 @@ class RunSummary:
     labels   how the labels are distributed; None where no file tells
     classes  scores per class of each view that has them
     two_classes  curves of each view of two classes
+    slices   scores of slices by split, of runs that have them
+    scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
     goodput  where the time went
     """
@@ -207,12 +210,14 @@ class RunSummary:
     labels: LabelCounts | None
     classes: dict[str, ClassReport]
     two_classes: dict[str, TwoClassCurves]
+    slices: dict[str, SliceReport]
     attempts: tuple[Attempt, ...]
     hosts: tuple[str, ...]
     world_size: int | None
     device: str | None
     events: dict[str, int]
     failure: Failure | None
+    scored: str
     as_of: float | None
     goodput: Goodput
 
@@ -235,16 +240,19 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
 
 
 def score_names(summaries: Iterable[RunSummary]) -> list[str]:
-    """Return the metrics that measure quality, in the order in which they first appear."""
+    """Return the metrics that measure quality, in the order in which they first appear.
+
+    Those of slices have tables of their own.
+    """
     found = (name for summary in summaries for scores in summary.scores.values() for name in scores)
-    return [name for name in dict.fromkeys(found) if name not in NOT_SCORES]
+    return [name for name in dict.fromkeys(found) if name not in NOT_SCORES and not is_of_slice(name)]
 
 
 def main_metric(summary: RunSummary) -> str | None:
     """Return the metric that is shown beside the loss: the one that picks the best, or the first."""
     chosen = wanted_metric(summary.config)[0]
     names = [name for name in score_names([summary]) if name != "loss"]
-    if chosen in names:
+    if chosen in names or (is_of_slice(chosen) and any(chosen in each for each in summary.scores.values())):
         return chosen
     return "accuracy" if "accuracy" in names else next(iter(names), None)
 

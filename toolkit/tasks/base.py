@@ -71,6 +71,7 @@ class Task(Protocol):
 
     prepared       folder of the prepared data
     fingerprint    of the data, so that a run is never continued on other data
+    summary        what the prepared data hold, and what was left out; for people
     splits         the samples by split: train, validation, and test if there is one
     train_sums     names of Loss.sums
     score_sums     names of Score.sums
@@ -79,6 +80,7 @@ class Task(Protocol):
 
     prepared: Path
     fingerprint: str
+    summary: str
     splits: Mapping[str, Samples]
     train_sums: tuple[str, ...]
     score_sums: tuple[str, ...]
@@ -93,6 +95,12 @@ class Task(Protocol):
 
     def __init__(self, experiment: Experiment) -> None:
         """Open the prepared data."""
+
+    def on(self, data: Any, report: Report | None = None) -> Task:
+        """This task on another file, for scoring: data.path as a whole is the one split, `test`.
+
+        What was settled by the training data stays: labels, vocabulary, counts. Raises DataError.
+        """
 
     def model(self) -> nn.Module:
         """A new model; its random numbers come from torch's generator."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,9 @@ from torch.nn import functional
 from toolkit.artifacts.evaluation import write_evaluation
 from toolkit.artifacts.predictions import Predictions
 from toolkit.artifacts.scores import write_labels
+from toolkit.config.kinds import TextTable
 from toolkit.config.schema import Experiment
-from toolkit.data.prepared import Prepared, prepare
+from toolkit.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.data.samples import pad_batch
 from toolkit.metrics import Classification
 from toolkit.models.export import export_model
@@ -41,16 +42,21 @@ class TextClassificationTask:
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
         return prepare(experiment.data, report).summary()
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, data: Prepared | None = None) -> None:
         self._experiment = experiment
-        self._data: Prepared = prepare(experiment.data)
+        self._data = data or prepare(experiment.data)
         self.prepared = self._data.path
         self.fingerprint = self._data.fingerprint
+        self.summary = self._data.summary()
         self.splits = {name: self._data.split(name) for name in self._data.splits}
         self.labels = self._data.labels
         classes = range(len(self.labels))
         self.score_sums = ("loss", "count", *(f"confusion_{t}_{p}" for t in classes for p in classes))
         self.output_width = len(self.labels)
+
+    def on(self, data: TextTable, report: Report | None = None) -> TextClassificationTask:
+        known = prepare_benchmark(data, self._data, report)
+        return TextClassificationTask(replace(self._experiment, data=data), known)
 
     def model(self) -> nn.Module:
         return build_model(

@@ -77,7 +77,7 @@ def test_a_set_that_may_not_be_read_is_left_alone(table: TextTable, monkeypatch:
     def refuse(file: Path) -> None:
         raise PermissionError(13, "Permission denied", str(file))
 
-    monkeypatch.setattr("toolkit.data.prepared.read_json", refuse)
+    monkeypatch.setattr("toolkit.data.sealed.read_json", refuse)
     with pytest.raises(DataError, match=r"meta\.json cannot be read .*Permission denied"):
         prepare(table)
     assert (path / "theirs").exists()

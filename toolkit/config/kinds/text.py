@@ -1,14 +1,8 @@
-"""Which tasks and models there are: names, parameters, and where the code is.
-
-The code is named, not imported, so that checking an experiment imports no torch. A new task is a
-row here, a parameter dataclass, one module and one YAML file.
-"""
+"""Sections of text classification: the table, the task, its models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.config.options import option
 
@@ -108,50 +102,3 @@ class Pretrained:
     """Layers of the encoder that are kept, from the first; null: all."""
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of encoder and head; null: the model's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskKind:
-    """One row of the table.
-
-    parameters   dataclass of the `task` section
-    data         dataclass of the `data` section
-    models       model kinds that the task takes: name -> (dataclass of the `model` section, code)
-    code         "module:attribute" of the task's class
-    metrics      metrics of an evaluation, which `evaluation.metric` may name
-    """
-
-    parameters: type
-    data: type
-    models: Mapping[str, tuple[type, str]]
-    code: str
-    metrics: tuple[str, ...]
-
-
-TASKS: Mapping[str, TaskKind] = {
-    "text_classification": TaskKind(
-        parameters=TextClassification,
-        data=TextTable,
-        models={
-            "docnn": (DocNN, "toolkit.models.docnn:DocNN"),
-            "pretrained": (Pretrained, "toolkit.models.pretrained:Pretrained"),
-        },
-        code="toolkit.tasks.text_classification:TextClassificationTask",
-        metrics=(
-            "loss",
-            "accuracy",
-            "macro_precision",
-            "macro_recall",
-            "macro_f1",
-            "weighted_f1",
-            "mcc",
-            "text_accuracy",
-            "text_macro_f1",
-        ),
-    ),
-}
-
-
-def kind_of(task: Any) -> TaskKind:
-    """The table's row of a checked task section."""
-    return TASKS[task.kind]

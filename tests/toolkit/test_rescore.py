@@ -1,0 +1,311 @@
+"""The best weights of a finished run are scored again, on its own data and on other files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.toolkit.bert import tiny_bert
+from tests.toolkit.entity_files import database, line, tiny_entities, write_lines
+from tests.toolkit.ranks import in_ranks
+from tests.toolkit.tiny import SIZES, tiny
+from tests.toolkit.training import Attempt, Lab
+from toolkit.config import Experiment, load_resolved
+from toolkit.entities.profiles import Profile
+from toolkit.errors import CheckpointError, ConfigError, DataError, UserError
+from toolkit.files import read_json, read_json_lines
+from toolkit.rescore import Request, rescore
+from toolkit.rundir import RunDir
+from toolkit.world import World
+
+#: By what is special of their data.
+SAMPLES: dict[str, Callable[..., Experiment]] = {
+    "words": tiny,
+    "pretrained and folded": tiny_bert,
+    "entities": tiny_entities,
+}
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Scoring sets the threads of its process."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module", params=SAMPLES.values(), ids=list(SAMPLES))
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A finished run with the experiment's own kind of tokens."""
+    sample: Callable[..., Experiment] = request.param
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    return lab.train(sample(lab.folder, "train.reduction=exact"), Attempt())
+
+
+@pytest.fixture(scope="module")
+def finished(lab: Lab) -> RunDir:
+    return lab.train(tiny(lab.folder, "train.reduction=exact"), Attempt())
+
+
+@pytest.fixture
+def run(finished: RunDir, tmp_path: Path) -> RunDir:
+    """A copy of it, to be changed."""
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    return copy
+
+
+def ask(run: RunDir, **request: Any) -> dict[str, Any]:
+    return rescore(run, World.single(), Request(**request), lambda what, done, total: None)
+
+
+def ask_as_rank(world: World, path: Path, meeting: Path) -> dict[str, Any]:
+    return rescore(RunDir(path), world, Request(meeting=str(meeting)), lambda what, done, total: None)
+
+
+def write(folder: Path, *rows: str, name: str = "other.tsv") -> str:
+    path = folder / name
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_the_runs_own_splits_score_as_they_did_at_its_end(trained: RunDir) -> None:
+    stored = read_json(trained.result)["metrics"]
+    assert ask(trained)["metrics"] == {"test": stored["test"]}
+    assert ask(trained, split="validation")["metrics"] == {"validation": stored["validation"]}
+
+
+def test_another_file_is_read_with_the_runs_labels_and_tokens(trained: RunDir) -> None:
+    """The same texts in another file must give the same scores, to the last bit."""
+    test = load_resolved(trained.config).data.test
+    found = ask(trained, file=test)
+    assert found["metrics"]["test"] == read_json(trained.result)["metrics"]["test"]
+    assert found["samples"] >= SIZES["test"]
+
+
+def test_the_evaluation_leaves_a_folder_like_a_runs(run: RunDir) -> None:
+    found = ask(run)
+    evaluation = RunDir(Path(found["folder"]))
+    assert evaluation.path.parent == run.evaluation("any").path.parent
+    assert load_resolved(evaluation.config) == load_resolved(run.config)
+    stored = read_json(evaluation.scores)
+    assert {**stored, "folder": found["folder"], "found": False} == found
+    assert evaluation.predictions("test").read_bytes() == run.predictions("test").read_bytes()
+    assert (stored["state"], stored["step"]) == ("evaluated", read_json(run.result)["best"]["step"])
+
+
+def test_nothing_else_in_the_runs_folder_changes(run: RunDir, tmp_path: Path) -> None:
+    def contents() -> dict[str, int]:
+        return {str(path): path.lstat().st_mtime_ns for path in run.path.rglob("*") if path != run.path}
+
+    before = contents()
+    ask(run, output=str(tmp_path / "elsewhere"))
+    assert contents() == before
+
+
+def test_number_of_processes_changes_nothing(run: RunDir, tmp_path: Path) -> None:
+    (found, *others) = in_ranks(3, ask_as_rank, run.path, tmp_path / "meeting")
+    assert found["metrics"]["test"] == read_json(run.result)["metrics"]["test"]
+    assert all(each["metrics"] == found["metrics"] for each in others)
+
+
+def test_a_repeated_question_finds_the_answer(run: RunDir, tmp_path: Path) -> None:
+    file = write(tmp_path, "fine film\tgood", "dull plot\tbad")
+    first = ask(run, file=file)
+    again = ask(run, file=file)
+    assert (first["found"], again["found"]) == (False, True)
+    assert again == {**first, "found": True}
+
+
+def test_changed_data_are_scored_anew(run: RunDir, tmp_path: Path) -> None:
+    first = ask(run, file=write(tmp_path, "fine film\tgood"))
+    other = ask(run, file=write(tmp_path, "fine film\tgood", "dull plot\tbad"))
+    assert (other["found"], other["samples"]) == (False, 2)
+    assert other["folder"] != first["folder"]
+
+
+def test_labels_that_the_run_does_not_know_are_left_out_and_counted(run: RunDir, tmp_path: Path) -> None:
+    found = ask(run, file=write(tmp_path, "fine film\tgood", "so so\tmeh", "a plot\tmeh"))
+    assert found["samples"] == 1
+    assert "left out 2 rows with unknown labels: 'meh' 2" in found["summary"]
+
+
+def test_a_file_in_which_no_label_is_known_is_refused(run: RunDir, tmp_path: Path) -> None:
+    file = write(tmp_path, "fine film\tpositive")
+    with pytest.raises(DataError, match=r"other\.tsv: no row has one of the labels"):
+        ask(run, file=file)
+
+
+def test_how_the_file_is_read_can_be_set(run: RunDir, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("body,verdict\nfine film,good\ndull plot,bad\n")
+    with pytest.raises(DataError, match="no column 'text', found: body, verdict"):
+        ask(run, file=str(other))
+    columns = ("data.text_column=body", "data.label_column=verdict")
+    assert ask(run, file=str(other), overrides=columns)["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    "override", ["data.max_tokens=3", "model.filters=9", "data.labels=[a,b]", "nonsense"]
+)
+def test_what_the_run_has_settled_cannot_be_set(run: RunDir, tmp_path: Path, override: str) -> None:
+    with pytest.raises(ConfigError):
+        ask(run, file=write(tmp_path, "fine film\tgood"), overrides=[override])
+
+
+def test_a_split_that_is_not_there_is_refused(run: RunDir) -> None:
+    with pytest.raises(UserError, match="no split 'dev': its data have train, validation, test"):
+        ask(run, split="dev")
+
+
+def test_a_run_that_has_not_finished_has_no_best_weights(run: RunDir) -> None:
+    run.result.unlink()
+    with pytest.raises(UserError, match="has not finished"):
+        ask(run)
+
+
+def test_a_best_checkpoint_that_is_gone_or_damaged_is_named(run: RunDir) -> None:
+    weights = run.best.resolve() / "model.safetensors"
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(raw)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        ask(run)
+    shutil.rmtree(weights.parent)
+    with pytest.raises(CheckpointError, match=f"{weights.parent.name}, the best checkpoint of .* is gone"):
+        ask(run)
+
+
+def test_training_data_that_have_changed_since_are_refused(run: RunDir, tmp_path: Path) -> None:
+    """Another vocabulary would give the weights other words."""
+    changed = write(tmp_path, "fine film\tgood", "dull plot\tbad", name="train.tsv")
+    config = run.config.read_text().replace(str(load_resolved(run.config).data.train), changed)
+    run.config.write_text(config)
+    with pytest.raises(DataError, match="have changed since"):
+        ask(run)
+
+
+def test_other_weights_than_those_of_an_evaluation_that_is_there_are_scored_anew(run: RunDir) -> None:
+    first = ask(run)
+    manifest = run.best.resolve() / "MANIFEST.json"
+    manifest.write_text(manifest.read_text() + "\n")
+    assert ask(run)["folder"] != first["folder"]
+
+
+def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
+    run: RunDir, tmp_path: Path
+) -> None:
+    target = tmp_path / "results"
+    assert ask(run, output=str(target))["folder"] == str(target)
+    other = ask(run, output=str(target), split="validation")
+    assert (other["found"], list(read_json(RunDir(target).scores)["metrics"])) == (False, ["validation"])
+    assert not RunDir(target).predictions("test").exists()
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds something else than a whole evaluation"):
+        ask(run, output=str(precious))
+    assert [path.name for path in precious.iterdir()] == ["notes.txt"]
+    with pytest.raises(UserError, match="holds something else"):
+        ask(run, output=str(run.path))
+    assert run.predictions("test").exists()
+
+
+# -- entity disambiguation -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def entities(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    return lab.train(tiny_entities(lab.folder, "train.reduction=exact"), Attempt())
+
+
+def dump(run: RunDir, split: str = "test") -> list[dict[str, Any]]:
+    return list(read_json_lines(run.dump(split)))
+
+
+def test_a_finished_run_leaves_slices_and_every_line_with_its_predictions(entities: RunDir) -> None:
+    metrics = read_json(entities.result)["metrics"]
+    for split in ("validation", "test"):
+        slices = {row["name"]: row for row in read_json(entities.slices(split))["slices"]}
+        assert list(slices) == ["final_loss", "unif_TL", "unif_NS_all", "crowded"]
+        assert slices["final_loss"]["accuracy"] == metrics[split]["accuracy"]
+        assert slices["crowded"]["accuracy"] == metrics[split]["accuracy/crowded"]
+        source = list(read_json_lines(Path(getattr(load_resolved(entities.config).data, split))))
+        found = dump(entities, split)
+        assert [{**record, "predictions": None} for record in source] == [
+            {**record, "predictions": None} for record in found
+        ]
+        right = sum(
+            said["qid"] == gold
+            for record in found
+            for said, gold in zip(record["predictions"], record["qids"], strict=True)
+        )
+        assert right == slices["final_loss"]["correct"]
+        for said in (said for record in found for said in record["predictions"]):
+            assert sum(said["probabilities"]) == pytest.approx(1, abs=1e-5)
+            assert said["qid"] in said["candidates"]
+
+
+def test_a_mention_that_nobody_has_labelled_is_predicted_and_not_scored(
+    entities: RunDir, tmp_path: Path
+) -> None:
+    records = [
+        line(1, [("arn", "river"), ("bel", "town")], gold=[True, False]),
+        line(2, [("cor", "ship")], qids=["Q-1"], own={"kept": [1, None]}),
+        line(3, []),
+    ]
+    found = ask(entities, file=str(write_lines(tmp_path / "more.jsonl", records)))
+    evaluation = RunDir(Path(found["folder"]))
+    (whole, *_) = read_json(evaluation.slices("test"))["slices"]
+    assert (whole["name"], whole["mentions"]) == ("final_loss", 1)
+    lines = dump(evaluation)
+    assert [len(record["predictions"]) for record in lines] == [2, 1, 0]
+    assert lines[1]["own"] == {"kept": [1, None]}
+    assert lines[1]["predictions"][0]["candidates"] == ["cor.river", "cor.town", "cor.ship"]
+
+
+def test_other_entities_can_be_given(entities: RunDir, tmp_path: Path) -> None:
+    """Here one that training has never seen."""
+    other = database()
+    lake = Profile(entity_id="arn.lake", title="arn (lake)", description="a lake", mentions=(("arn", 99.0),))
+    other.add(lake)
+    other.save(tmp_path / "entity_db")
+    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
+    candidates = [
+        dump(RunDir(Path(ask(entities, file=file, overrides=overrides)["folder"])))[0]["predictions"][0][
+            "candidates"
+        ]
+        for overrides in ([], [f"data.entity_db={tmp_path / 'entity_db'}"])
+    ]
+    assert candidates == [
+        ["arn.river", "arn.town", "arn.ship"],
+        ["arn.lake", "arn.river", "arn.town", "arn.ship"],
+    ]
+
+
+def test_an_alias_that_the_database_lacks_is_named_with_its_line(entities: RunDir, tmp_path: Path) -> None:
+    records = [line(1, [("arn", "river")]), line(2, [("gor", "river")])]
+    file = str(write_lines(tmp_path / "more.jsonl", records))
+    with pytest.raises(DataError, match=r"more\.jsonl:2: .*gor"):
+        ask(entities, file=file)
+
+
+def test_other_slices_can_be_asked_for(entities: RunDir, tmp_path: Path) -> None:
+    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
+    overrides = ["data.eval_slices=[unif_NS_all,towns]", "data.slices={towns: \"gold LIKE '%.town'\"}"]
+    found = ask(entities, file=file, overrides=overrides)
+    rows = read_json(RunDir(Path(found["folder"])).slices("test"))["slices"]
+    assert [(row["name"], row["mentions"]) for row in rows] == [
+        ("final_loss", 1), ("unif_NS_all", 1), ("towns", 0),
+    ]  # fmt: skip

@@ -1,0 +1,118 @@
+"""Which tasks and models there are: names, parameters, and where the code is.
+
+The code is named, not imported, so that checking an experiment imports no torch. A new task is a
+row here, its parameter dataclasses in a module beside this one, one module and one YAML file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.config.kinds.entities import (
+    BiEncoder,
+    CoMention,
+    EntityDisambiguation,
+    EntityMentions,
+    slice_metrics,
+)
+from toolkit.config.kinds.text import DocNN, Pretrained, TextClassification, TextTable
+
+__all__ = [
+    "TASKS",
+    "BiEncoder",
+    "CoMention",
+    "DocNN",
+    "EntityDisambiguation",
+    "EntityMentions",
+    "Pretrained",
+    "TaskKind",
+    "TextClassification",
+    "TextTable",
+    "kind_of",
+    "metric_names",
+]
+
+
+def _none(data: Any) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskKind:
+    """One row of the table.
+
+    parameters     dataclass of the `task` section
+    data           dataclass of the `data` section
+    models         model kinds that the task takes: name -> (dataclass of the `model` section, code)
+    code           "module:attribute" of the task's class
+    metrics        metrics of an evaluation, which `evaluation.metric` may name
+    data_metrics   those that the data section adds
+    file_keys      keys of the data section that another file, which is only scored, may need otherwise
+    """
+
+    parameters: type
+    data: type
+    models: Mapping[str, tuple[type, str]]
+    code: str
+    metrics: tuple[str, ...]
+    file_keys: tuple[str, ...]
+    data_metrics: Callable[[Any], Sequence[str]] = _none
+
+
+TASKS: Mapping[str, TaskKind] = {
+    "text_classification": TaskKind(
+        parameters=TextClassification,
+        data=TextTable,
+        models={
+            "docnn": (DocNN, "toolkit.models.docnn:DocNN"),
+            "pretrained": (Pretrained, "toolkit.models.pretrained:Pretrained"),
+        },
+        code="toolkit.tasks.text_classification:TextClassificationTask",
+        metrics=(
+            "loss",
+            "accuracy",
+            "macro_precision",
+            "macro_recall",
+            "macro_f1",
+            "weighted_f1",
+            "mcc",
+            "text_accuracy",
+            "text_macro_f1",
+        ),
+        file_keys=(
+            "delimiter",
+            "quoted",
+            "columns",
+            "encoding",
+            "text_column",
+            "label_column",
+            "unknown_labels",
+            "prepared_dir",
+        ),
+    ),
+    "entity_disambiguation": TaskKind(
+        parameters=EntityDisambiguation,
+        data=EntityMentions,
+        models={
+            "bi_encoder": (BiEncoder, "toolkit.models.bi_encoder:BiEncoder"),
+            "co_mention": (CoMention, "toolkit.models.co_mention:CoMention"),
+        },
+        code="toolkit.tasks.entity_disambiguation:EntityDisambiguationTask",
+        metrics=("loss", "accuracy", "popularity"),
+        file_keys=("entity_db", "eval_slices", "slices", "torso_above", "head_above", "prepared_dir"),
+        data_metrics=slice_metrics,
+    ),
+}
+
+
+def kind_of(task: Any) -> TaskKind:
+    """The table's row of a checked task section."""
+    return TASKS[task.kind]
+
+
+def metric_names(task: Any, data: Any) -> tuple[str, ...]:
+    """All metrics of an evaluation of checked sections."""
+    row = kind_of(task)
+    return (*row.metrics, *row.data_metrics(data))

@@ -1,0 +1,75 @@
+"""Folders of files that are whole or not there: a manifest with sizes and checksums, written last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.layout import META
+from toolkit.errors import DataError
+from toolkit.files import crc32, fsync_dir, read_json, write_json
+
+PREPARE_AGAIN = "delete that folder and prepare the data again"
+
+
+def seal(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Flush every file to disk, then write the manifest with their sizes and checksums."""
+    files = {}
+    for path in sorted(folder.iterdir()):
+        with open(path, "rb") as stream:
+            os.fsync(stream.fileno())
+        files[path.name] = {"size": path.stat().st_size, "crc32": crc32(path)}
+    write_json(folder / META, {**meta, "files": files})
+    fsync_dir(folder)
+
+
+def read_seal(path: Path, version: int, *, growing: str) -> Mapping[str, Any]:
+    """Return the manifest of a folder whose files are all there in full size. Raises DataError.
+
+    growing  a file that may have become larger since
+    """
+    if not path.is_dir() and path.parent.is_dir():
+        # A network file system may remember that the name was missing; listing refreshes it.
+        os.listdir(path.parent)
+    try:
+        meta = read_json(path / META)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path / META} cannot be read ({error}); {PREPARE_AGAIN}") from error
+    if not isinstance(meta, dict):
+        raise DataError(f"{path} holds no prepared set: {META} is missing or damaged; {PREPARE_AGAIN}")
+    if meta.get("version") != version:
+        raise DataError(f"{path} has format {meta.get('version')}, expected {version}; {PREPARE_AGAIN}")
+    for name, expected in meta["files"].items():
+        size = _size(path / name)
+        if size < expected["size"] or (size > expected["size"] and name != growing):
+            raise DataError(f"{path / name} has {size} bytes, expected {expected['size']}; {PREPARE_AGAIN}")
+    return meta
+
+
+def write_array(path: Path, values: npt.NDArray[Any]) -> None:
+    """Write a flat array. Raises OSError."""
+    # Not tofile: its errors lose the reason, such as a full disk.
+    with open(path, "wb") as stream:
+        stream.write(np.ascontiguousarray(values).data)
+
+
+def map_array(path: Path, dtype: str) -> npt.NDArray[Any]:
+    """Map a file read-only, as a plain array: np.memmap's own slices are 60 times slower."""
+    try:
+        if not path.stat().st_size:
+            return np.empty(0, dtype=dtype)
+        return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be mapped into memory ({error}); {PREPARE_AGAIN}") from error
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

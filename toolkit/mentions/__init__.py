@@ -1,0 +1,1 @@
+"""The prepared set of mentions: built once per content and settings, then mapped into memory."""

@@ -1,0 +1,150 @@
+"""Scores of slices, as a run of entity disambiguation has them: values, and the rows of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from toolkit.report import formats
+
+#: What a metric of one slice begins with in metrics.jsonl.
+PREFIX = "accuracy/"
+#: The slice of all scored mentions, which is always there, and how people are told of it.
+WHOLE = "final_loss"
+ALL = "all mentions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceScore:
+    """Counts of mentions in one slice, and shares of them between 0 and 1.
+
+    correct, accuracy    where the model is right
+    popular, popularity  where the most popular candidate is
+    not_nc               of those whose gold is among the candidates
+    """
+
+    mentions: int = 0
+    mentions_not_nc: int = 0
+    correct: int = 0
+    correct_not_nc: int = 0
+    popular: int = 0
+    popular_not_nc: int = 0
+    accuracy: float = 0.0
+    accuracy_not_nc: float = 0.0
+    popularity: float = 0.0
+    popularity_not_nc: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceReport:
+    """The slices of one split, that of all mentions first.
+
+    no_candidate  whether the model had a class for mentions whose gold is none of the candidates
+    """
+
+    split: str
+    no_candidate: bool
+    scores: Mapping[str, SliceScore]
+
+    @classmethod
+    def of(cls, split: str, document: Mapping[str, Any]) -> SliceReport:
+        """Take what stands in `<split>_slices.json`. Raises LookupError, TypeError, ValueError."""
+        rows = {str(row["name"]): row for row in document["slices"]}
+        names = sorted(rows, key=lambda name: name != WHOLE)
+        known = [field.name for field in fields(SliceScore)]
+        scores = {name: SliceScore(**{key: rows[name][key] + 0 for key in known}) for name in names}
+        return cls(split=split, no_candidate=bool(document.get("no_candidate")), scores=scores)
+
+    @property
+    def has_outside(self) -> bool:
+        """Whether the gold of some mention is none of its candidates, so that there are two scores."""
+        return any(each.mentions != each.mentions_not_nc for each in self.scores.values())
+
+    @property
+    def views(self) -> tuple[bool, ...]:
+        """Of all mentions (False); where that differs, of those alone whose gold is a candidate (True)."""
+        return (False, True) if self.has_outside else (False,)
+
+    def title(self, inside: bool) -> str:
+        return f"{self.split}, gold among the candidates" if inside else self.split
+
+
+def title(name: str) -> str:
+    """A slice's name for people."""
+    return ALL if name == WHOLE else name
+
+
+def numbers(scores: SliceScore, inside: bool) -> tuple[int, float | None, float | None]:
+    """Mentions, accuracy and popularity; the shares of nothing are unknown."""
+    if inside:
+        found = scores.mentions_not_nc, scores.accuracy_not_nc, scores.popularity_not_nc
+    else:
+        found = scores.mentions, scores.accuracy, scores.popularity
+    return found if found[0] else (0, None, None)
+
+
+def slice_rows(report: SliceReport, inside: bool) -> list[list[str]]:
+    """Return header and one row for each slice: mentions, accuracy, popularity, and what lies between."""
+    rows = [["slice", "mentions", "accuracy", "most popular", "difference"]]
+    for name, scores in report.scores.items():
+        mentions, accuracy, popularity = numbers(scores, inside)
+        shares = (formats.score("accuracy", value) for value in (accuracy, popularity))
+        rows.append([title(name), formats.count(mentions), *shares, _points(accuracy, popularity)])
+    return rows
+
+
+def note(report: SliceReport, inside: bool) -> str:
+    """Say what counts as right where the gold is none of the candidates; empty where that never is."""
+    if inside or not report.has_outside:
+        return ""
+    everything = report.scores[WHOLE]
+    outside = formats.count(everything.mentions - everything.mentions_not_nc)
+    how = "right if the model says so" if report.no_candidate else "wrong whatever the model says"
+    return f"the gold of {outside} mentions is none of the candidates: {how}"
+
+
+def latest_rows(scores: Mapping[str, Mapping[str, float | None]]) -> list[list[str]]:
+    """Return header and one row for each slice of the newest evaluation, while no artifacts are there.
+
+    Nothing where no metric is that of a slice.
+    """
+    split = "validation"
+    found = {name: value for name, value in scores.get(split, {}).items() if name.startswith(PREFIX)}
+    if not found:
+        return []
+    rows = ([name.removeprefix(PREFIX), formats.score("accuracy", value)] for name, value in found.items())
+    return [["slice", f"{split} accuracy"], *rows]
+
+
+def comparison_rows(runs: Sequence[tuple[str, Mapping[str, SliceReport]]], split: str) -> list[list[str]]:
+    """Return header and one row for each slice, with the accuracy of each run; nothing without slices.
+
+    runs  name and slices by split. The mentions and the popularity stand there where all runs agree on them.
+    """
+    reports = [(name, slices[split]) for name, slices in runs if split in slices]
+    if not reports:
+        return []
+    names = dict.fromkeys(name for _, report in reports for name in report.scores)
+    rows = [["slice", "mentions", "most popular", *(name for name, _ in reports)]]
+    for name in names:
+        found = [report.scores.get(name, SliceScore()) for _, report in reports]
+        mentions = _agreed(each.mentions for each in found)
+        popularity = _agreed(numbers(each, False)[2] for each in found)
+        accuracies = (formats.score("accuracy", numbers(each, False)[1]) for each in found)
+        rows.append(
+            [title(name), formats.count(mentions), formats.score("accuracy", popularity), *accuracies]
+        )
+    return rows
+
+
+def _agreed(values: Iterable[float | None]) -> float | None:
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _points(accuracy: float | None, popularity: float | None) -> str:
+    """The difference of two shares in percentage points."""
+    if accuracy is None or popularity is None:
+        return formats.NOTHING
+    return f"{100 * (accuracy - popularity):+.2f}"

@@ -101,11 +101,18 @@ def test_slices_are_shown_and_written(house: House, db: Path) -> None:
     assert shown[-1] == "wrote sliced.jsonl: 1 sentences"
     slices = json.loads((house.root / "sliced.jsonl").read_text())["slices"]
     assert slices["unif_TS"] == {"0": 0.0, "1": 1.0}
-    heads = [
-        json.loads(house.stk(*common, "--head-above", "2", *more, "--json").out)[2]["mentions"]
-        for more in ((), ("--no-weak",))
-    ]
-    assert heads == [1, 1]
+
+
+def test_weak_labels_of_training_count_unless_they_are_left_out(house: House, db: Path) -> None:
+    write(house.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
+    write(house.root / "dev.jsonl", [record(gold=[True, True])])
+    common = ("entities", "slices", "dev.jsonl", "db", "--train", "train.jsonl", "--json")
+
+    def unseen(*options: str) -> int:
+        rows = {row["slice"]: row for row in json.loads(house.stk(*common, *options).out)}
+        return int(rows["unif_TS"]["mentions"])
+
+    assert (unseen(), unseen("--no-weak")) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.slurm.house import ROOT, House
+from tests.toolkit.entity_files import write_entity_experiment
 
 
 def test_what_was_built_is_told_in_a_line(house: House) -> None:
@@ -68,3 +69,24 @@ def test_a_table_is_prepared_without_torch(house: House) -> None:
         cwd=house.root, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_mentions_are_prepared_without_torch_and_told_with_their_slices(tmp_path: Path) -> None:
+    config = write_entity_experiment(tmp_path)
+    program = (
+        "import sys\nfrom slurm.cli import main\ncode = main(sys.argv[1:])\n"
+        "print(code, [name for name in ('torch', 'transformers') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", program, "prepare", str(config), "--json"]
+    answers = [
+        subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        for _ in range(2)
+    ]
+    first, second = (json.loads(answer[0]) for answer in answers)
+    assert answers[0][-1] == "0 []"
+    assert (first["built"], second["built"]) == (True, False)
+    assert first["splits"] == {"train": 61, "validation": 23, "test": 11}
+    assert first["slice_sizes"]["unif_NS_all"] == first["splits"]
+    assert first["path"] == second["path"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,15 +38,23 @@ class Origin:
         return f"sample {self.sample}{place}{label} {' '.join(self.text.split())}".rstrip()
 
 
+@runtime_checkable
+class Traced(Protocol):
+    """Samples that know themselves where they come from."""
+
+    def origins(self, indices: np.ndarray) -> dict[int, Origin]:
+        """What is known of these samples, by their index in the split."""
+
+
 def origins(samples: object, indices: np.ndarray) -> list[Origin]:
-    """Where these samples of a split come from; only of a prepared table more than the index is known.
+    """Where these samples of a split come from; only of prepared data more than the index is known.
 
     Never raises for damaged data: whoever asks is explaining something else.
     """
     known: dict[int, Origin] = {}
-    if isinstance(samples, Samples):
+    if isinstance(samples, Samples | Traced):
         try:
-            known = _look_up(samples, indices)
+            known = _look_up(samples, indices) if isinstance(samples, Samples) else samples.origins(indices)
         except (sqlite3.Error, DataError, OSError):
             known = {}
     return [known.get(int(index), Origin(sample=int(index))) for index in indices]

@@ -122,24 +122,28 @@ def _candidates(file: _File, titles: dict[str, str]) -> dict[str, list[tuple[str
         for qid, _ in candidates:
             if qid not in titles:
                 raise DataError(f"{file.path}: candidate {qid} of {alias!r} has no title in qid2title.json")
-        by_score(candidates)
+        if len(candidates) > 1:
+            by_score(candidates)
         found[alias] = candidates
     return found
 
 
 def _are_scored(pairs: Any) -> bool:
-    return is_a(pairs, list) and all(
-        is_a(pair, list)
+    return is_a(pairs, list) and all(map(_is_scored, pairs))
+
+
+def _is_scored(pair: Any) -> bool:
+    return (
+        type(pair) is list
         and len(pair) == 2
-        and is_a(pair[0], str)
-        and is_a(pair[1], int, float)
+        and type(pair[0]) is str
+        and type(pair[1]) in (int, float)
         and math.isfinite(pair[1])
-        for pair in pairs
     )
 
 
 def _are_texts(values: Any) -> bool:
-    return is_a(values, list) and all(is_a(value, str) for value in values)
+    return is_a(values, list) and set(map(type, values)) <= {str}
 
 
 def _systems(folder: Path) -> list[Path]:

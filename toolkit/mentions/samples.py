@@ -10,8 +10,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.origins import Origin
 from toolkit.mentions import layout
 from toolkit.mentions.tables import Array, Lists, Tables
+
+_ORIGIN = (
+    "SELECT file, mentions.line, gold, text, first_character, last_character FROM mentions "
+    "JOIN sentences ON mentions.sentence = sentences.id JOIN sources ON sentences.source = sources.id "
+    "WHERE sample_id = ?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,6 +70,17 @@ class MentionSamples:
         found: Array = np.where(
             np.take_along_axis(same, order, 1), np.take_along_axis(near, order, 1), layout.NOBODY
         )
+        return found
+
+    def origins(self, indices: Array) -> dict[int, Origin]:
+        """File, line, gold and text of these samples, with the mention in brackets. Raises sqlite3.Error."""
+        found = {}
+        with self.connected() as connection:
+            for index in np.asarray(indices).tolist():
+                row = connection.execute(_ORIGIN, [int(self.ids[index])]).fetchone()
+                file, line, gold, text, first, last = row
+                shown = f"{text[:first]}[{text[first:last]}]{text[last:]}"
+                found[index] = Origin(sample=index, file=file, line=line, label=gold, text=shown)
         return found
 
     def connected(self) -> closing[sqlite3.Connection]:

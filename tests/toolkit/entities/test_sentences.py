@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.toolkit.entities.files import record, write
-from toolkit.entities.sentences import read_sentences
+from toolkit.entities.jsonlines import Line
+from toolkit.entities.sentences import parse_sentence, read_sentences
 from toolkit.errors import DataError
 
 
@@ -108,6 +111,8 @@ def test_a_number_that_two_lines_have_is_named_with_both(tmp_path: Path) -> None
         (b"{", "not JSON at character 2"),
         (b"[]", "found a list, expected an object"),
         (b'{"sentence": "\xff"}', "byte 15 is not UTF-8"),
+        (b'{"sent_idx_unq": ' + b"9" * 5000 + b"}", "cannot be read: Exceeds the limit"),
+        (b'{"sentence": "cut \\ud83d"}', r"holds half a character \('.ud83d'\)"),
     ],
 )
 def test_what_is_no_object_is_named_with_its_line(tmp_path: Path, line: bytes, problem: str) -> None:
@@ -115,6 +120,32 @@ def test_what_is_no_object_is_named_with_its_line(tmp_path: Path, line: bytes, p
     path.write_bytes(json.dumps(record()).encode() + b"\n" + line + b"\n")
     with pytest.raises(DataError, match=f"^{path}:2: {problem}"):
         list(read_sentences(path))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 12) | st.floats() | st.sampled_from(["", "0", "1", "a b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["0", "1", "x"]), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*record(), "char_spans", "slices"]), _JSON, max_size=3))
+def test_whatever_a_line_says_it_is_a_sentence_or_an_error_with_its_line(changes: dict[str, Any]) -> None:
+    line = Line(Path("s.jsonl"), 4, record() | changes)
+    try:
+        sentence, problem = parse_sentence(line), ""
+    except DataError as error:
+        sentence, problem = None, str(error)
+    assert sentence is not None or problem.startswith("s.jsonl:4: ")
+    for mention in sentence.mentions if sentence else ():
+        start, end = mention.characters
+        assert 0 <= start < end <= len(sentence.text)
+
+
+def test_a_whole_character_that_is_escaped_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(record(sentence="\U0001f600 is in Ivory Coast , not in Vietnam .")))
+    assert only(path).text.startswith("\U0001f600")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.toolkit.entity_files import database, line, lines, qid
 from toolkit.config.kinds import EntityMentions
+from toolkit.data.origins import origins
 from toolkit.entities.profiles import Profile
 from toolkit.errors import DataError
 from toolkit.mentions.prepared import MentionSet, prepare
@@ -179,6 +180,15 @@ def test_a_broken_line_is_named_and_nothing_is_left_behind(
 def test_a_split_without_mentions_is_refused(other: Make) -> None:
     assert "no mention for validation" in refused(other("validation"))
     assert "cannot be read" in refused(dataclasses.replace(other("test"), train="/nowhere/at.all"))
+
+
+def test_a_sample_can_be_told_with_its_place(data: EntityMentions) -> None:
+    samples = prepare(data).split("test")
+    (first,) = list(lines("test"))[:1]
+    alias, gold = first["aliases"][0], first["qids"][0]
+    (found,) = origins(samples, np.array([0]))
+    text = first["sentence"].replace(alias, f"[{alias}]", 1)
+    assert str(found) == f"sample 0 ({data.test}:1) [{gold}] {text}"
 
 
 def test_damage_is_found_and_the_set_built_again(data: EntityMentions) -> None:

@@ -40,6 +40,8 @@ def test_vectors_are_those_that_the_model_computes_and_are_computed_once(folder:
         torch.from_numpy(found[numbers[numbers >= 0][order]]), own, rtol=1e-4, atol=1e-5
     )
     assert found.shape == (tables.entities, 16)
+    assert found[1:].any(axis=1).all()
+    assert not found[0].any(), "nobody's candidate"
     assert told == ["encode entities"]
     entity_vectors(model.entity_encoder, "mean", prepared, CPU, report)
     assert told == ["encode entities"]

@@ -10,12 +10,11 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
-from toolkit.config import entity_rules, rules  # noqa: F401  (they register themselves)
 from toolkit.config.json_files import NotJson, read_json_mapping
 from toolkit.config.kinds import TASKS
 from toolkit.config.options import limits as limits_of
 from toolkit.config.processes import PROCESS_KEYS, share_out
-from toolkit.config.rulebook import check_rules
+from toolkit.config.rules import check_rules
 from toolkit.config.schema import Experiment
 from toolkit.config.tree import UNKNOWN, Faults, Key, Origin, Origins, suggest
 from toolkit.config.wording import allowed, found, without_none

@@ -1,4 +1,4 @@
-"""What must hold between several keys of an experiment."""
+"""What must hold between the keys of resources, and of resources and training."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from toolkit.config.hosts import named_twice
-from toolkit.config.kinds import metric_names
 from toolkit.config.processes import node_range, smallest_world, world_size
-from toolkit.config.rulebook import Broken, rule
+from toolkit.config.rules.book import Broken, rule
 from toolkit.config.schema import Experiment
-from toolkit.config.tree import Key, suggest
+from toolkit.config.tree import Key
 
 #: What Slurm takes as a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
 TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
@@ -21,7 +20,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(_TOKEN|_KEY|_SECRET)$|PASSWORD")
 _HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
-_SPLITS = ("train", "validation", "test")
 
 
 @rule("resources.nodes")
@@ -30,81 +28,6 @@ def _nodes(experiment: Experiment) -> Iterator[Broken]:
     if least > most:
         problem = f"found {experiment.resources.nodes!r}, expected the smaller number first"
         yield Broken(key=("resources", "nodes"), problem=problem, hint=f"{most}-{least}")
-
-
-@rule("task.kind", "evaluation.metric", "data.eval_slices")
-def _metric(experiment: Experiment) -> Iterator[Broken]:
-    name = experiment.evaluation.metric.rpartition(":")[0]
-    metrics = metric_names(experiment.task, experiment.data)
-    if name not in metrics:
-        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
-        yield Broken(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
-
-
-@rule("data.path", "data.train", "data.validation", "data.test")
-def _data_source(experiment: Experiment) -> Iterator[Broken]:
-    data = experiment.data
-    if not all(hasattr(data, name) for name in ("path", *_SPLITS)):
-        return
-    given = [name for name in _SPLITS if getattr(data, name) is not None]
-    ways = "expected either path (one file, cut by splits), or train and validation, and test if there is one"
-    if data.path is not None and given:
-        yield Broken(key=("data",), problem=f"found path together with {' and '.join(given)}, {ways}")
-    elif data.path is None and not given:
-        yield Broken(key=("data",), problem=f"no file is given, {ways}")
-    elif data.path is None:
-        for name in ("train", "validation"):
-            if name not in given:
-                problem = f"is missing beside {' and '.join(given)}, {ways}"
-                yield Broken(key=("data", name), problem=problem)
-
-
-@rule("data.splits")
-def _splits(experiment: Experiment) -> Iterator[Broken]:
-    splits = getattr(experiment.data, "splits", None)
-    if not isinstance(splits, dict):
-        return
-    for name, share in splits.items():
-        if name not in _SPLITS:
-            hint = suggest(name, _SPLITS)
-            yield Broken(key=("data", "splits", name), problem="there is no such split", hint=hint)
-        elif share < 0:
-            problem = f"found the share {share}, expected at least 0"
-            yield Broken(key=("data", "splits", name), problem=problem)
-    for name in ("train", "validation"):
-        if not splits.get(name):
-            yield Broken(key=("data", "splits", name), problem="this split needs a share above 0")
-
-
-@rule("data.tokenizer", "data.tokenizer_path", "model.kind")
-def _tokenizer(experiment: Experiment) -> Iterator[Broken]:
-    kind, path = (getattr(experiment.data, name, None) for name in ("tokenizer", "tokenizer_path"))
-    if kind == "pretrained" and path is None:
-        problem = "is missing, though data.tokenizer is pretrained"
-        yield Broken(key=("data", "tokenizer_path"), problem=problem, hint="as a rule ${model.path}")
-    if experiment.model.kind == "pretrained" and kind is not None and kind != "pretrained":
-        problem = f"found {kind}, but a pretrained model reads the tokens that it was trained with"
-        yield Broken(key=("data", "tokenizer"), problem=problem, hint="pretrained")
-
-
-@rule("data.columns", "data.text_column", "data.label_column")
-def _columns(experiment: Experiment) -> Iterator[Broken]:
-    columns = getattr(experiment.data, "columns", None)
-    if columns is None:
-        return
-    for name in ("text_column", "label_column"):
-        column = getattr(experiment.data, name)
-        if column not in columns:
-            problem = f"found {column!r}, which is none of data.columns ({', '.join(columns)})"
-            yield Broken(key=("data", name), problem=problem, hint=suggest(column, columns))
-
-
-@rule("data.delimiter")
-def _delimiter(experiment: Experiment) -> Iterator[Broken]:
-    delimiter = getattr(experiment.data, "delimiter", None)
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
-        problem = f"found {delimiter!r}, expected one character, no line break and no quotation mark"
-        yield Broken(key=("data", "delimiter"), problem=problem, hint=r'a tab is "\t" in double quotes')
 
 
 @rule("resources.groups", "resources.nodes", "resources.tasks_per_node")
@@ -192,38 +115,6 @@ def _world(experiment: Experiment) -> Iterator[Broken]:
         resources = experiment.resources
         key = "hosts" if resources.hosts else "groups" if resources.groups else "tasks_per_node"
         yield Broken(key=("resources", key), problem=problem, hint=hint)
-
-
-@rule("train.reduction", "train.logical_ranks", "train.accumulation")
-def _exact(experiment: Experiment) -> Iterator[Broken]:
-    for name in ("logical_ranks", "accumulation"):
-        number = getattr(experiment.train, name)
-        if experiment.train.reduction == "exact" and number & (number - 1):
-            below = 1 << (number.bit_length() - 1)
-            problem = f"found {number}, but train.reduction exact takes a power of two"
-            hint = f"{below} or {2 * below}, or train.reduction fast"
-            yield Broken(key=("train", name), problem=problem, hint=hint)
-
-
-@rule("train.precision", "train.device")
-def _half(experiment: Experiment) -> Iterator[Broken]:
-    if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
-        problem = "found fp16 with train.device cpu, expected train.device cuda or auto"
-        yield Broken(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
-
-
-@rule(
-    "train.parallel",
-    "resources.hosts",
-    "resources.groups",
-    "resources.nodes",
-    "resources.tasks_per_node",
-)
-def _parallel(experiment: Experiment) -> Iterator[Broken]:
-    size, parallel = world_size(experiment.resources), experiment.train.parallel
-    if parallel in ("dp", "none") and size > 1:
-        problem = f"found {parallel}, which is for one process, but the resources make {size}"
-        yield Broken(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
 
 
 @rule("resources.time")

@@ -13,7 +13,7 @@ from toolkit.config.kinds.entities import (
     CoMention,
     EntityMentions,
 )
-from toolkit.config.rulebook import Broken, rule
+from toolkit.config.rules.book import Broken, rule
 from toolkit.config.schema import Experiment
 from toolkit.config.tree import suggest
 

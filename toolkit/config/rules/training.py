@@ -1,0 +1,52 @@
+"""What must hold between keys that say how to train and what counts as best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolkit.config.kinds import metric_names
+from toolkit.config.processes import world_size
+from toolkit.config.rules.book import Broken, rule
+from toolkit.config.schema import Experiment
+from toolkit.config.tree import suggest
+
+
+@rule("task.kind", "evaluation.metric", "data.eval_slices")
+def _metric(experiment: Experiment) -> Iterator[Broken]:
+    name = experiment.evaluation.metric.rpartition(":")[0]
+    metrics = metric_names(experiment.task, experiment.data)
+    if name not in metrics:
+        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
+        yield Broken(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
+
+
+@rule("train.reduction", "train.logical_ranks", "train.accumulation")
+def _exact(experiment: Experiment) -> Iterator[Broken]:
+    for name in ("logical_ranks", "accumulation"):
+        number = getattr(experiment.train, name)
+        if experiment.train.reduction == "exact" and number & (number - 1):
+            below = 1 << (number.bit_length() - 1)
+            problem = f"found {number}, but train.reduction exact takes a power of two"
+            hint = f"{below} or {2 * below}, or train.reduction fast"
+            yield Broken(key=("train", name), problem=problem, hint=hint)
+
+
+@rule("train.precision", "train.device")
+def _half(experiment: Experiment) -> Iterator[Broken]:
+    if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
+        problem = "found fp16 with train.device cpu, expected train.device cuda or auto"
+        yield Broken(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
+
+
+@rule(
+    "train.parallel",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _parallel(experiment: Experiment) -> Iterator[Broken]:
+    size, parallel = world_size(experiment.resources), experiment.train.parallel
+    if parallel in ("dp", "none") and size > 1:
+        problem = f"found {parallel}, which is for one process, but the resources make {size}"
+        yield Broken(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")

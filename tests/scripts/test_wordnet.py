@@ -95,6 +95,12 @@ def test_an_example_becomes_a_sentence_with_the_lemma_that_stands_in_it(folder: 
     ]
 
 
+def test_a_lemma_is_found_as_a_whole_word(script: ModuleType) -> None:
+    whole_words = sys.modules[script.WordNet.__module__]._whole_words
+    assert whole_words("fasten breakfast fast", "fast") == (17, 21)
+    assert whole_words("fasten breakfast", "fast") is None
+
+
 def test_what_is_left_out_is_counted(script: ModuleType, tmp_path: Path) -> None:
     files = {name: text.encode() for name, text in FILES.items()}
     told = script.write(files, tmp_path / "wordnet", (3, 3))

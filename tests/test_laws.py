@@ -74,6 +74,12 @@ def test_planning_imports_nothing_heavy(tmp_path: Path, options: list[str]) -> N
     assert imported(code, tmp_path) == set()
 
 
+def test_planning_entity_disambiguation_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Its slices and metrics are named without numpy."""
+    arguments = ["plan", str(HOUSE / "configs" / "ned_wordnet.yaml"), "--json"]
+    assert imported(f"from slurm.cli import main\nassert not main({arguments!r})", tmp_path) == set()
+
+
 def test_modules_above_the_torch_line_import_nothing_heavy() -> None:
     lines = "\n".join(f"import toolkit.{name}" for name in LIGHT)
     assert imported(lines) == set()

@@ -71,19 +71,6 @@ class EntityDisambiguationTask:
     def model(self) -> nn.Module:
         return build_model(self._experiment, **_sizes(self._data))
 
-    def use_entity_vectors(
-        self, model: nn.Module, device: torch.device, report: Report | None = None
-    ) -> None:
-        """Compute the vectors of all entities with a trained model, unless they are there, and use them.
-
-        Batches from now on hold vectors in place of texts: for evaluations alone.
-        """
-        if self._batches.vectors is None and isinstance(model, BiEncoderModel):
-            vectors = entity_vectors(
-                model.entity_encoder, model.entity_pooling, self._data, device, report or _silent
-            )
-            self._batches = replace(self._batches, vectors=vectors)
-
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> MentionBatch:
         return self._batches.make(self.splits[split], indices, device)
 

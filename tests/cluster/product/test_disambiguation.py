@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,10 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from tests.toolkit.bert import write_bert
-from toolkit.entities.database import EntityDatabase
-from toolkit.entities.profiles import Profile
 from toolkit.files import read_json
 from toolkit.rundir import RunDir
 
+from .mentions import write_mentions
 from .user import User, curve, slowly, starts, weights
 
 _EXPERIMENT = """\
@@ -32,44 +29,13 @@ train: {{epochs: 12, batch_size: 16, log_per_epoch: 10, eval_per_epoch: 2}}
 evaluation: {{metric: "accuracy/unif_NS_TL:max"}}
 """
 
-_MEANINGS = {"bank": ("river", "money"), "bat": ("animal", "sport"), "crane": ("bird", "machine", "paper")}
-
 
 @pytest.fixture
 def reader(user: User) -> User:
-    """A user with sentences about banks, bats and cranes, and a database of what they may be."""
-    database = EntityDatabase()
-    for alias, meanings in _MEANINGS.items():
-        for score, meaning in enumerate(meanings):
-            profile = Profile(
-                entity_id=f"{alias}-{meaning}",
-                title=f"{alias} ({meaning})",
-                description=f"what has to do with {meaning}",
-                mentions=((alias, float(score)),),
-                types={"kind": (meaning,)},
-            )
-            database.add(profile)
-    database.save(user.home / "entity_db")
+    """A user with sentences about banks, bats and cranes, and a tiny BERT."""
+    write_mentions(user.home)
     write_bert(user.home / "bert")
-    choice = random.Random(0)
-    lines = [json.dumps(_sentence(number, choice)) for number in range(300)]
-    (user.home / "sentences.jsonl").write_text("\n".join(lines) + "\n")
     return user
-
-
-def _sentence(number: int, choice: random.Random) -> dict[str, object]:
-    aliases = choice.sample(sorted(_MEANINGS), 2)
-    golds = [choice.choice(_MEANINGS[alias]) for alias in aliases]
-    words = [aliases[0], "of", golds[0], "and", aliases[1], "of", golds[1]]
-    return {
-        "sent_idx_unq": number,
-        "sentence": " ".join(words),
-        "aliases": aliases,
-        "spans": [[0, 1], [4, 5]],
-        "qids": [f"{alias}-{gold}" for alias, gold in zip(aliases, golds, strict=True)],
-        "gold": [True, True],
-        "parent_qid": f"Q{number}",
-    }
 
 
 @pytest.mark.parametrize("model", ["bi_encoder", "co_mention"])

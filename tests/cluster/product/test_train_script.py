@@ -15,6 +15,7 @@ from tests.toolkit.bert import write_bert
 from toolkit.files import read_json
 from toolkit.rundir import RunDir, find_runs
 
+from .mentions import write_mentions
 from .user import SCRIPTS, User, curve, host_numbers, ranks, slowly, starts, weights
 
 TRAIN = SCRIPTS / "train.sh"
@@ -197,6 +198,24 @@ def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pyte
         assert {"accuracy", "text_accuracy", "mcc"} <= read_json(run.result)["metrics"]["test"].keys()
         assert (run.exported_model / "config.json").exists()
         assert (run.exported_model / "tokenizer.json").exists()
+
+
+def test_the_disambiguation_study_is_submitted_as_a_job_for_each_model(user: User) -> None:
+    """On made-up sentences, with a BERT that is tiny."""
+    environment = _pretend_it_is_installed(user)
+    write_bert(user.home / "data" / "minilm")
+    write_mentions(user.home / "data" / "wordnet")
+    tiny = ["train.epochs=1"]
+    user.run(SCRIPTS / "train_slurm_ned.sh", *tiny, env=environment, timeout_s=240)
+    rows = user.stk_json("status")
+    assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == ["ned-co-mention", "ned-wordnet"]
+    for row in rows:
+        run = RunDir(Path(row["run_dir"]))
+        user.wait_until_finished(run, row["job_id"])
+        assert {"accuracy", "popularity", "accuracy/unif_NS_TS"} <= read_json(run.result)["metrics"][
+            "test"
+        ].keys()
+        assert (run.artifacts / "test_disambig_metrics.csv").exists()
 
 
 def _counts(script: str) -> dict[str, int]:

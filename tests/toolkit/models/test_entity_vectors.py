@@ -68,16 +68,6 @@ def test_other_weights_or_entities_have_other_vectors_and_other_mentions_the_sam
     assert len(stored()) == len(first) + 3
 
 
-def test_a_trained_model_scores_with_vectors_as_with_texts(folder: Path) -> None:
-    task = opened(folder)
-    model = model_of(task)
-    with_texts = scores(model, batch_of(task, *range(8)))
-    task.use_entity_vectors(model, CPU)
-    batch = batch_of(task, *range(8))
-    assert batch.entity_tokens is None
-    torch.testing.assert_close(scores(model, batch), with_texts, rtol=1e-4, atol=1e-4)
-
-
 def test_cached_vectors_are_those_of_the_encoder_before_training(folder: Path) -> None:
     cached = opened(folder, "model.entity_vectors=cached")
     reading = opened(folder)

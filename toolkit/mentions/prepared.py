@@ -178,14 +178,14 @@ def prepare(
     """
     report = progress or (lambda stage, done, total: None)
     files = find_files(data, report) if base is None else (SentenceFile.open(str(data.path), TEST, report),)
-    database = EntityDatabase.load(Path(data.entity_db))
-    description = describe(data, files, database, base.fingerprint if base else None)
+    description = describe(data, files, base.fingerprint if base else None)
     path = Path(data.prepared_dir).expanduser() / folder_name(files, description["fingerprint"])
 
     def is_ready() -> bool:
         return _opened(path, description["fingerprint"]) is not None
 
     def fill(folder: Path) -> None:
+        database = EntityDatabase.load(Path(data.entity_db).expanduser())
         build(folder, data, files, database, description, base.base() if base else Base(), report)
 
     built = publish_once(path, fill, is_ready, lock_timeout_s)

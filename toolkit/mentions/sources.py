@@ -12,9 +12,9 @@ from typing import Any
 from toolkit.config.kinds import EntityMentions
 from toolkit.data.pretrained import content
 from toolkit.data.sources import Progress, file_sha256, file_state
-from toolkit.entities.database import EntityDatabase
 from toolkit.entities.division import TEST, TRAIN, VALIDATION, split_of
 from toolkit.entities.sentences import Sentence, read_sentences
+from toolkit.entities.writing import folder_fingerprint
 from toolkit.errors import DataError
 from toolkit.mentions import layout
 
@@ -67,9 +67,7 @@ def find_files(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, 
     )
 
 
-def describe(
-    data: EntityMentions, files: Sequence[SentenceFile], database: EntityDatabase, base: str | None
-) -> dict[str, Any]:
+def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None) -> dict[str, Any]:
     """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
 
     base  fingerprint of the set that counts and numbers of types are taken from
@@ -82,7 +80,8 @@ def describe(
         "version": layout.VERSION,
         "settings": settings,
         "sources": [{"split": each.split, "sha256": each.sha256} for each in files],
-        "entity_db": database.fingerprint,
+        # Of its files: what they say is read where the set is built, not by every process at every start.
+        "entity_db": folder_fingerprint(Path(data.entity_db).expanduser()),
         "base": base,
     }
     fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()

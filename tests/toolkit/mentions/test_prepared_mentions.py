@@ -16,6 +16,7 @@ import pytest
 from tests.toolkit.entity_files import database, line, lines, qid
 from toolkit.config.kinds import EntityMentions
 from toolkit.data.origins import origins
+from toolkit.entities.database import EntityDatabase
 from toolkit.entities.profiles import Profile
 from toolkit.errors import DataError
 from toolkit.mentions.prepared import MentionSet, prepare
@@ -90,6 +91,15 @@ def test_it_is_built_once_and_again_when_file_database_or_a_setting_changes(
     ]
     found = {prepare(each).fingerprint for each in [data, *changes]}
     assert len(found) == 4
+
+
+def test_a_set_that_is_there_is_opened_without_reading_what_the_database_says(
+    data: EntityMentions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one takes seconds to read, and every rank opens the set at every start."""
+    first = prepare(data)
+    monkeypatch.setattr(EntityDatabase, "load", None)
+    assert prepare(data).fingerprint == first.fingerprint
 
 
 def test_where_the_files_lie_does_not_matter(data: EntityMentions, tmp_path: Path) -> None:

@@ -8,18 +8,9 @@
 #
 # Arguments are keys of the experiment, for all runs alike. Runs that have finished or are live are not repeated.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/setup"
+source "$(dirname "${BASH_SOURCE[0]}")/study"
 
 python scripts/get_movie_reviews
-train=(stk run)
-if scontrol ping >/dev/null 2>&1; then
-    train=(stk submit)
-fi
-failed=0
-start() {
-    # One run that is refused, because it is live for example, does not keep the others from starting.
-    "${train[@]}" "$@" || failed=$?
-}
 for tokenizer in whitespace words; do
     for seed in 0 1 2; do
         start configs/docnn.yaml "name=docnn-$tokenizer" "data.tokenizer=$tokenizer" "seed=$seed" "$@"
@@ -28,6 +19,4 @@ done
 if [[ -e ${STK_DATA_DIR:-data}/sst2/train.tsv ]]; then
     start configs/sst2.yaml "$@"
 fi
-stk status
-echo "When all have finished: stk report RUN RUN … --output docnn.html sets them side by side."
-exit "$failed"
+finish docnn

@@ -9,20 +9,11 @@
 #
 # Arguments are keys of the experiment, for all runs alike. Runs that have finished or are live are not repeated.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/setup"
+source "$(dirname "${BASH_SOURCE[0]}")/study"
 
 for data in minilm wordnet; do
     python "scripts/get_$data"
 done
-train=(stk run)
-if scontrol ping >/dev/null 2>&1; then
-    train=(stk submit)
-fi
-failed=0
-start() {
-    # One run that is refused, because it is live for example, does not keep the others from starting.
-    "${train[@]}" "$@" || failed=$?
-}
 start configs/ned_wordnet.yaml "$@"
 start configs/ned_co_mention.yaml "$@"
 sample=${STK_DATA_DIR:-data}/bootleg_sample
@@ -30,6 +21,4 @@ if [[ -e $sample/raw_profile.jsonl ]]; then
     [[ -e $sample/entity_db ]] || stk entities import "$sample/raw_profile.jsonl" "$sample/entity_db" --pids keep
     start configs/ned_sample.yaml "$@"
 fi
-stk status
-echo "When all have finished: stk report RUN RUN … --output ned.html sets them side by side."
-exit "$failed"
+finish ned

@@ -84,7 +84,8 @@ def read_json(path: Path) -> Any:
 def append_json_line(path: Path, record: dict[str, Any]) -> None:
     """Append one record as one line in a single write, so that concurrent lines do not mix.
 
-    What a killed writer left torn becomes a line of its own, which readers pass over.
+    What a killed writer left torn becomes a line of its own, which readers pass over; so does the empty
+    line that comes about where a line looks torn because another process is just writing it.
     """
     line = json.dumps(record, ensure_ascii=False) + "\n"
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.toolkit.checkpointing import save
 from toolkit.rundir import RunDir
+
+
+@pytest.fixture
+def threads_restored() -> Iterator[None]:
+    """For what sets the threads of its process."""
+    import torch  # not for tests that do without
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

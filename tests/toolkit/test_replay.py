@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-import torch
 
 from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
@@ -22,15 +20,9 @@ from toolkit.replay import judge, replay
 from toolkit.rundir import RunDir
 from toolkit.tasks.text_classification import TextClassificationTask
 
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
 TOTAL_STEPS = 2 * STEPS_PER_EPOCH
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    """A replay sets the threads of its process."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

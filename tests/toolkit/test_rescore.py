@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.toolkit.bert import tiny_bert
 from tests.toolkit.entity_files import tiny_entities
@@ -23,20 +22,14 @@ from toolkit.rescore import Request, rescore
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
 #: By what is special of their data.
 SAMPLES: dict[str, Callable[..., Experiment]] = {
     "words": tiny,
     "pretrained and folded": tiny_bert,
     "entities": tiny_entities,
 }
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    """Scoring sets the threads of its process."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

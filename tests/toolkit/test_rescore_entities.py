@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.toolkit.entity_files import database, line, tiny_entities, write_lines
 from tests.toolkit.rescoring import ask
@@ -18,13 +16,7 @@ from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir
 
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    """Scoring sets the threads of its process."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.metrics import Classification
+from toolkit.metrics.classification import Classification
 from toolkit.metrics.pooling import pool_probabilities
 
 Integers = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.entities.sentences import RESERVED_SLICE
 from toolkit.files import open_atomic, write_json
-from toolkit.metrics.disambiguation import SliceScore
+from toolkit.metrics.slice_score import SHARES, SliceScore
 from toolkit.rundir import RunDir
 
 #: Bootleg's columns: NC is its class for "no candidate", boot the model, pop the most popular candidate.
@@ -41,18 +41,8 @@ def write_slices(
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_COLUMNS)
         for row in sorted(rows, key=lambda row: row.name):
-            counts = (row.scores.mentions, row.scores.mentions_not_nc)
-            writer.writerow([_TASK, dataset, split, row.name, *counts, *_shares(row.scores).values()])
-    slices = [{"name": row.name, **row.scores.to_json(), **_shares(row.scores)} for row in rows]
+            numbers = (getattr(row.scores, name) for name in ("mentions", "mentions_not_nc", *SHARES))
+            writer.writerow([_TASK, dataset, split, row.name, *numbers])
+    slices = [{"name": row.name, **row.scores.to_json()} for row in rows]
     head = {"split": split, "dataset": dataset, "no_candidate": no_candidate}
     write_json(run.slices(split), {**head, "slices": slices})
-
-
-def _shares(scores: SliceScore) -> dict[str, float]:
-    """What is right of the model and of the most popular candidates, in the order of the columns."""
-    return {
-        "accuracy": scores.accuracy,
-        "accuracy_not_nc": scores.accuracy_not_nc,
-        "popularity": scores.popularity,
-        "popularity_not_nc": scores.popularity_not_nc,
-    }

@@ -67,7 +67,7 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
     """
     ids, lines = array("q"), array("q")
     for line in read_lines(path):
-        sentence = _sentence(line)
+        sentence = parse_sentence(line)
         ids.append(sentence.id)
         lines.append(sentence.line)
         yield sentence
@@ -86,7 +86,8 @@ def _check_unique(path: Path, ids: npt.NDArray[np.int64], lines: Sequence[int]) 
         )
 
 
-def _sentence(line: Line) -> Sentence:
+def parse_sentence(line: Line) -> Sentence:
+    """Make a sentence of an object. Raises DataError that names file and line."""
     text = line.value("sentence", str, "a text")
     aliases = line.items("aliases", str, "texts")
     places = _characters(line, text, len(aliases))

@@ -1,5 +1,1 @@
-"""Scores of classifiers: from confusion matrices (sums, divided once) and from ranked probabilities."""
-
-from toolkit.metrics.classification import Classification, ClassScores
-
-__all__ = ["ClassScores", "Classification"]
+"""Scores: of classifiers, of ranked probabilities, of disambiguation; sums first, divided once."""

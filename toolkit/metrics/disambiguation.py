@@ -8,55 +8,16 @@ candidate" that class stands at place 0, and is the gold where OUTSIDE would be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from toolkit.metrics.slice_score import SliceScore, ratio
 
 NOT_SCORED = -1
 OUTSIDE = -2
 
 Places = npt.NDArray[np.integer]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceScore:
-    """Mentions of a slice, and how many of them are right; scores of parts add up to that of the whole.
-
-    correct  the prediction is the gold
-    popular  the first candidate is the gold: what is right without looking at the text
-    not_nc   of mentions whose gold is among the candidates
-    """
-
-    mentions: int = 0
-    mentions_not_nc: int = 0
-    correct: int = 0
-    correct_not_nc: int = 0
-    popular: int = 0
-    popular_not_nc: int = 0
-
-    def __add__(self, other: SliceScore) -> SliceScore:
-        return SliceScore(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
-
-    @property
-    def accuracy(self) -> float:
-        return _ratio(self.correct, self.mentions)
-
-    @property
-    def accuracy_not_nc(self) -> float:
-        return _ratio(self.correct_not_nc, self.mentions_not_nc)
-
-    @property
-    def popularity(self) -> float:
-        return _ratio(self.popular, self.mentions)
-
-    @property
-    def popularity_not_nc(self) -> float:
-        return _ratio(self.popular_not_nc, self.mentions_not_nc)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def score(
@@ -93,15 +54,15 @@ class LinkingScore:
 
     @property
     def precision(self) -> float:
-        return _ratio(self.matched, self.found)
+        return ratio(self.matched, self.found)
 
     @property
     def recall(self) -> float:
-        return _ratio(self.matched, self.expected)
+        return ratio(self.matched, self.expected)
 
     @property
     def f1(self) -> float:
-        return _ratio(2 * self.matched, self.found + self.expected)
+        return ratio(2 * self.matched, self.found + self.expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +112,3 @@ def _agree(one: Link, other: Link, exact: bool) -> bool:
 
 def _count(which: npt.NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(which))
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

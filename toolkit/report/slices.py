@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from toolkit.metrics.slice_score import SliceScore
 from toolkit.report import formats
 
 #: What a metric of one slice begins with in metrics.jsonl.
@@ -13,27 +14,6 @@ PREFIX = "accuracy/"
 #: The slice of all scored mentions, which is always there, and how people are told of it.
 WHOLE = "final_loss"
 ALL = "all mentions"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceScore:
-    """Counts of mentions in one slice, and shares of them between 0 and 1.
-
-    correct, accuracy    where the model is right
-    popular, popularity  where the most popular candidate is
-    not_nc               of those whose gold is among the candidates
-    """
-
-    mentions: int = 0
-    mentions_not_nc: int = 0
-    correct: int = 0
-    correct_not_nc: int = 0
-    popular: int = 0
-    popular_not_nc: int = 0
-    accuracy: float = 0.0
-    accuracy_not_nc: float = 0.0
-    popularity: float = 0.0
-    popularity_not_nc: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +32,14 @@ class SliceReport:
         """Take what stands in `<split>_slices.json`. Raises LookupError, TypeError, ValueError."""
         rows = {str(row["name"]): row for row in document["slices"]}
         names = sorted(rows, key=lambda name: name != WHOLE)
-        known = [field.name for field in fields(SliceScore)]
-        scores = {name: SliceScore(**{key: rows[name][key] + 0 for key in known}) for name in names}
+        counts = SliceScore.__slots__
+        scores = {name: SliceScore(**{key: rows[name][key] + 0 for key in counts}) for name in names}
         return cls(split=split, no_candidate=bool(document.get("no_candidate")), scores=scores)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it for programs."""
+        scores = {name: each.to_json() for name, each in self.scores.items()}
+        return {"split": self.split, "no_candidate": self.no_candidate, "scores": scores}
 
     @property
     def has_outside(self) -> bool:

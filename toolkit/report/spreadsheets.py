@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 
-from toolkit.report.slices import SliceReport, SliceScore
+from toolkit.metrics.slice_score import SliceScore
+from toolkit.report.slices import SliceReport
 from toolkit.report.values import ClassReport, LabelCounts, RunSummary, TwoClassCurves
 
 _CLASS_SCORES = ("precision", "recall", "f1", "average_precision", "roc_auc", "support")
@@ -93,7 +93,7 @@ def curves_csv(curves: TwoClassCurves) -> str:
 
 def slices_csv(report: SliceReport) -> str:
     """Return one line for each slice: counts and shares; not_nc is of mentions whose gold is a candidate."""
-    names = [field.name for field in fields(SliceScore)]
+    names = list(SliceScore().to_json())
     rows = ([name, *(getattr(scores, key) for key in names)] for name, scores in report.scores.items())
     return _csv(["slice", *names], rows)
 

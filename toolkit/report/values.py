@@ -236,7 +236,7 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
     """Return the summary as plain JSON values; a number that is not finite becomes null."""
     document = _jsonable(dataclasses.asdict(summary))
     assert isinstance(document, dict)
-    return document
+    return document | {"slices": {split: report.to_json() for split, report in summary.slices.items()}}
 
 
 def score_names(summaries: Iterable[RunSummary]) -> list[str]:

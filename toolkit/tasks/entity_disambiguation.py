@@ -21,7 +21,8 @@ from toolkit.mentions.lines import predicted_lines
 from toolkit.mentions.prepared import MentionSet, prepare
 from toolkit.mentions.samples import MentionSamples
 from toolkit.mentions.tables import Array
-from toolkit.metrics.disambiguation import NOT_SCORED, OUTSIDE, SliceScore
+from toolkit.metrics.disambiguation import NOT_SCORED, OUTSIDE
+from toolkit.metrics.slice_score import SliceScore
 from toolkit.models.bi_encoder import BiEncoder as BiEncoderModel
 from toolkit.models.co_mention import CoMention as CoMentionModel
 from toolkit.models.encoder import Encoder

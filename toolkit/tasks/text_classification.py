@@ -18,7 +18,7 @@ from toolkit.config.kinds import TextTable
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.data.samples import pad_batch
-from toolkit.metrics import Classification
+from toolkit.metrics.classification import Classification
 from toolkit.models.export import export_model
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model

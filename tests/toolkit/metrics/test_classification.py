@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 
-from toolkit.metrics import Classification
+from toolkit.metrics.classification import Classification
 
 confusions = st.integers(1, 6).flatmap(
     lambda classes: hnp.arrays(np.int64, (classes, classes), elements=st.integers(0, 30) | st.just(0))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.metrics.disambiguation import Link, LinkingScore, SliceScore, score, score_links
+from toolkit.metrics.disambiguation import Link, LinkingScore, score, score_links
+from toolkit.metrics.slice_score import SliceScore
 
 GOLDS, PREDICTED = np.array([0, -2, 1, -1, 0, 3]), np.array([1, 2, 0, 1, 0, 3])
 ALL = np.ones(6, bool)

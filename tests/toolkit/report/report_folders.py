@@ -16,7 +16,7 @@ from toolkit.artifacts.predictions import Predictions
 from toolkit.artifacts.scores import write_labels
 from toolkit.artifacts.slices import SliceRow, write_slices
 from toolkit.files import append_json_line, write_json
-from toolkit.metrics.disambiguation import SliceScore
+from toolkit.metrics.slice_score import SliceScore
 from toolkit.rundir import RunDir
 
 STEPS_PER_EPOCH = 100

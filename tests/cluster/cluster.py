@@ -18,7 +18,7 @@ from .jobs import parse_records
 from .network import Network, Subnet, choose_subnet
 from .services import Services
 from .state_folder import StateFolder
-from .waiting import wait_until
+from .waiting import PATIENCE_S, wait_until
 
 HOSTS = 4
 ACCOUNT = "research"
@@ -145,7 +145,7 @@ class Cluster:
         self,
         *command: str,
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = PATIENCE_S,
         env: Mapping[str, str] | None = None,
         cwd: Path | str | None = None,
     ) -> subprocess.CompletedProcess[str]:
@@ -164,7 +164,7 @@ class Cluster:
         return result
 
     def run_on(
-        self, host: str, *command: str, check: bool = True, timeout: float = 60
+        self, host: str, *command: str, check: bool = True, timeout: float = PATIENCE_S
     ) -> subprocess.CompletedProcess[str]:
         """Run `command` in the network and under the name of `host`, past Slurm."""
         return self.run(*self._network.on_host(host, command), check=check, timeout=timeout)
@@ -181,9 +181,7 @@ class Cluster:
         """Return what `scontrol show job` says; of an array or a heterogeneous job, its first record."""
         return parse_records(self.run("scontrol", "show", "job", "--oneliner", str(job_id)).stdout)[0]
 
-    def wait_for_state(
-        self, job_id: int | str, states: str | Collection[str], timeout: float = 60
-    ) -> dict[str, str]:
+    def wait_for_state(self, job_id: int | str, states: str | Collection[str]) -> dict[str, str]:
         """Return the job's record as soon as its state is one of `states`."""
         wanted = [states] if isinstance(states, str) else states
         record: dict[str, str] = {}
@@ -192,7 +190,7 @@ class Cluster:
             record.update(self.job(job_id))
             return record["JobState"] in wanted
 
-        wait_until(is_reached, timeout, lambda: f"job {job_id} is not {' or '.join(wanted)}: {record}")
+        wait_until(is_reached, lambda: f"job {job_id} is not {' or '.join(wanted)}: {record}")
         return record
 
     # ---- hosts and controller

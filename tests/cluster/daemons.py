@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .errors import ClusterError
 from .programs import CLEAN_ENVIRONMENT
-from .waiting import wait_until
+from .waiting import PATIENCE_S, wait_until
 
 
 class Daemons:
@@ -19,10 +19,10 @@ class Daemons:
         self._logs = logs
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def run(self, name: str, command: Sequence[str], timeout_s: float) -> None:
+    def run(self, name: str, command: Sequence[str]) -> None:
         """Run `command` to its end, as a daemon: if this process is killed meanwhile, kill_all finds it."""
         self.start(name, command)
-        exit_code = self._children[-1].wait(timeout_s)
+        exit_code = self._children[-1].wait(PATIENCE_S)
         if exit_code != 0:
             raise ClusterError(f"{name} failed with exit code {exit_code}{self.output_tail(name)}")
         self._pid_file(name).unlink()
@@ -63,7 +63,6 @@ class Daemons:
     def _wait_for_end(self, name: str) -> None:
         wait_until(
             lambda: not self.is_running(name),
-            timeout_s=30,
             complaint=lambda: f"{name} (pid {self._pid(name)}) does not end{self.output_tail(name)}",
         )
         self._pid_file(name).unlink(missing_ok=True)
@@ -73,7 +72,7 @@ class Daemons:
         """Collect the exit codes of dead children, which would stay as zombies."""
         self._children = [child for child in self._children if child.poll() is None]
 
-    def wait_for(self, name: str, ready: Callable[[], bool], timeout_s: float) -> None:
+    def wait_for(self, name: str, ready: Callable[[], bool]) -> None:
         """Poll `ready`; raise with the end of the daemon's output when it dies or is not ready in time."""
 
         def is_ready() -> bool:
@@ -81,7 +80,7 @@ class Daemons:
                 raise ClusterError(f"{name} has ended{self.output_tail(name)}")
             return ready()
 
-        wait_until(is_ready, timeout_s, lambda: f"{name} is not ready{self.output_tail(name)}")
+        wait_until(is_ready, lambda: f"{name} is not ready{self.output_tail(name)}")
 
     def output_tail(self, name: str, lines: int = 25) -> str:
         path = self._output(name)

@@ -179,7 +179,6 @@ class Network:
 def _kill_all_in(namespace: str) -> None:
     wait_until(
         lambda: not _killed_in(namespace),
-        timeout_s=20,
         complaint=lambda: f"processes {_pids_in(namespace)} in {namespace} survive SIGKILL",
     )
 

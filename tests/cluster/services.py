@@ -10,7 +10,6 @@ from .network import Network, Subnet
 from .state_folder import StateFolder
 
 # Generous, because a busy machine with two cores may be slow; normally each is up within a second or two.
-READY_TIMEOUT_S = 60
 
 
 class Services:
@@ -44,7 +43,7 @@ class Services:
         folders = [f"--datadir={state.database}", f"--tmpdir={state.database_scratch}"]
         own = ["--no-defaults", "--user=root", *folders]
         account = ["--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"]
-        self._daemons.run("mariadb-install-db", ["mariadb-install-db", *own, *account], READY_TIMEOUT_S)
+        self._daemons.run("mariadb-install-db", ["mariadb-install-db", *own, *account])
         # Nothing here must survive a power cut: do not wait for the disk.
         fast = ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-log-bin"]
         listen = ["--skip-networking", f"--socket={state.database_socket}"]
@@ -73,7 +72,7 @@ class Services:
         return {"SLURM_CONF": str(self._state.slurm_conf)}
 
     def _wait(self, daemon: str, ready: Callable[[], bool]) -> None:
-        self._daemons.wait_for(daemon, ready, READY_TIMEOUT_S)
+        self._daemons.wait_for(daemon, ready)
 
 
 def _write_private(path: Path, content: bytes) -> None:

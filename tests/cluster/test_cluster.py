@@ -17,9 +17,7 @@ from .waiting import wait_until
 def leave_no_jobs(cluster: Cluster) -> Iterator[None]:
     yield
     cluster.run("scancel", "--user=root")
-    wait_until(
-        lambda: not queue(cluster), timeout_s=60, complaint=lambda: f"jobs do not go away:\n{queue(cluster)}"
-    )
+    wait_until(lambda: not queue(cluster), complaint=lambda: f"jobs do not go away:\n{queue(cluster)}")
     for host in cluster.hosts:
         cluster.wait_for_host(host)
 
@@ -78,7 +76,6 @@ def test_accounting_knows_a_finished_job(cluster: Cluster, tmp_path: Path) -> No
     # Accounting is told some time after the job has ended.
     wait_until(
         lambda: accounting(cluster, job_id, "State,Account") == f"COMPLETED|{ACCOUNT}",
-        timeout_s=30,
         complaint=lambda: accounting(cluster, job_id, "State,Account"),
     )
 
@@ -92,7 +89,7 @@ def test_an_urgent_job_preempts_a_preemptible_one_which_runs_again(cluster: Clus
     """
     everything = ("--nodes=4", "--exclusive")
     victim = submit(cluster, tmp_path, script, "--partition=preemptible0", *everything)
-    wait_until((tmp_path / "starts").exists, 30, lambda: f"the job has not begun: {cluster.job(victim)}")
+    wait_until((tmp_path / "starts").exists, lambda: f"the job has not begun: {cluster.job(victim)}")
     urgent = submit(cluster, tmp_path, "true", "--partition=urgent", *everything)
     cluster.wait_for_state(urgent, "COMPLETED")
     assert cluster.wait_for_state(victim, "COMPLETED")["Restarts"] == "1"
@@ -106,7 +103,6 @@ def test_an_urgent_job_leaves_a_job_in_main_alone(cluster: Cluster, tmp_path: Pa
     urgent = submit(cluster, tmp_path, "true", "--partition=urgent", *everything)
     wait_until(
         lambda: cluster.job(urgent)["Reason"] == "Resources",
-        30,
         lambda: f"not considered: {cluster.job(urgent)}",
     )
     assert cluster.job(safe)["JobState"] == "RUNNING"
@@ -116,9 +112,7 @@ def test_the_job_of_a_dead_host_comes_back_on_another(cluster: Cluster, tmp_path
     job_id = submit(cluster, tmp_path, "sleep 100", "--requeue")
     host = cluster.wait_for_state(job_id, "RUNNING")["BatchHost"]
     cluster.kill_host(host)
-    wait_until(
-        lambda: cluster.job(job_id)["Restarts"] == "1", 60, lambda: f"not requeued: {cluster.job(job_id)}"
-    )
+    wait_until(lambda: cluster.job(job_id)["Restarts"] == "1", lambda: f"not requeued: {cluster.job(job_id)}")
     assert cluster.host_state(host).endswith("*")
     assert cluster.wait_for_state(job_id, "RUNNING")["BatchHost"] != host
     cluster.start_host(host)

@@ -83,7 +83,7 @@ def jobs(login_node: LoginNode) -> dict[str, str]:
 def test_a_job_trains_on_two_hosts(
     login_node: LoginNode, jobs: dict[str, str], name: str, tasks: list[int]
 ) -> None:
-    state = login_node.cluster.wait_for_state(jobs[name], _ENDED, timeout=120)["JobState"]
+    state = login_node.cluster.wait_for_state(jobs[name], _ENDED)["JobState"]
     run = login_node.only_run(name)
     logs = "\n".join(path.read_text() for path in [*run.logs.iterdir(), *login_node.home.glob("slurm-*.out")])
     assert (state, run.result.exists()) == ("COMPLETED", True), logs

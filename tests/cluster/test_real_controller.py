@@ -46,7 +46,7 @@ def submit(cluster: Cluster, tmp_path: Path) -> Iterator[Submit]:
 
 
 def _wait(job_id: str, holds: Callable[[JobState], bool]) -> JobState:
-    wait_until(lambda: holds(poll([job_id])[job_id]), 60, lambda: f"job {job_id}: {poll([job_id])[job_id]}")
+    wait_until(lambda: holds(poll([job_id])[job_id]), lambda: f"job {job_id}: {poll([job_id])[job_id]}")
     return poll([job_id])[job_id]
 
 
@@ -75,7 +75,6 @@ def test_a_finished_job_is_known_to_controller_and_accounting(submit: Submit) ->
     assert (state.state, state.restarts) == ("finished", 0)
     wait_until(
         lambda: [start.state for start in controller.accounting([job_id])] == ["COMPLETED"],
-        60,
         lambda: str(controller.accounting([job_id])),
     )
 
@@ -97,7 +96,7 @@ def test_a_requeued_job_is_released_from_its_wait(submit: Submit) -> None:
     again = _wait(job_id, lambda state: state.state != "requeued")
     assert (again.state, again.restarts) == ("running", 1)
     wait_until(
-        lambda: len(controller.accounting([job_id])) == 2, 60, lambda: str(controller.accounting([job_id]))
+        lambda: len(controller.accounting([job_id])) == 2, lambda: str(controller.accounting([job_id]))
     )
 
 

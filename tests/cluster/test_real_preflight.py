@@ -35,7 +35,6 @@ def _what_slurm_does(resources: Resources, folder: Path) -> str:
         return "refuses"
     wait_until(
         lambda: poll([job_id])[job_id].advice != "" or poll([job_id])[job_id].is_terminal,
-        60,
         lambda: str(poll([job_id])),
     )
     ran = poll([job_id])[job_id].state == "finished"

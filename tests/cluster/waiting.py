@@ -5,13 +5,15 @@ from collections.abc import Callable
 
 from .errors import ClusterError
 
+#: For how long whatever has to come is waited for. Nothing is measured with it: a busy machine may be slow,
+#: a hang has to end.
+PATIENCE_S = 300.0
 
-def wait_until(
-    condition: Callable[[], bool], timeout_s: float, complaint: Callable[[], str], interval_s: float = 0.1
-) -> None:
-    """Return as soon as `condition` holds; raise ClusterError with `complaint()` after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
+
+def wait_until(condition: Callable[[], bool], complaint: Callable[[], str], interval_s: float = 0.1) -> None:
+    """Return as soon as `condition` holds; raise ClusterError with `complaint()` after PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
-            raise ClusterError(f"gave up after {timeout_s:g} s: {complaint()}")
+            raise ClusterError(f"gave up after {PATIENCE_S:g} s: {complaint()}")
         time.sleep(interval_s)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.soak import Soak, show
 
 
-@pytest.mark.timeout(600)
 def test_a_dozen_interruptions_at_random_moments_change_nothing(tmp_path: Path) -> None:
     tally = Soak(tmp_path, seed=20, epochs=6, say=print).interrupt(12)
     print(show(tally))

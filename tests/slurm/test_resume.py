@@ -34,6 +34,6 @@ def test_data_that_changed_are_refused_unless_somebody_insists(house: House) -> 
     assert run.checkpoint_steps() != []
 
     assert house.call("resume", run.run_id, "--force").code == 0
-    wait_until(run.result.exists, 100, lambda: str(read_json(run.failure)))
+    wait_until(run.result.exists, lambda: str(read_json(run.failure)))
     assert read_attempts(run)[-1]["first_step"] == first["last_step"] == 7
     assert read_json(run.result)["state"] == "finished"

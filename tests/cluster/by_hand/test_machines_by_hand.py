@@ -160,7 +160,7 @@ def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
 ) -> None:
     pair = machines.apart(tmp_path)
     started = pair.start(*LONG)
-    wait_until(lambda: has_begun(pair), 120, lambda: "no step")
+    wait_until(lambda: has_begun(pair), lambda: "no step")
     started[1].send_signal(signal.SIGTERM)
     assert [code for code, _ in ended(started)] == [130, 130]
     assert pair.first.run.checkpoint_steps()
@@ -173,7 +173,7 @@ def test_a_machine_that_is_lost_is_named_and_the_other_does_not_go_on_alone(
 ) -> None:
     pair = machines.apart(tmp_path)
     started = pair.start("train.epochs=5000")
-    wait_until(lambda: has_begun(pair), 120, lambda: "no step")
+    wait_until(lambda: has_begun(pair), lambda: "no step")
     pair.first.network.cut(pair.second.name)
     try:
         (code, output), _ = ended(started)

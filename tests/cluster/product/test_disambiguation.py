@@ -53,7 +53,6 @@ def test_a_preempted_job_of_two_hosts_ends_with_the_metrics_of_an_undisturbed_ru
     urgent = reader.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")
     wait_until(
         lambda: cluster.job(job_id)["Restarts"] == "1",
-        60,
         lambda: f"{cluster.job(job_id)}\n{reader.story(run)}",
     )
     assert reader.wait_for_end(urgent) == "COMPLETED"

@@ -47,7 +47,7 @@ def test_a_run_goes_on_without_the_host_that_died(
     run, job_id = _submit_and_watch(user)
     dead = starts(run)[0]["hosts"][node]
     hosts_mended.kill_host(dead)
-    user.wait_until_finished(run, job_id, timeout_s=180)
+    user.wait_until_finished(run, job_id)
     first, second = starts(run)
     assert dead in first["hosts"]
     assert dead not in second["hosts"]
@@ -62,7 +62,7 @@ def test_a_run_goes_on_without_the_host_whose_network_is_cut(
     run, job_id = _submit_and_watch(user)
     silent = starts(run)[0]["hosts"][0]
     hosts_mended.cut_network(silent)
-    user.wait_until_finished(run, job_id, timeout_s=180)
+    user.wait_until_finished(run, job_id)
     assert silent not in starts(run)[-1]["hosts"]
     _assert_undisturbed(run, long_alone)
 
@@ -86,10 +86,10 @@ def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
     cluster.stop_controller()
     try:
         cluster.run_on(rank_0["host"], "kill", "-USR2", str(rank_0["pid"]))
-        wait_until(lambda: "time_end" in starts(run)[0], 60, lambda: user.story(run))
+        wait_until(lambda: "time_end" in starts(run)[0], lambda: user.story(run))
     finally:
         cluster.start_controller()
-    user.wait_until_finished(run, job_id, timeout_s=180)
+    user.wait_until_finished(run, job_id)
     assert len(starts(run)) == 2
     _assert_undisturbed(run, long_alone)
 
@@ -102,7 +102,6 @@ def test_a_run_is_preempted_three_times_in_a_row(user: User, cluster: Cluster, l
         urgent = user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")
         wait_until(
             lambda wanted=number: cluster.job(job_id)["Restarts"] == str(wanted),  # type: ignore[misc]
-            60,
             lambda: f"{cluster.job(job_id)}\n{user.story(run)}",
         )
         assert user.wait_for_end(urgent) == "COMPLETED"

@@ -34,17 +34,17 @@ class Case:
         options = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", "--gres=gpu:4", "--time=5")
         self.user.sbatch("--partition=urgent", *options, "--wrap=true")
 
-    def finish(self, timeout_s: float = 240) -> None:
+    def finish(self) -> None:
         """Return when the run has finished; result.json is not yet the last word of its ledger."""
 
         def is_done() -> bool:
             return self.run.result.exists() and "why" in starts(self.run)[-1]
 
-        wait_until(is_done, timeout_s, lambda: self.user.story(self.run))
+        wait_until(is_done, lambda: self.user.story(self.run))
 
     def wait_until_stopped(self) -> None:
         """Return when the first start has ended."""
-        wait_until(lambda: "why" in starts(self.run)[0], 60, lambda: self.user.story(self.run))
+        wait_until(lambda: "why" in starts(self.run)[0], lambda: self.user.story(self.run))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         return [line for line in read_json_lines(self.run.events) if line["event"] in kinds]
@@ -99,17 +99,19 @@ def cases(stage: Stage) -> Iterator[dict[str, Case]]:
         "signal": stage.submit("signal", "partition=preemptible", *shared),
         "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared),
         "uneven": stage.submit("uneven", "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"),
-        # A minute is not enough for all their steps.
-        "chain": stage.submit("chain", "time=1"),
-        "same job": stage.submit("same", "time=1", "requeue=same_job"),
+        # Two minutes are not enough for all their steps.
+        "chain": stage.submit("chain", "time=2"),
+        "same job": stage.submit("same", "time=2", "requeue=same_job"),
         **array(stage),
     }
-    for name, case in cases.items():
-        if name not in ("chain", "same job"):
-            case.user.wait_for_step(case.run)
-    disturb(cases)
-    yield cases
-    next(iter(cases.values())).user.run("scancel", "--user=root", check=False)
+    try:
+        for name, case in cases.items():
+            if name not in ("chain", "same job"):
+                case.user.wait_for_step(case.run)
+        disturb(cases)
+        yield cases
+    finally:
+        stage.user("janitor").run("scancel", "--user=root", check=False)
 
 
 def disturb(cases: dict[str, Case]) -> None:
@@ -145,7 +147,7 @@ def array(stage: Stage) -> dict[str, Case]:
     script.write_text(_ARRAY.format(train=SCRIPTS / "train.sh"))
     job_id = user.sbatch("--ntasks=2", script, env=slowly(1.0))
     folders = [user.runs / "0", user.runs / "1"]
-    wait_until(lambda: all([*find_runs(each)] for each in folders), 60, lambda: f"no runs in {user.runs}")
+    wait_until(lambda: all([*find_runs(each)] for each in folders), lambda: f"no runs in {user.runs}")
     runs = [next(iter(find_runs(folder))) for folder in folders]
     assert user.cluster.job(f"{job_id}_1")["JobId"] == job_id
     return {
@@ -274,7 +276,7 @@ def test_a_run_that_had_finished_leaves_at_once_when_slurm_starts_it_again(user:
     user.wait_until_finished(run, job_id)
     before = run.result.read_bytes()
     user.run("scontrol", "requeue", job_id)
-    wait_until(lambda: user.cluster.job(job_id)["Restarts"] == "1", 60, lambda: str(user.cluster.job(job_id)))
+    wait_until(lambda: user.cluster.job(job_id)["Restarts"] == "1", lambda: str(user.cluster.job(job_id)))
     user.wait_until_finished(run, job_id)
     assert len(starts(run)) == 1
     assert run.result.read_bytes() == before

@@ -68,7 +68,6 @@ def _preempt(user: User, run: RunDir, job_id: str) -> list[int]:
     )
     wait_until(
         lambda: user.cluster.job(job_id)["Restarts"] == "1",
-        60,
         lambda: f"{user.cluster.job(job_id)}\n{user.story(run)}",
     )
     steps = run.checkpoint_steps()

@@ -71,7 +71,7 @@ def test_the_job_ends_completed_in_accounting(story: Story) -> None:
     def records() -> list[list[str]]:
         return [line.split("|") for line in story.user.run("sacct", *options).stdout.splitlines()]
 
-    wait_until(lambda: [record[1] for record in records()] == ["COMPLETED"] * 3, 30, lambda: str(records()))
+    wait_until(lambda: [record[1] for record in records()] == ["COMPLETED"] * 3, lambda: str(records()))
     assert [record[0] for record in records()] == [story.job_id, f"{story.job_id}.batch", f"{story.job_id}.0"]
     assert records()[2][2:] == ["2", "4"]
 

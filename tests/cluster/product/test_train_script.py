@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE_S, wait_until
 from tests.toolkit.bert import write_bert
 from toolkit.files import read_json
 from toolkit.rundir import RunDir, find_runs
@@ -42,11 +42,11 @@ def test_an_interrupted_run_goes_on_as_a_job_of_uneven_hosts(user: User, long_al
     link = user.home / "linked.sh"
     link.symlink_to(TRAIN)
     here = user.start(link, env={"STK_CONFIG": "long.yaml", **slowly(0.05)})
-    wait_until(lambda: [*find_runs(user.runs)] != [], 30, lambda: "no run folder")
+    wait_until(lambda: [*find_runs(user.runs)] != [], lambda: "no run folder")
     run = user.only_run()
     user.wait_for_step(run)
     here.send_signal(signal.SIGTERM)
-    assert here.wait(60) == 130
+    assert here.wait(PATIENCE_S) == 130
     (first,) = starts(run)
     assert first["world_size"] == 1
     assert first["why"] == "SIGTERM"
@@ -160,7 +160,7 @@ def test_the_docnn_study_is_submitted_as_seven_jobs(user: User) -> None:
         path.write_text("a gripping film\t1\nno plot , no wit\t0\n" * 8)
     tiny = ["train.epochs=1", "model.embedding_dim=8", "model.kernels=[3]", "model.filters=8"]
     environment = {**_pretend_it_is_installed(user), "STK_BATCH_SIZE": "1024"}
-    shown = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment, timeout_s=240).stdout
+    shown = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment).stdout
     rows = user.stk_json("status")
     names = sorted(row["run_id"].rpartition("-")[0] for row in rows)
     assert names == [*("docnn-whitespace",) * 3, *("docnn-words",) * 3, "sst2"]
@@ -185,7 +185,7 @@ def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pyte
         _write_words(data / table, _counts(f"get_{script}"))
     _write_words(data / "movie_reviews.tsv", _counts("get_movie_reviews"))
     tiny = ["train.epochs=1", "train.batch_size=2048"]
-    user.run(SCRIPTS / "train_slurm_bert.sh", *tiny, env=environment, timeout_s=240)
+    user.run(SCRIPTS / "train_slurm_bert.sh", *tiny, env=environment)
     rows = user.stk_json("status")
     assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == [
         "bert-movies",
@@ -206,7 +206,7 @@ def test_the_disambiguation_study_is_submitted_as_a_job_for_each_model(user: Use
     write_bert(user.home / "data" / "minilm")
     write_mentions(user.home / "data" / "wordnet")
     tiny = ["train.epochs=1"]
-    user.run(SCRIPTS / "train_slurm_ned.sh", *tiny, env=environment, timeout_s=240)
+    user.run(SCRIPTS / "train_slurm_ned.sh", *tiny, env=environment)
     rows = user.stk_json("status")
     assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == ["ned-co-mention", "ned-wordnet"]
     for row in rows:

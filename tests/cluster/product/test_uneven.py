@@ -23,7 +23,7 @@ def requeued(user: User, *resources: str) -> RunDir:
     def is_done() -> bool:
         return run.result.exists() and "why" in starts(run)[-1]
 
-    wait_until(is_done, 240, lambda: user.story(run))
+    wait_until(is_done, lambda: user.story(run))
     assert [start["why"] for start in starts(run)] == ["requested", "finished"]
     assert [start["job_id"] for start in starts(run)] == [job_id] * 2
     return run

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.cluster.waiting import PATIENCE_S
 from toolkit.rundir import RunDir, find_runs
 
 from .user import User, curve, host_numbers, ranks, starts, weights
@@ -99,14 +100,14 @@ def test_the_shell_of_srun_pty_is_no_rank(user: User, quick_alone: RunDir) -> No
     _assert_trained(user, other, Way(hosts=[0, 0], local_ranks=[0, 1], is_job=True), quick_alone)
 
 
-def _type(user: User, command: list[str], typed: str, env: dict[str, str], timeout_s: float = 120) -> str:
+def _type(user: User, command: list[str], typed: str, env: dict[str, str]) -> str:
     """Run a command on a terminal of its own, type something, and return what the terminal showed."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(user.home)
         os.execvpe(command[0], command, user.environment | env | {"TERM": "dumb"})
     os.write(terminal, typed.encode())
-    shown, deadline = b"", time.monotonic() + timeout_s
+    shown, deadline = b"", time.monotonic() + PATIENCE_S
     try:
         while select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
             try:

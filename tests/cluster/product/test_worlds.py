@@ -100,7 +100,7 @@ def test_a_host_that_cannot_reach_rank_0_is_named_in_seconds(user: User, cut_off
         env={"PYTHONPATH": str(probe)},
     )
     try:
-        wait_until(lambda: len([*probe.glob("waiting.*")]) == 2, 60, lambda: user.story(run))
+        wait_until(lambda: len([*probe.glob("waiting.*")]) == 2, lambda: user.story(run))
         user.cluster.cut_network(cut_off_host)
         (probe / "hold").unlink()
         failures: list[dict[str, object]] = []
@@ -109,7 +109,7 @@ def test_a_host_that_cannot_reach_rank_0_is_named_in_seconds(user: User, cut_off
             failures[:] = [line for line in read_json_lines(run.events) if line["event"] == "failure"]
             return len(failures) == 2
 
-        wait_until(have_both_failed, 60, lambda: user.story(run))
+        wait_until(have_both_failed, lambda: user.story(run))
     finally:
         user.run("scancel", job_id)
     assert {failure["class"] for failure in failures} == {"rendezvous"}

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandFailed
-from tests.cluster.waiting import wait_until
+from tests.cluster.waiting import PATIENCE_S, wait_until
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir, find_runs
 
@@ -88,7 +88,7 @@ class User:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         check: bool = True,
-        timeout_s: float = 120,
+        timeout_s: float = PATIENCE_S,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in this user's home; with `check`, raise CommandFailed for a bad exit code."""
         result = subprocess.run(
@@ -168,7 +168,7 @@ class User:
 
     # ---- waiting
 
-    def wait_for_step(self, run: RunDir, timeout_s: float = 90) -> None:
+    def wait_for_step(self, run: RunDir) -> None:
         """Return when the run is training and has some steps behind it."""
         steps_before = max((line["step"] for line in read_json_lines(run.metrics)), default=0)
 
@@ -177,15 +177,15 @@ class User:
             lines = [line["step"] for line in read_json_lines(run.metrics)]
             return bool(lines) and max(lines) > steps_before
 
-        wait_until(is_training, timeout_s, lambda: f"no step: {self.story(run)}")
+        wait_until(is_training, lambda: f"no step: {self.story(run)}")
 
-    def wait_for_end(self, job_id: str, timeout_s: float = 120) -> str:
+    def wait_for_end(self, job_id: str) -> str:
         """Return the job's state once it has ended for good."""
-        return self.cluster.wait_for_state(job_id, _ENDED, timeout_s)["JobState"]
+        return self.cluster.wait_for_state(job_id, _ENDED)["JobState"]
 
-    def wait_until_finished(self, run: RunDir, job_id: str, timeout_s: float = 120) -> None:
+    def wait_until_finished(self, run: RunDir, job_id: str) -> None:
         """Return when the job has ended COMPLETED and the run has finished; complain with its story."""
-        state = self.wait_for_end(job_id, timeout_s)
+        state = self.wait_for_end(job_id)
         assert (state, run.result.exists()) == ("COMPLETED", True), self.story(run)
 
     def story(self, run: RunDir) -> str:

@@ -11,7 +11,7 @@ from toolkit.errors import UserError
 
 
 def options(**fields: object) -> dict[str, object]:
-    (part,) = components(Resources(**fields))  # type: ignore[arg-type]
+    (part,) = components(Resources(**fields))
     return dict(part.options)
 
 
@@ -43,7 +43,7 @@ def test_with_a_range_of_hosts_the_job_asks_for_hosts_and_the_step_for_tasks(
     given: dict[str, object], asked: dict[str, object], step: dict[str, object]
 ) -> None:
     """Told of tasks, sbatch would take no more hosts than the fewest tasks need (measured)."""
-    (part,) = components(Resources(nodes="1-4", **given))  # type: ignore[arg-type]
+    (part,) = components(Resources(nodes="1-4", **given))
     assert part.options == {"nodes": "1-4", **asked}
     assert part.step_options == step
 

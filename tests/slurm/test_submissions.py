@@ -146,4 +146,4 @@ def test_the_lock_is_let_go_after_an_error(run: RunDir, monkeypatch: pytest.Monk
 
 def test_a_submission_is_a_value() -> None:
     facts = {"cluster": "slurm", "job_id": "1", "host": "h", "name": "n", "time": 1.0}
-    assert Submission(**facts) == Submission(**facts)  # type: ignore[arg-type]
+    assert Submission(**facts) == Submission(**facts)

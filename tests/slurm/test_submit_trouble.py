@@ -125,7 +125,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     def impatient(*command: str, **options: object) -> str:
         if command[0] == "sbatch":
             options["timeout_s"] = 0.5
-        return patient(*command, **options)  # type: ignore[arg-type]
+        return patient(*command, **options)
 
     monkeypatch.setattr(controller, "call", impatient)
 

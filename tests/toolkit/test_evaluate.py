@@ -15,10 +15,10 @@ from toolkit import distributed
 from toolkit.config import Experiment
 from toolkit.config.schema import Train
 from toolkit.distributed import Group
-from toolkit.evaluate import Evaluation, evaluate
+from toolkit.evaluate import evaluate
 from toolkit.rng import seed_everything
 from toolkit.rundir import RunDir
-from toolkit.tasks.base import task_class
+from toolkit.tasks.base import Evaluation, task_class
 from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))

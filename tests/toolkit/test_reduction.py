@@ -165,7 +165,7 @@ def test_all_micro_batches_add_up_to_one_big_batch() -> None:
     torch.manual_seed(0)
     inputs, targets = torch.randn(24, 6), torch.randn(24, 1)
     model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
-    nn.functional.mse_loss(model(inputs), targets, reduction="sum").backward()  # type: ignore[no-untyped-call]
+    nn.functional.mse_loss(model(inputs), targets, reduction="sum").backward()
     whole = gradient(model)
     for reduction in (
         ExactReduction(model, ALONE),
@@ -176,7 +176,7 @@ def test_all_micro_batches_add_up_to_one_big_batch() -> None:
             part = slice(3 * number, 3 * number + 3)
             with reduction.leaf(number == 7):
                 loss = nn.functional.mse_loss(reduction.module(inputs[part]), targets[part], reduction="sum")
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
         reduction.finish()
         np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)
 

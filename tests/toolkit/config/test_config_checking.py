@@ -43,7 +43,7 @@ def test_a_good_file_becomes_an_experiment_with_defaults(movies):
 
 def test_an_experiment_cannot_be_changed(movies):
     with pytest.raises(AttributeError):
-        load(movies).name = "other"
+        load(movies).name = "other"  # type: ignore[misc]
 
 
 def test_names_of_files_become_absolute_also_those_by_default(movies):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.toolkit.entities.files import PROFILES, write
-from toolkit.entities import writing
 from toolkit.entities.contents import Contents, Limits
 from toolkit.entities.database import EntityDatabase, edited, import_profiles
 from toolkit.entities.profiles import Profile
@@ -186,7 +186,7 @@ def test_a_save_replaces_the_folder_and_leaves_nothing_beside(folder: Path) -> N
 def test_an_error_while_editing_changes_nothing(folder: Path) -> None:
     before = folder_fingerprint(folder)
     with pytest.raises(RuntimeError), edited(folder) as database:
-        raise RuntimeError(database.remove("Q881"))
+        raise RuntimeError(database.remove("Q881"))  # type: ignore[func-returns-value]
     assert folder_fingerprint(folder) == before
 
 
@@ -197,8 +197,8 @@ def test_a_writer_that_dies_leaves_the_old_database_or_the_new_one(
     database = EntityDatabase.load(folder)
     old = database.fingerprint
     database.remove("Q881")
-    renames = _Dying(writing.os.rename, dies_at)
-    monkeypatch.setattr(writing.os, "rename", renames)
+    renames = _Dying(os.rename, dies_at)
+    monkeypatch.setattr(os, "rename", renames)
     # Two renames put the new one in place of the old one; at the third call there is none to die at.
     if dies_at < 2:
         with pytest.raises(KeyboardInterrupt):

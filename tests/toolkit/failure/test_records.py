@@ -28,7 +28,7 @@ from toolkit.failure.records import (
     tell_failure,
     write_first,
 )
-from toolkit.files import append_json_line, read_json
+from toolkit.files import append_json_line, create_once, read_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -165,7 +165,7 @@ def test_consequence_that_is_written_late_does_not_hide_the_cause(
 ) -> None:
     """The cause comes between the moment that a lost peer looks for it and the moment that it writes."""
     first, second = worlds(2)
-    create = records.create_once
+    create = create_once
 
     def slow(path: Path, data: str) -> bool:
         won = create(path, data)

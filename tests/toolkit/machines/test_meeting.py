@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -117,7 +118,8 @@ def test_two_machines_with_one_number_are_refused(threads: ThreadPoolExecutor, p
     counts = [1, 1, 1]
     leader = call(threads, counts, port)
     members = [answer(threads, 1, counts, port) for _ in range(2)]
-    for each in (leader, *members):
+    everyone: list[Future[Any]] = [leader, *members]
+    for each in everyone:
         with pytest.raises(UserError, match="both say that they are node 1"):
             each.result()
 

@@ -25,7 +25,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def model(path: str, **parameters: object) -> Pretrained:
     torch.manual_seed(0)
-    return Pretrained(Config(path=path, **parameters), labels=LABELS, pad_id=0).eval()  # type: ignore[arg-type]
+    return Pretrained(Config(path=path, **parameters), labels=LABELS, pad_id=0).eval()
 
 
 def test_one_score_for_each_label(bert: str) -> None:

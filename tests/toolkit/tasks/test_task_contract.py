@@ -80,7 +80,7 @@ def test_loss_is_a_finite_sum_with_its_count(task: Task, model: torch.nn.Module)
     assert loss.count > 0
     assert loss.tokens == task.splits["train"].lengths[:8].sum()
     assert loss.sums.shape == (len(task.train_sums),)
-    loss.total.backward()  # type: ignore[no-untyped-call]
+    loss.total.backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
 
 
@@ -131,7 +131,7 @@ def test_eight_examples_can_be_learnt_by_heart(
     for _ in range(150):
         optimizer.zero_grad()
         loss = task.loss(model, batch)
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        loss.total.backward()
         optimizer.step()
     assert loss.total.item() < 0.05 * first
 

@@ -90,6 +90,20 @@ def plan_tokens(
     return EpochPlan(order=order, offsets=offsets, micro_batches=micro_batches)
 
 
+def plan_evaluation_tokens(lengths: Lengths, budget: int) -> EpochPlan:
+    """Plan an evaluation: batches of at most `budget` padded tokens in order of length, every sample once.
+
+    A sample that is longer by itself is a batch of its own, for none may be left out. Step s is the whole
+    batch s (one micro-batch), as in `plan_evaluation`.
+    """
+    order = np.argsort(lengths, kind="stable").astype(np.int64, copy=False)
+    bounds = [len(order)]
+    while bounds[-1] > 0:
+        longest = max(int(lengths[order[bounds[-1] - 1]]), 1)
+        bounds.append(max(bounds[-1] - max(budget // longest, 1), 0))
+    return EpochPlan(order=order, offsets=np.array(bounds[::-1], dtype=np.int64), micro_batches=1)
+
+
 def _check(lengths: Lengths, budget: int) -> None:
     if len(lengths) and lengths.max() > budget:
         sample = int(lengths.argmax())
@@ -157,7 +171,7 @@ def _shares(lengths: Lengths, budget: int) -> int:
 
 
 def _spread(lengths: Lengths, steps: int) -> Indices:
-    """Step of each sample, in this order, so that steps have about equally many tokens and one sample: [n]."""
+    """Step of each sample, in this order: [n]; about equally many tokens each, and at least one sample."""
     n, ends = len(lengths), np.cumsum(lengths, dtype=np.int64)
     targets = np.arange(1, steps) * int(ends[-1]) // steps
     bounds = np.searchsorted(ends - lengths, targets)

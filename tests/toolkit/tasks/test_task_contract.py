@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 #: Of each task, and what is special: makes a small experiment with its data in a folder.
 SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "entity_disambiguation": tiny_entities,
-    "entity_disambiguation, cached vectors": tiny_cached,
+    "entity_disambiguation, cached vectors, steps of tokens": tiny_cached,
     "entity_disambiguation, co-mention": tiny_co_mention,
     "text_classification": tiny,
     "text_classification, pretrained and folded": tiny_bert,

@@ -80,7 +80,8 @@ def spread(places: Indices, limit: int | None) -> Indices:
         return places
     assert limit > 0
     turns = places.astype(np.uint64) * _GOLDEN
-    return places[turns <= np.partition(turns, limit - 1)[limit - 1]]
+    chosen: Indices = places[turns <= np.partition(turns, limit - 1)[limit - 1]]
+    return chosen
 
 
 def _validation_size(data_set: DataSet) -> int:

@@ -72,7 +72,8 @@ class Rule:
         differ: _Kinds = (first != second).view(np.int8)
         if self.solid is None:
             return differ + differ
-        return differ + ((first == self.solid) != (second == self.solid))
+        solid: _Kinds = ((first == self.solid) != (second == self.solid)).view(np.int8)
+        return differ + solid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,7 @@ class _Batch:
         self._width = self._left + max(pair.insertions for pair in pairs) + 1
         self._ends = np.array([(len(pair.first), len(pair.second)) for pair in pairs], np.int32).T
         self._rows = int(self._ends[0].max())
-        self._firsts = _stacked([pair.first for pair in pairs], 0, self._rows)
+        self._firsts = _stacked([pair.first for pair in pairs], 0, self._rows + 1)
         self._seconds = _stacked([pair.second for pair in pairs], self._left, self._rows + self._width)
 
     def ways(self) -> Iterator[Steps]:

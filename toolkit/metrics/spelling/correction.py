@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolkit.metrics.slice_score import ratio
-from toolkit.metrics.spelling.counts import Counts
+from toolkit.metrics.spelling.counts import NOTHING, Counts
 from toolkit.metrics.spelling.edits import (
     Edit,
     Words,
@@ -26,7 +26,7 @@ class CorrectionScore:
     f1_sum  sum of the F1 of the lines; that of a line in which nothing is and was to be done is 1
     """
 
-    counts: Counts = Counts()
+    counts: Counts = NOTHING
     lines: int = 0
     f1_sum: float = 0.0
 
@@ -64,10 +64,8 @@ def score_corrections(
     texts, made, right = ([normalised(line) for line in lines] for lines in (inputs, predictions, golds))
     wrong = misspelt_words(texts, right) if misspelt is None else misspelt
     edits, matches = edits_between(texts, made), matching_words(made, right)
-    found = [_counts(*line) for line in zip(texts, made, wrong, edits, matches, strict=True)]
-    return CorrectionScore(
-        counts=sum(found, Counts()), lines=len(found), f1_sum=sum(each.f1_of_line for each in found)
-    )
+    found = (_score(*line) for line in zip(texts, made, wrong, edits, matches, strict=True))
+    return sum(found, CorrectionScore())
 
 
 def misspelt_words(inputs: Sequence[str], golds: Sequence[str]) -> list[Words]:
@@ -77,16 +75,17 @@ def misspelt_words(inputs: Sequence[str], golds: Sequence[str]) -> list[Words]:
     return [edited_words(*line)[1] for line in zip(texts, right, edits, strict=True)]
 
 
-def _counts(
+def _score(
     text: str, made: str, misspelt: Words, edits: Sequence[Edit], matches: tuple[Words, Words]
-) -> Counts:
+) -> CorrectionScore:
     matching, restored = matches
     changed = edited_words(text, made, edits)[0]
-    return Counts(
+    counts = Counts(
         true_positives=len(misspelt & restored),
         false_negatives=len(misspelt - restored),
         false_positives=len(changed - words_that_match(text, made, edits, matching)),
     )
+    return CorrectionScore(counts=counts, lines=1, f1_sum=counts.f1 if misspelt or changed else 1.0)
 
 
 def words_that_match(text: str, made: str, edits: Iterable[Edit], matching: Words) -> Words:

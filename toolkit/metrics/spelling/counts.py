@@ -39,7 +39,6 @@ class Counts:
         wrong = self.false_positives + self.false_negatives
         return ratio(2 * self.true_positives, 2 * self.true_positives + wrong)
 
-    @property
-    def f1_of_line(self) -> float:
-        """F1 of a single line: 1 where there was nothing to find and nothing was found."""
-        return self.f1 if self != Counts() else 1.0
+
+#: Where nothing was found, and nothing was to be.
+NOTHING = Counts()

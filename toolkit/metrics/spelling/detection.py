@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.metrics.slice_score import ratio
-from toolkit.metrics.spelling.counts import Counts
+from toolkit.metrics.spelling.counts import NOTHING, Counts
 from toolkit.spelling.special import is_punctuation
 from toolkit.spelling.words import pieces_of, words_of
 
@@ -26,7 +26,7 @@ class DetectionScore:
     non_words   other errors; found_non: those found
     """
 
-    counts: Counts = Counts()
+    counts: Counts = NOTHING
     labels: int = 0
     equal: int = 0
     real_words: int = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from toolkit.metrics.slice_score import ratio
-from toolkit.metrics.spelling.counts import Counts
+from toolkit.metrics.spelling.counts import NOTHING, Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class WhitespaceScore:
     equal   lines whose white space is as it should be
     """
 
-    counts: Counts = Counts()
+    counts: Counts = NOTHING
     lines: int = 0
     f1_sum: float = 0.0
     equal: int = 0
@@ -50,9 +50,9 @@ def score_whitespace(
     """
     found = [_counts(*lines) for lines in zip(inputs, predictions, golds, strict=True)]
     return WhitespaceScore(
-        counts=sum(found, Counts()),
+        counts=sum(found, NOTHING),
         lines=len(found),
-        f1_sum=sum(each.f1_of_line for each in found),
+        f1_sum=sum(1.0 if each == NOTHING else each.f1 for each in found),
         equal=sum(not each.false_positives and not each.false_negatives for each in found),
     )
 

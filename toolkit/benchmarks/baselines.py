@@ -16,7 +16,7 @@ import symspellpy
 from symspellpy import SymSpell, Verbosity
 
 from toolkit.benchmarks.lines import read_lines
-from toolkit.benchmarks.scoring import Predictor
+from toolkit.benchmarks.scoring import Predictor, Predictors
 from toolkit.metrics.spelling.detection import is_known
 from toolkit.spelling.special import special_of
 from toolkit.spelling.words import pieces_of
@@ -25,8 +25,8 @@ from toolkit.spelling.words import pieces_of
 _EDITS = 2
 
 
-def baselines(kind: str, dictionary: Mapping[str, int]) -> dict[str, Predictor]:
-    """Return the baselines of a kind of benchmark by name. dictionary: words with their frequencies."""
+def baselines(dictionary: Mapping[str, int]) -> Predictors:
+    """Return the baselines of each kind of benchmark by name. dictionary: words with their frequencies."""
 
     def labels(text: str) -> str:
         return " ".join(map(str, unknown_words(text, dictionary)))
@@ -41,7 +41,10 @@ def baselines(kind: str, dictionary: Mapping[str, int]) -> dict[str, Predictor]:
         "tokenization_repair": {"do nothing": str},
     }
     # Not to be taken for a file of predictions of the same name.
-    return {f"{name} (baseline)": _by_line(predict) for name, predict in by_kind[kind].items()}
+    return {
+        kind: {f"{name} (baseline)": _by_line(predict) for name, predict in named.items()}
+        for kind, named in by_kind.items()
+    }
 
 
 def _by_line(predict: Callable[[str], str]) -> Predictor:

@@ -16,7 +16,8 @@ Labels = npt.NDArray[np.bool_]
 def read_lines(path: Path) -> list[str]:
     """Read the lines of a text file (UTF-8), without their ends. Raises DataError."""
     try:
-        text = path.read_text(encoding="utf-8-sig", newline="")
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            text = stream.read()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

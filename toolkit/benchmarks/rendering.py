@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from toolkit.benchmarks.kinds import KINDS
 from toolkit.benchmarks.tables import Cell, Table
 from toolkit.report.class_tables import titled
 from toolkit.report.formats import NOTHING, clean, one_line
@@ -83,3 +84,16 @@ def _in_latex(text: str) -> str:
 
 def _name(text: str) -> str:
     return one_line(str(clean(text)), 60)
+
+
+def figure_lines(kind: str, figures: Mapping[str, float]) -> list[str]:
+    """Return a line for each metric of a single prediction; precision and recall stand behind F1."""
+    shown = {
+        metric.name: metric.shown(figures[metric.name]) + ("%" if metric.is_share else "")
+        for metric in KINDS[kind]
+        if metric.name in figures
+    }
+    precision, recall = shown.pop("precision"), shown.pop("recall")
+    lines = [f"{metric.title}: {shown[metric.name]}" for metric in KINDS[kind] if metric.name in shown]
+    lines[0] = f"{lines[0].removesuffix('%')} (Precision: {precision}, Recall: {recall})"
+    return lines

@@ -14,6 +14,8 @@ from toolkit.errors import UserError
 
 #: Makes lines of predictions for texts, one for each: a baseline; a run.
 Predictor: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
+#: By kind of benchmark and the name of their row.
+Predictors: TypeAlias = Mapping[str, Mapping[str, Predictor]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +48,24 @@ class Entry:
     def score(self, sheet: Sheet, tell: Callable[[float], object]) -> Result:
         """Score on the benchmark's sheet; tell is told of shares done. Raises UserError."""
         texts = sheet.inputs
+
+        def share(lines: int) -> None:
+            tell(lines / len(texts))
+
         if isinstance(self.made_by, Path):
-            source, lines = str(self.made_by), read_lines(self.made_by)
+            figures = sheet.score(read_lines(self.made_by), str(self.made_by), share)
         else:
-            source, lines = self.model, self.made_by(texts)
-        figures = sheet.score(lines, source, lambda count: tell(count / len(texts)))
+            figures = sheet.score(self.made_by(texts), self.model, share)
         return Result(benchmark=self.benchmark, model=self.model, figures=figures)
 
 
-def entries(
-    benchmarks: Sequence[Benchmark], predictors: Callable[[str], Mapping[str, Predictor]]
-) -> list[Entry]:
-    """Return what there is to score; predictors: by kind of benchmark, by the name of their row."""
-    return [
-        Entry(benchmark=benchmark, model=model, made_by=made_by)
-        for benchmark in benchmarks
-        for model, made_by in (*predictors(benchmark.kind).items(), *benchmark.predictions.items())
-    ]
+def entries(benchmarks: Sequence[Benchmark], predictors: Predictors) -> list[Entry]:
+    """Return what there is to score: what predictors make, and files of predictions."""
+    found: list[Entry] = []
+    for benchmark in benchmarks:
+        made: dict[str, Path | Predictor] = {**predictors.get(benchmark.kind, {}), **benchmark.predictions}
+        found += (Entry(benchmark=benchmark, model=model, made_by=by) for model, by in made.items())
+    return found
 
 
 def score_entries(

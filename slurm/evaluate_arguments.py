@@ -87,24 +87,23 @@ def _add_single(group: argparse._ArgumentGroup) -> None:
     )
 
 
-#: What each way of asking takes, beside --json: of a run, of a folder of benchmarks, of a single prediction.
-_OF_RUN = ("run", "overrides", "data", "entity_db", "split", "output")
-_OF_FOLDER = ("benchmark", "baselines", "markdown", "latex")
-_OF_SINGLE = ("kind", "input", "gold", "prediction", "lowercase_file")
+#: What belongs to each way of asking: of a run, of a folder of benchmarks, of a single prediction.
+_WAYS = {
+    "run": ("run", "overrides", "data", "entity_db", "split", "output"),
+    "benchmark": ("benchmark", "baselines", "dictionary", "markdown", "latex"),
+    "kind": ("kind", "input", "gold", "prediction", "lowercase_file", "dictionary"),
+}
 
 
 def check_one_way(arguments: argparse.Namespace) -> None:
     """Raise UserError unless what is given belongs to one way of asking."""
-    given = {
-        way: [name for name in names if getattr(arguments, name)]
-        for way, names in (("run", _OF_RUN), ("benchmark", _OF_FOLDER), ("kind", _OF_SINGLE))
-    }
-    ways = [way for way in given if way in given[way]]
+    ways = [way for way in _WAYS if getattr(arguments, way)]
     if not ways:
         raise UserError("nothing to score: name a RUN, or give --benchmark FOLDER or --kind KIND; see --help")
-    others = [_option(name) for way, names in given.items() if way != ways[0] for name in names]
-    if others:
-        raise UserError(f"{_option(ways[0])} does not go with {', '.join(others)}: leave one of them out")
+    given = {name for names in _WAYS.values() for name in names if getattr(arguments, name)}
+    if others := sorted(given.difference(_WAYS[ways[0]])):
+        told = ", ".join(map(_option, others))
+        raise UserError(f"{_option(ways[0])} does not go with {told}: leave one of them out")
 
 
 def _option(name: str) -> str:

@@ -28,7 +28,8 @@ def terminal(table: Table) -> RichTable:
     made = titled(table.title)
     made.add_column("model", overflow="fold")
     for column in table.columns:
-        made.add_column(Text(_name(column)), justify="right", overflow="fold")
+        # Group above split: there may be many columns.
+        made.add_column(Text(_name(column).replace("/", "\n", 1)), justify="right", overflow="fold")
     for model, cells in table.rows:
         numbers = (Text(cell.text or NOTHING, style="bold green" if cell.is_best else "") for cell in cells)
         made.add_row(Text(_name(model)), *numbers)

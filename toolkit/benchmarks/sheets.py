@@ -20,7 +20,7 @@ Figures = dict[str, float]
 #: Is told of lines that have been scored, a few at a time.
 Tell = Callable[[int], object]
 
-_LINES_AT_ONCE = 500
+_LINES_AT_ONCE = 2000
 
 
 class Sheet(Protocol):

@@ -132,7 +132,7 @@ def _benchmark(arguments: Namespace) -> None:
         size = write_benchmark(folder, tasks[name], texts, arguments.seed)
         sizes[name] = {"path": str(folder), **asdict(size)}
         if not arguments.json:
-            print(f"wrote {folder}: {_told(size)}")
+            print(f"wrote {folder}: {_told(size)}", flush=True)
     if arguments.json:
         print(json.dumps(sizes))
 
@@ -145,10 +145,10 @@ def _chosen(wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
 
 
 def _told(size: Size) -> str:
-    return (
-        f"{size.lines} texts, {size.lines_with_errors} with errors; "
-        f"{size.words} words, {size.errors} of them wrong ({size.errors / size.words:.1%})"
-    )
+    told = f"{size.lines} texts, {size.lines_with_errors} with errors"
+    if size.errors is None:
+        return told
+    return f"{told}; {size.words} words, {size.errors} of them wrong ({size.errors / size.words:.1%})"
 
 
 def _texts(paths: Sequence[Path]) -> Iterator[str]:

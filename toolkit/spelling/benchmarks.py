@@ -37,12 +37,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What a benchmark holds; `errors` are words that are not those of the right text."""
+    """What a benchmark holds.
+
+    errors  words that are not those of the right text; None where white space is what is wrong
+    """
 
     lines: int
     lines_with_errors: int
     words: int
-    errors: int
+    errors: int | None
 
 
 def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) -> dict[str, Task]:
@@ -75,7 +78,8 @@ def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -
     if (folder / CORRUPT).exists():
         raise DataError(f"{folder} holds a benchmark already; remove it, or name another group or split")
     folder.mkdir(parents=True, exist_ok=True)
-    lines = lines_with_errors = words = errors = 0
+    lines = lines_with_errors = words = 0
+    errors: int | None = 0
     with ExitStack() as files:
         # The corrupt texts come last: without them there is no benchmark.
         corrupt, correct = (files.enter_context(open_atomic(folder / name)) for name in (CORRUPT, CORRECT))
@@ -86,7 +90,7 @@ def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -
             lines += 1
             lines_with_errors += sample.text != sample.target
             words += len(labels)
-            errors += sum(labels)
+            errors = None if errors is None or sample.spaced is not None else errors + sum(labels)
         if not lines:
             raise DataError("there are no texts to make a benchmark of")
     return Size(lines=lines, lines_with_errors=lines_with_errors, words=words, errors=errors)

@@ -23,18 +23,21 @@ class Misspellings:
 
     def __init__(self, listed: Listed) -> None:
         self._listed = {word: tuple(wrongs) for word, wrongs in listed.items() if wrongs}
-        self._known: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def load(cls, path: Path) -> Misspellings:
-        """Read them from a JSON file. Raises DataError."""
-        return cls(read_misspellings(path))
+        """Read them from a JSON file, where they are words. Raises DataError."""
+        listed = read_misspellings(path)
+        for word, wrongs in listed.items():
+            for text in (word, *wrongs):
+                if len(text.split()) != 1:
+                    # Words of a text and of its target would no longer be as many.
+                    raise DataError(f"{path}: of {word!r}, {text!r} is not one word; take it out")
+        return cls(listed)
 
     def of(self, word: str) -> tuple[str, ...]:
         """Return the misspellings of a word, none of which is the word; of `The` those of `the`, with a T."""
-        if (known := self._known.get(word)) is None:
-            known = self._known[word] = tuple(dict.fromkeys(self._found(word)))
-        return known
+        return tuple(dict.fromkeys(self._found(word)))
 
     def _found(self, word: str) -> Iterator[str]:
         yield from (wrong for wrong in self._listed.get(word, ()) if wrong != word)

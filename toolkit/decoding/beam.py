@@ -28,9 +28,7 @@ class _Live:
     paths: list[tuple[int, ...]]
 
 
-def beam(
-    model: LanguageModel, limits: Limits, *, width: int = 5, alpha: float = 1.0
-) -> list[list[Found]]:
+def beam(model: LanguageModel, limits: Limits, *, width: int = 5, alpha: float = 1.0) -> list[list[Found]]:
     """The best sequences of each input, at most `width`, the best first.
 
     Sequences that have ended keep their place in the beam. They are ranked by log-probability over
@@ -55,7 +53,9 @@ def beam(
         if not len(going):
             break
         prefixes = prefixes.take(parents[going])
-    for place, path in zip(live.inputs.tolist(), zip(live.scores.tolist(), live.paths, strict=True), strict=True):
+    for place, path in zip(
+        live.inputs.tolist(), zip(live.scores.tolist(), live.paths, strict=True), strict=True
+    ):
         ended[place].append(Found(tokens=path[1], log_probability=path[0], complete=False))
     return [ranked(each, alpha) for each in ended]
 
@@ -83,20 +83,15 @@ def _grown(
     parents = row_of[inputs * width + chosen // choices]
     picked = tokens[parents, chosen % choices]
     paths = [
-        (*live.paths[parent], token)
-        for parent, token in zip(parents.tolist(), picked.tolist(), strict=True)
+        (*live.paths[parent], token) for parent, token in zip(parents.tolist(), picked.tolist(), strict=True)
     ]
-    return parents, _Live(
-        inputs=inputs, slots=slots, tokens=picked, scores=best[inputs, slots], paths=paths
-    )
+    return parents, _Live(inputs=inputs, slots=slots, tokens=picked, scores=best[inputs, slots], paths=paths)
 
 
 def _ended(live: _Live, end: int, ended: list[list[Found]]) -> torch.Tensor:
     """Add the sequences that have ended to those of their inputs; the rows of the others."""
     for row in (live.tokens == end).nonzero().squeeze(1).tolist():
-        found = Found(
-            tokens=live.paths[row][:-1], log_probability=float(live.scores[row]), complete=True
-        )
+        found = Found(tokens=live.paths[row][:-1], log_probability=float(live.scores[row]), complete=True)
         ended[int(live.inputs[row])].append(found)
     return (live.tokens != end).nonzero().squeeze(1)
 

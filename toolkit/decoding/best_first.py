@@ -27,9 +27,7 @@ class _Hypothesis:
     complete: bool = field(compare=False)
 
     def found(self) -> Found:
-        return Found(
-            tokens=self.tokens, log_probability=self.log_probability, complete=self.complete
-        )
+        return Found(tokens=self.tokens, log_probability=self.log_probability, complete=self.complete)
 
 
 def best_first(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import nn
@@ -59,7 +60,8 @@ class Attention(nn.Module):
         return found
 
     def _cut(self, vectors: torch.Tensor) -> torch.Tensor:
-        return vectors.unflatten(-1, (self._heads, -1)).transpose(1, 2)
+        cut: torch.Tensor = vectors.unflatten(-1, (self._heads, -1)).transpose(1, 2)
+        return cut
 
 
 class DecoderLayer(nn.Module):
@@ -74,6 +76,13 @@ class DecoderLayer(nn.Module):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(contexts + 2))
         self.dropout = nn.Dropout(dropout)
+
+    def memories(self, contexts: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[Memory]:
+        """Keys and values of states [N, S, d] with their masks [N, 1, T or 1, S], one for each context."""
+        return [
+            cast(Attention, attention).memory(states, mask)
+            for attention, (states, mask) in zip(self.contexts, contexts, strict=True)
+        ]
 
     def forward(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import nn
@@ -58,13 +59,8 @@ class Decoder(nn.Module):
 
     def memories(self, contexts: Sequence[Context]) -> list[list[Memory]]:
         """Keys and values of the contexts for each layer, which stay the same while it writes."""
-        return [
-            [
-                attention.memory(context.states, readable(context.mask)[:, None])
-                for attention, context in zip(layer.contexts, contexts, strict=True)
-            ]
-            for layer in self.layers
-        ]
+        pairs = [(context.states, readable(context.mask)[:, None]) for context in contexts]
+        return [cast(DecoderLayer, layer).memories(pairs) for layer in self.layers]
 
     def _states(
         self,

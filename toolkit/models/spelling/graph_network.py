@@ -65,8 +65,8 @@ class GraphLayer(nn.Module):
     """Attention of every node along each kind of edge, summed, added to the node and normalised.
 
     Queries, keys, values and the last map are those of the kind of node; what comes along an edge is mapped
-    by the kind of edge. The weights of a node's edges of one kind sum to one. Close to the heterogeneous graph
-    transformer (Hu et al. 2020), which normalises over all kinds of edges together.
+    by the kind of edge. The weights of a node's edges of one kind sum to one. Close to the heterogeneous
+    graph transformer (Hu et al. 2020), which normalises over all kinds of edges together.
     """
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
@@ -129,7 +129,8 @@ class EdgeAttention(MessagePassing):  # type: ignore[misc]
         # In single precision: sums of halves over many edges would lose digits.
         scores = (q_i.float() * k_j.float()).sum(-1) * q_i.shape[-1] ** -0.5
         weights = self.dropout(softmax(scores, index, num_nodes=size_i))
-        return weights.unsqueeze(-1) * v_j.float()
+        weighted: torch.Tensor = weights.unsqueeze(-1) * v_j.float()
+        return weighted
 
 
 def _split(nodes: torch.Tensor, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

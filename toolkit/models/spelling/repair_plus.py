@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -31,9 +32,8 @@ from toolkit.models.spelling.writing import DecoderModel
 MIXED_LAYERS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlusScores:
-    """What the model says of a batch.
+class PlusScores(NamedTuple):
+    """What the model says of a batch; a tuple, as torch's DataParallel can join those of several devices.
 
     words    [b, W, 2] right or wrong
     repair   [b, L, 3] as in `TokenizationRepair`

@@ -79,6 +79,4 @@ def blocks_of(words: torch.Tensor) -> Blocks:
     width = int(lengths.max()) if len(lengths) else 0
     index = begins[:, None] + torch.arange(width, device=words.device)
     flat = (texts * words.shape[1] + places)[index.clamp(max=max(len(texts) - 1, 0))]
-    return Blocks(
-        texts=found[:, 0], numbers=found[:, 1], first=places[begins], index=flat, lengths=lengths
-    )
+    return Blocks(texts=found[:, 0], numbers=found[:, 1], first=places[begins], index=flat, lengths=lengths)

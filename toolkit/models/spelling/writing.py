@@ -53,7 +53,7 @@ class DecoderModel:
     def __init__(
         self, decoder: Decoder, contexts: Sequence[Context], first: torch.Tensor | None = None
     ) -> None:
-        """first: position [N] of each sequence's first token; 0 if not given. Masks have no rows: [N, 1, S]."""
+        """first: position [N] of each sequence's first token, 0 if not given; masks are [N, 1, S]."""
         states = contexts[0].states
         self._decoder = decoder
         self._first = states.new_zeros(len(states), dtype=torch.long) if first is None else first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolkit.config.kinds.spelling_models import TokenizationRepair, Transformer
+from toolkit.config.kinds.spelling_models import AttentionModel, TokenizationRepair
 from toolkit.config.rules.book import Broken, rule
 from toolkit.config.schema import Experiment
 
@@ -15,7 +15,7 @@ _REPAIR_CLASSES = 3
 @rule("model.kind", "model.hidden_dim", "model.num_heads")
 def _hidden_dim(experiment: Experiment) -> Iterator[Broken]:
     model = experiment.model
-    if not isinstance(model, Transformer):
+    if not isinstance(model, AttentionModel):
         return
     key = ("model", "hidden_dim")
     if model.hidden_dim % 2:

@@ -15,13 +15,10 @@ from toolkit.config.kinds import TASKS
 from toolkit.config.options import limits as limits_of
 from toolkit.config.processes import PROCESS_KEYS, share_out
 from toolkit.config.rules import check_rules
+from toolkit.config.scalars import CONVERSIONS, WRONG, flow_list, is_null, number_of
 from toolkit.config.schema import Experiment
 from toolkit.config.tree import UNKNOWN, Faults, Key, Origin, Origins, suggest
 from toolkit.config.wording import allowed, found, without_none
-from toolkit.config.yaml_files import Unreadable, parse, scalar
-
-#: A value that its type does not allow.
-_WRONG: Any = object()
 
 
 def check(tree: Mapping[str, Any], origins: Origins | None = None) -> Experiment:
@@ -65,20 +62,26 @@ class _Checker:
 
     def _pick(self, tree: dict[str, Any], name: str, table: Mapping[str, Any]) -> str:
         """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
-        section = tree.get(name)
-        kinds = f"expected one of {', '.join(table)}"
+        if name not in tree:
+            expected = f"expected a section with the key kind, {_one_of(table)}"
+            self._faults.add((name,), f"is missing, {expected}")
+            return ""
+        return self._kind_in(tree[name], table, (name,))
+
+    def _kind_in(self, section: Any, table: Mapping[str, Any], key: Key) -> str:
+        """As `_pick`, of a section that is there."""
         if section is UNKNOWN:
             return ""
         if not isinstance(section, dict):
-            problem = found(section) if name in tree else "is missing"
-            self._faults.add((name,), f"{problem}, expected a section with the key kind, {kinds}")
+            expected = f"expected a section with the key kind, {_one_of(table)}"
+            self._faults.add(key, f"{found(section)}, {expected}")
             return ""
         kind = section.get("kind")
         if isinstance(kind, str) and kind in table:
             return kind
         if kind is not UNKNOWN:
             problem = found(kind) if "kind" in section else "is missing"
-            self._faults.add((name, "kind"), f"{problem}, {kinds}", _guess(kind, table))
+            self._faults.add((*key, "kind"), f"{problem}, {_one_of(table)}", _guess(kind, table))
         return ""
 
     def _section(
@@ -121,10 +124,12 @@ class _Checker:
             self._faults.unsure.add(key)
             return None
         hint, optional = without_none(hint)
-        if optional and (value is None or (hint is not str and _is_null(value))):
+        if optional and (value is None or (hint is not str and is_null(value))):
             return None
         if is_dataclass(hint):
             return self._section(hint, value, key)  # type: ignore[arg-type]
+        if hint is Any and limits.get("kinds"):
+            return self._kinded(limits["kinds"](), value, key)
         if get_origin(hint) is tuple:
             return self._list(hint, value, key, limits)
         if get_origin(hint) is dict:
@@ -133,8 +138,14 @@ class _Checker:
             return self._plain(value, key)
         return self._scalar(hint, value, key, limits, optional)
 
+    def _kinded(self, table: Mapping[str, type], value: Any, key: Key) -> Any:
+        """A section whose kind picks its dataclass; a text is a kind with its defaults."""
+        section = {"kind": value} if isinstance(value, str) else value
+        kind = self._kind_in(section, table, key)
+        return self._section(table[kind], section, key) if kind else None
+
     def _list(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
-        items = _flow_list(value)
+        items = flow_list(value)
         types = get_args(hint)
         any_length = types[-1] is Ellipsis
         if not isinstance(items, list | tuple) or not (any_length or len(items) == len(types)):
@@ -173,9 +184,9 @@ class _Checker:
 
     def _with_rest(self, shares: dict[str, Any], key: Key) -> dict[str, Any]:
         """Shares with what the others leave of 1 in place of a null."""
-        nulls = [name for name, share in shares.items() if share is None or _is_null(share)]
-        others = [_number(share) for name, share in shares.items() if name not in nulls]
-        if not nulls or _WRONG in others:
+        nulls = [name for name, share in shares.items() if share is None or is_null(share)]
+        others = [number_of(share) for name, share in shares.items() if name not in nulls]
+        if not nulls or WRONG in others:
             return shares
         # Rounded: 0.8 and 0.1 leave 0.1, not 0.09999999999999998.
         rest = round(1 - sum(others), 12)
@@ -199,8 +210,8 @@ class _Checker:
         return value
 
     def _scalar(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any], optional: bool) -> Any:
-        result = _CONVERSIONS[hint](value)
-        if result is _WRONG or not _within(result, limits):
+        result = CONVERSIONS[hint](value)
+        if result is WRONG or not _within(result, limits):
             expected = allowed(hint | None if optional else hint, limits)
             self._faults.add(key, f"{found(value)}, expected {expected}", _cure(hint, value, limits))
             return None
@@ -228,63 +239,8 @@ def _is_here(name: str) -> bool:
     return os.path.exists(name) or (folder != "" and os.path.isdir(folder))
 
 
-def _is_null(value: Any) -> bool:
-    return isinstance(value, str) and scalar(value.strip()) is None
-
-
-def _flow_list(value: Any) -> Any:
-    """A list that came as text, because a variable is always text; anything else unchanged."""
-    if isinstance(value, str) and value.strip().startswith("["):
-        try:
-            return parse(value).value
-        except Unreadable:
-            return value
-    return value
-
-
-def _integer(value: Any) -> Any:
-    value = _from_text(value)
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else _WRONG
-
-
-def _number(value: Any) -> Any:
-    value = _from_text(value)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return _WRONG
-    try:
-        # Adding zero turns -0.0, which compares equal to it, into 0.0.
-        number = float(value) + 0.0
-    except OverflowError:
-        return _WRONG
-    return number if math.isfinite(number) else _WRONG
-
-
-def _truth(value: Any) -> Any:
-    value = _from_text(value)
-    return value if isinstance(value, bool) else _WRONG
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) else _WRONG
-
-
-def _integer_or_text(value: Any) -> Any:
-    number = _integer(value)
-    return value if number is _WRONG and isinstance(value, str) else number
-
-
-_CONVERSIONS: dict[Any, Any] = {
-    int: _integer, float: _number, bool: _truth, str: _text, int | str: _integer_or_text,
-}  # fmt: skip
-
-
-def _from_text(value: Any) -> Any:
-    """What a text from the environment means as YAML."""
-    return scalar(value.strip()) if isinstance(value, str) else value
+def _one_of(table: Mapping[str, Any]) -> str:
+    return f"expected one of {', '.join(table)}"
 
 
 def _within(value: Any, limits: Mapping[str, Any]) -> bool:

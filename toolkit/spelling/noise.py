@@ -22,12 +22,14 @@ class Sample:
 
     text    what the model reads
     target  what it should say
-    clean   what the target said before `Replace`; None where that was not used
+    clean   the target that `Save` kept; None without
+    spaced  the text before its white space was changed; None where it was not
     """
 
     text: str
     target: str
     clean: str | None = None
+    spaced: str | None = None
 
     @classmethod
     def of(cls, text: str) -> Sample:

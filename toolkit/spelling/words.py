@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: Letters and digits with anything but white space between them, or punctuation: `"don't!` is `"`, `don't`, `!`.
+#: From letter or digit to letter or digit, or punctuation: `("don't!` is `("`, `don't`, `!`.
 _PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
 
 

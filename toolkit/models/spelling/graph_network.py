@@ -17,6 +17,7 @@ from toolkit.models.spelling.detection import CLASSES, pooled
 from toolkit.models.spelling.embedding import TokenEmbedding
 from toolkit.models.spelling.graph import RELATIONS, Complete, Graph, build_graph
 from toolkit.models.spelling.layers import group_means, perceptron
+from toolkit.spelling.features import FEATURES
 
 
 class DetectionGraph(nn.Module):
@@ -26,7 +27,13 @@ class DetectionGraph(nn.Module):
     """
 
     def __init__(
-        self, config: Config, *, vocabulary_size: int, of_texts: bool = False, features: int = 13, **_: object
+        self,
+        config: Config,
+        *,
+        vocabulary_size: int,
+        of_texts: bool = False,
+        features: int = len(FEATURES),
+        **_: object,
     ) -> None:
         """of_texts: whether texts are scored, not words; features: of a piece."""
         super().__init__()

@@ -114,3 +114,13 @@ def test_half_precision_says_nearly_the_same(case: Case) -> None:
     kept = labels(batch) != NONE
     torch.testing.assert_close(found[kept].float(), wanted[kept], rtol=0.1, atol=0.1)
     assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)
+
+
+def test_a_text_without_words_changes_nothing(case: Case) -> None:
+    """Attention over nothing would be no number, and spoil the others' gradients."""
+    model, (_, batch_of, scores, labels) = made(case), case
+    alone, beside = batch_of([SHORT]), batch_of([[], SHORT])
+    found = scores(model, beside)
+    compare(found[1:], scores(model, alone), labels(alone))
+    found[labels(beside) != NONE].sum().backward()
+    assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)

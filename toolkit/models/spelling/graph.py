@@ -1,0 +1,97 @@
+"""The graph of a batch of texts: tokens and pieces of words as nodes, and what is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from toolkit.models.spelling.batches import NONE, Words
+
+#: The kinds of edges. within: between the tokens of a piece; itself: from every node to itself; between:
+#: between the pieces of a text; inside: from a token to its piece.
+RELATIONS = ("within", "itself", "between", "inside")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """Nodes that are fully connected with those of the same text.
+
+    first  the first one; they follow each other
+    texts  [n] text of each, ascending
+    count  texts
+    """
+
+    first: int
+    texts: torch.Tensor
+    count: int
+
+    @property
+    def last(self) -> int:
+        """The node after the last one."""
+        return self.first + len(self.texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Nodes of all texts together; the T tokens are numbered first, then the N pieces.
+
+    Each kind of edge but `itself`, which every node has, stands in one of `edges` and `complete`.
+
+    tokens    [T] place of each token in the flattened batch
+    pieces    [N] place of each piece in the flattened batch
+    edges     [2, E] source and target of each edge, by kind
+    complete  fully connected nodes, by kind: written out, their edges would be the square of a text's length
+    """
+
+    tokens: torch.Tensor
+    pieces: torch.Tensor
+    edges: Mapping[str, torch.Tensor]
+    complete: Mapping[str, Complete]
+
+
+def build_graph(structure: Words, *, between_pieces: bool = True, between_tokens: bool = False) -> Graph:
+    """Build the graph of a batch; what belongs to no piece is no node.
+
+    between_pieces  whether the pieces of a text are fully connected
+    between_tokens  whether the tokens of a text are, and not those of a piece alone
+    """
+    belongs, exists = structure.pieces != NONE, structure.words != NONE
+    numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
+    owners = numbers.gather(1, structure.pieces.clamp(min=0))[belongs]
+    count, tokens = int(exists.sum()), len(owners)
+    edges = {"inside": torch.stack([torch.arange(tokens, device=owners.device), owners + tokens])}
+    complete = {}
+    if between_tokens:
+        complete["within"] = _complete(belongs, 0)
+    else:
+        edges["within"] = pairs(torch.bincount(owners, minlength=count))
+    if between_pieces:
+        complete["between"] = _complete(exists, tokens)
+    return Graph(
+        tokens=belongs.flatten().nonzero().squeeze(1),
+        pieces=exists.flatten().nonzero().squeeze(1),
+        edges=edges,
+        complete=complete,
+    )
+
+
+def _complete(nodes: torch.Tensor, first: int) -> Complete:
+    """Connect the nodes of each text; nodes [B, n] says which there are."""
+    return Complete(first=first, texts=nodes.nonzero()[:, 0], count=len(nodes))
+
+
+def pairs(sizes: torch.Tensor) -> torch.Tensor:
+    """All ordered pairs of different members of the same group, [2, Σ n(n-1)], by ascending second.
+
+    sizes  [G] of the groups; their members are numbered one after the other
+    """
+    width = torch.repeat_interleave(sizes, sizes)
+    first = torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
+    member = torch.arange(len(width), device=sizes.device)
+    targets = torch.repeat_interleave(member, width)
+    block = torch.repeat_interleave(width.cumsum(0) - width, width)
+    sources = first[targets] + torch.arange(len(targets), device=sizes.device) - block
+    kept = sources != targets
+    return torch.stack([sources[kept], targets[kept]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,16 +34,31 @@ def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimize
     return _KINDS[config.kind](groups, config)
 
 
+def _eager(kind: Callable[..., torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+    """Return an optimizer class without what torch wraps around its methods for the compiler.
+
+    The wrappers import the compiler when they are first called: two seconds of CPU at every start of every
+    rank, where nothing is compiled. What step's wrapper does besides is to switch gradients off.
+    """
+    wrapped = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
+    step = torch.no_grad()(inspect.unwrap(kind.step))  # type: ignore[attr-defined]
+    return type(kind.__name__, (kind,), {**methods, "step": step})  # type: ignore[arg-type]
+
+
+_Adam, _AdamW, _SGD = map(_eager, (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD))
+
+
 def _adam(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
-    return torch.optim.Adam(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
+    return _Adam(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
 def _adamw(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
+    return _AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
 def _sgd(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
-    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
+    return _SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
 
 
 _KINDS: Mapping[str, Callable[[list[Group], Optimizer], torch.optim.Optimizer]] = {

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import entity_arguments
+from slurm import entity_arguments, spelling_arguments
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_diff(parsers)
     _add_drill(parsers)
     _add_entities(parsers)
+    _add_spelling(parsers)
     return parser
 
 
@@ -374,5 +375,16 @@ def _add_entities(parsers: _Parsers) -> None:
             "entities",
             "sentences with mentions, and what they may mean",
             entity_arguments.DESCRIPTION,
+        )
+    )
+
+
+def _add_spelling(parsers: _Parsers) -> None:
+    spelling_arguments.add_actions(
+        _command(
+            parsers,
+            "spelling",
+            "dictionaries, misspellings, tokenizers, benchmarks",
+            spelling_arguments.DESCRIPTION,
         )
     )

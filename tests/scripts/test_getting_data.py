@@ -88,7 +88,7 @@ def test_articles_with_a_topic_are_rows(load: Callable[[str], ModuleType]) -> No
         "2": {"title": "b", "extract": "Lost.", "topic": "Uncategorized"},
     }
     script = load("get_wiki_topics")
-    archive = zipped({script.MEMBER: json.dumps(articles).encode()})
+    archive = zipped({load("wikipedia.py").MEMBER: json.dumps(articles).encode()})
     assert list(script.rows(archive)) == [("Hills.", "Geography")]
 
 

@@ -65,20 +65,26 @@ class _Checker:
 
     def _pick(self, tree: dict[str, Any], name: str, table: Mapping[str, Any]) -> str:
         """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
-        section = tree.get(name)
-        kinds = f"expected one of {', '.join(table)}"
+        if name not in tree:
+            expected = f"expected a section with the key kind, {_one_of(table)}"
+            self._faults.add((name,), f"is missing, {expected}")
+            return ""
+        return self._kind_in(tree[name], table, (name,))
+
+    def _kind_in(self, section: Any, table: Mapping[str, Any], key: Key) -> str:
+        """As `_pick`, of a section that is there."""
         if section is UNKNOWN:
             return ""
         if not isinstance(section, dict):
-            problem = found(section) if name in tree else "is missing"
-            self._faults.add((name,), f"{problem}, expected a section with the key kind, {kinds}")
+            expected = f"expected a section with the key kind, {_one_of(table)}"
+            self._faults.add(key, f"{found(section)}, {expected}")
             return ""
         kind = section.get("kind")
         if isinstance(kind, str) and kind in table:
             return kind
         if kind is not UNKNOWN:
             problem = found(kind) if "kind" in section else "is missing"
-            self._faults.add((name, "kind"), f"{problem}, {kinds}", _guess(kind, table))
+            self._faults.add((*key, "kind"), f"{problem}, {_one_of(table)}", _guess(kind, table))
         return ""
 
     def _section(
@@ -125,6 +131,8 @@ class _Checker:
             return None
         if is_dataclass(hint):
             return self._section(hint, value, key)  # type: ignore[arg-type]
+        if hint is Any and limits.get("kinds"):
+            return self._kinded(limits["kinds"](), value, key)
         if get_origin(hint) is tuple:
             return self._list(hint, value, key, limits)
         if get_origin(hint) is dict:
@@ -132,6 +140,12 @@ class _Checker:
         if hint is Any:
             return self._plain(value, key)
         return self._scalar(hint, value, key, limits, optional)
+
+    def _kinded(self, table: Mapping[str, type], value: Any, key: Key) -> Any:
+        """A section whose kind picks its dataclass; a text is a kind with its defaults."""
+        section = {"kind": value} if isinstance(value, str) else value
+        kind = self._kind_in(section, table, key)
+        return self._section(table[kind], section, key) if kind else None
 
     def _list(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
         items = _flow_list(value)
@@ -226,6 +240,10 @@ def _is_here(name: str) -> bool:
     """Whether a folder is meant, and no name on a hub, which may look like one: it or its parent is here."""
     folder = os.path.dirname(name)
     return os.path.exists(name) or (folder != "" and os.path.isdir(folder))
+
+
+def _one_of(table: Mapping[str, Any]) -> str:
+    return f"expected one of {', '.join(table)}"
 
 
 def _is_null(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field
 from typing import Any
 
@@ -23,6 +23,7 @@ def option(
     hub: bool = False,
     json_file: bool = False,
     rest: bool = False,
+    kinds: Callable[[], Mapping[str, type]] | None = None,
 ) -> Any:
     """A dataclass field with limits; without default or factory it must be given.
 
@@ -34,6 +35,8 @@ def option(
     hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
     rest               a mapping of shares, of which one may be null: it takes what the others leave of 1
+    kinds              a section, or a list of them, whose key `kind` picks one of these dataclasses; called
+                       late, so that a kind may hold sections of its own table
     identity           False for what cannot change the result: it is no part of the run's identity
     """
     limits = {
@@ -47,6 +50,7 @@ def option(
         "hub": hub,
         "json_file": json_file,
         "rest": rest,
+        "kinds": kinds,
     }
     if factory is not MISSING:
         return field(default_factory=factory, metadata={_KEY: limits})

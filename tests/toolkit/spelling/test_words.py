@@ -1,0 +1,81 @@
+"""Words and pieces of texts, special pieces, labels."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.spelling.special import special_of
+from toolkit.spelling.words import normalised, pieces_of, word_labels, words_of
+
+
+@pytest.mark.parametrize(
+    "text, pieces",
+    [
+        ("a", ["a"]),
+        ("of it", ["of", "it"]),
+        ('("don\'t!"', ['("', "don't", '!"']),
+        ("U.S. (2,000 km)", ["U.S", ".", "(", "2,000", "km", ")"]),
+        ("well-known—yes", ["well-known—yes"]),
+        ("…", ["…"]),
+        ("", []),
+    ],
+)
+def test_pieces_end_at_white_space_and_at_punctuation_around_words(text, pieces):
+    assert [piece.text for piece in pieces_of(text)] == pieces
+
+
+@given(st.text(alphabet=st.sampled_from("aZ9.,-'_ \t\n$é"), max_size=30))
+def test_pieces_hold_all_characters_but_white_space(text):
+    pieces = pieces_of(text)
+    assert "".join(piece.text for piece in pieces) == "".join(text.split())
+    assert all(text[slice(*piece.characters)] == piece.text for piece in pieces)
+    spaced = ["".join(piece.text + " " * piece.space_after for piece in pieces)]
+    assert " ".join(spaced).split() == words_of(text)
+
+
+def test_normalised_text_has_single_spaces():
+    assert normalised("  a\t b\n\nc ") == "a b c"
+
+
+@pytest.mark.parametrize(
+    "piece, kind",
+    [
+        ("...", "punctuation"),
+        ("_", "punctuation"),
+        ("1,000.5", "number"),
+        ("1990s", "number"),
+        ("3rd", "number"),
+        ("½", "number"),
+        ("10:30", "number"),
+        ("-5%", "number"),
+        ("someone@example.org", "email"),
+        ("http://a/b", "url"),
+        ("www.example.com", "url"),
+        ("en.wikipedia.org/wiki/Cat", "url"),
+        ("€", "currency"),
+        ("word", None),
+        ("B2B", None),
+        ("don't", None),
+        ("ten", None),
+        ("U.S", None),
+        ("word@", None),
+    ],
+)
+def test_special_pieces_are_told_from_words(piece, kind):
+    assert special_of(piece) == kind
+
+
+@pytest.mark.parametrize(
+    "text, target, labels",
+    [
+        ("teh cat", "the cat", [1, 0]),
+        ("the cat", "the cat", [0, 0]),
+        ("thecat", "the cat", [1]),
+        ("the c at", "the cat", [0, 1, 1]),
+        ("", "", []),
+    ],
+)
+def test_a_word_is_labelled_where_it_differs(text, target, labels):
+    assert word_labels(text, target) == labels

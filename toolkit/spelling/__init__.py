@@ -1,0 +1,1 @@
+"""What a text, a word and a spelling error are: words, noise, dictionaries, misspellings, benchmarks."""

@@ -1,0 +1,90 @@
+"""Misspelt words: edits of letters, listed misspellings, or some of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from toolkit.spelling.character_edits import misspelt, pick
+from toolkit.spelling.misspellings import Misspellings
+from toolkit.spelling.noise import Sample
+from toolkit.spelling.special import is_email, is_url, special_of
+from toolkit.spelling.words import pieces_of, words_of
+
+#: Distinct words whose pieces are remembered.
+_REMEMBERED = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordNoise:
+    """Misspells words of a text; their number stays.
+
+    rate          share of all words that are misspelt. Words that cannot be (numbers, addresses) count, too:
+                  the number of errors is drawn from all words, and then dealt out to those that can be
+    artificial    share of the errors that are edits of letters, the others are listed misspellings. As above:
+                  which words have listed ones does not change it, unless there are too few
+    misspellings  listed ones
+    more_edits    probability of each further edit of a word
+    at_least      errors of a text, as far as it has words
+    """
+
+    rate: float
+    artificial: float
+    misspellings: Misspellings = field(default_factory=lambda: Misspellings({}))
+    more_edits: float = 0.2
+    at_least: int = 0
+
+    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
+        """Return the sample with words of its text misspelt."""
+        assert sample.spaced is None, "words are misspelt before white space is changed"
+        words = words_of(sample.text)
+        editable = [place for place, word in enumerate(words) if editable_pieces(word)]
+        drawn = int((random.random(len(words)) < self.rate).sum())
+        count = min(max(drawn, self.at_least), len(editable))
+        listed = self._choose_listed(words, editable, count, random)
+        for place in listed:
+            words[place] = self._with_listed(words[place], random)
+        if self.artificial > 0:
+            left = sorted(set(editable).difference(listed))
+            for place in _choose(left, count - len(listed), random):
+                words[place] = self._with_edits(words[place], random)
+        return replace(sample, text=" ".join(words))
+
+    def _choose_listed(
+        self, words: Sequence[str], editable: Sequence[int], count: int, random: np.random.Generator
+    ) -> list[int]:
+        wanted = int((random.random(count) >= self.artificial).sum())
+        if not wanted:
+            return []
+        return _choose([place for place in editable if self._listed_pieces(words[place])], wanted, random)
+
+    def _listed_pieces(self, word: str) -> list[tuple[int, int]]:
+        return [(a, b) for a, b in editable_pieces(word) if self.misspellings.of(word[a:b])]
+
+    def _with_listed(self, word: str, random: np.random.Generator) -> str:
+        a, b = pick(self._listed_pieces(word), random)
+        return word[:a] + pick(self.misspellings.of(word[a:b]), random) + word[b:]
+
+    def _with_edits(self, word: str, random: np.random.Generator) -> str:
+        a, b = pick(editable_pieces(word), random)
+        return word[:a] + misspelt(word[a:b], random, self.more_edits) + word[b:]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def editable_pieces(word: str) -> tuple[tuple[int, int], ...]:
+    """Return where the pieces of a word stand that may be misspelt: those with letters, no special ones."""
+    if is_url(word) or is_email(word):
+        return ()
+    return tuple(
+        piece.characters
+        for piece in pieces_of(word)
+        if special_of(piece.text) is None and any(map(str.isalpha, piece.text))
+    )
+
+
+def _choose(places: Sequence[int], count: int, random: np.random.Generator) -> list[int]:
+    """Return `count` of the places, or all there are; every choice is as likely as any."""
+    return [places[at] for at in np.argsort(random.random(len(places)))[:count].tolist()]

@@ -1,0 +1,1 @@
+"""Texts as numbers of tokens: tokenizers made here, as JSON files of the tokenizers library."""

@@ -19,10 +19,9 @@ class Calendar:
     compare_every: int | None
 
     @classmethod
-    def of(cls, experiment: Experiment, samples: int) -> Calendar:
-        """The calendar of an experiment with so many training samples."""
+    def of(cls, experiment: Experiment, steps_per_epoch: int) -> Calendar:
+        """The calendar of an experiment whose epochs all have so many steps."""
         train = experiment.train
-        steps_per_epoch = -(-samples // train.batch_size)
         return cls(
             steps_per_epoch=steps_per_epoch,
             total_steps=steps_per_epoch * train.epochs,

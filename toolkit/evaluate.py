@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from toolkit.data.plan import plan_evaluation
+from toolkit.config import schema
+from toolkit.data.batches import evaluation_plan
 from toolkit.distributed import Group
 from toolkit.tasks.base import Evaluation, Task
 
@@ -19,7 +20,7 @@ def evaluate(
     model: nn.Module,
     split: str,
     group: Group,
-    batch_size: int,
+    settings: schema.Evaluation,
     precision: torch.dtype | None,
     on_batch: Callable[[], None] = lambda: None,
 ) -> Evaluation:
@@ -30,7 +31,7 @@ def evaluate(
     sample is counted exactly once, and that is checked. on_batch is called after each batch.
     """
     samples = task.splits[split]
-    plan = plan_evaluation(samples.lengths, batch_size)
+    plan = evaluation_plan(settings, samples.lengths)
     sums = np.zeros((plan.steps, len(task.score_sums)))
     outputs = np.zeros((len(samples), task.output_width), dtype=np.float32)
     seen = np.zeros(len(samples))

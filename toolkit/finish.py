@@ -64,7 +64,7 @@ def _score(run: RunDir, training: Training, split: str, step: int) -> dict[str, 
         training.state.model,
         split,
         training.group,
-        training.experiment.evaluation.batch_size,
+        training.experiment.evaluation,
         training.precision,
         on_batch=training.beat,
     )

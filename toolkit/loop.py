@@ -13,7 +13,8 @@ import torch
 from toolkit.comparison import compare_weights
 from toolkit.config.schema import Experiment
 from toolkit.control import Agreement, Control
-from toolkit.data.plan import EpochPlan, plan_epoch
+from toolkit.data.batches import epoch_plan
+from toolkit.data.plan import EpochPlan
 from toolkit.errors import CheckpointError, TrainingDiverged
 from toolkit.evaluate import evaluate
 from toolkit.optim import lr_factor
@@ -80,12 +81,9 @@ def _save_if_due(training: Training, *, leaving: bool) -> None:
 
 def plan_of(training: Training, epoch: int) -> EpochPlan:
     """The plan of an epoch, counted from 0."""
-    train = training.experiment.train
-    return plan_epoch(
+    return epoch_plan(
+        training.experiment.train,
         training.task.splits["train"].lengths,
-        batch_size=train.batch_size,
-        micro_batches=training.micro_batches,
-        pool_batches=train.bucket_batches,
         seed=training.experiment.seed,
         epoch=epoch,
         fingerprint=training.task.fingerprint,
@@ -250,7 +248,7 @@ def _validate(training: Training) -> None:
         training.state.model,
         "validation",
         training.group,
-        experiment.evaluation.batch_size,
+        experiment.evaluation,
         training.precision,
         on_batch=training.beat,
     )

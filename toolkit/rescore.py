@@ -27,6 +27,7 @@ from toolkit.checkpoint.manifest import MANIFEST, read_manifest
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import identity, load_on_file, load_resolved, to_yaml
 from toolkit.config.schema import Experiment, Train
+from toolkit.data.batches import evaluation_plan
 from toolkit.display import passing_bar
 from toolkit.distributed import Group, join
 from toolkit.errors import CheckpointError, DataError, StkError, UserError
@@ -204,13 +205,14 @@ def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
 
 def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report) -> Evaluation:
     settings = subject.experiment.evaluation
-    batches = -(-len(subject.task.splits[subject.split]) // (settings.batch_size * group.world.size))
+    plan = evaluation_plan(settings, subject.task.splits[subject.split].lengths)
+    batches = -(-plan.steps // group.world.size)
     return evaluate(
         subject.task,
         model,
         subject.split,
         group,
-        settings.batch_size,
+        settings,
         PRECISIONS[subject.experiment.train.precision],
         on_batch=_counted(lambda done: report("scoring", done, batches)),
     )

@@ -30,6 +30,7 @@ from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config import identity, load, load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.create import create_run, experiment_dir
+from toolkit.data.batches import epoch_steps
 from toolkit.display import Display, choose_display
 from toolkit.distributed import Group, join
 from toolkit.errors import RunBusy, StkError, UserError
@@ -264,7 +265,7 @@ def build_training(
         build_optimizer(model, experiment.optimizer),
         torch.amp.GradScaler(group.device.type, enabled=experiment.train.precision == "fp16"),
     )
-    calendar = Calendar.of(experiment, len(task.splits["train"]))
+    calendar = Calendar.of(experiment, epoch_steps(experiment.train, task.splits["train"].lengths))
     recorder = Recorder(run, calendar, group.world.is_main, display)
     return Training(
         run=run,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.toolkit.bert import write_bert
+from tests.toolkit.tiny import of_tokens
 from toolkit.config import Experiment, load
 from toolkit.entities.database import EntityDatabase
 from toolkit.entities.profiles import Profile
@@ -127,5 +128,6 @@ def tiny_co_mention(folder: Path, *overrides: str) -> Experiment:
 
 
 def tiny_cached(folder: Path, *overrides: str) -> Experiment:
-    """The same with a bi-encoder whose entities' vectors are computed beforehand."""
-    return tiny_entities(folder, "model.entity_vectors=cached", "model.share=false", *overrides)
+    """The same with a bi-encoder whose entities' vectors are computed beforehand, in steps of tokens."""
+    cached = ("model.entity_vectors=cached", "model.share=false")
+    return tiny_entities(folder, *cached, *of_tokens(320, 4), *overrides)

@@ -13,7 +13,9 @@ from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import SIZES, rows, tiny
 from toolkit import distributed
 from toolkit.config import Experiment
+from toolkit.config.schema import Evaluation as Batches
 from toolkit.config.schema import Train
+from toolkit.data.batches import evaluation_plan
 from toolkit.distributed import Group
 from toolkit.evaluate import evaluate
 from toolkit.rng import seed_everything
@@ -22,12 +24,13 @@ from toolkit.tasks.base import Evaluation, task_class
 from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
+FIVES = Batches(batch_size=5)
 
 
 def evaluate_alone(experiment: Experiment, batch_size: int, precision: Any = None) -> Evaluation:
     task = task_class(experiment)(experiment)
     seed_everything(0)
-    return evaluate(task, task.model(), "validation", ALONE, batch_size, precision)
+    return evaluate(task, task.model(), "validation", ALONE, Batches(batch_size=batch_size), precision)
 
 
 def evaluate_rank(
@@ -37,7 +40,7 @@ def evaluate_rank(
     torch.set_num_threads(1)
     seed_everything(0)
     with distributed.join(RunDir(folder), world, Train(device="cpu")) as group:
-        result = evaluate(task, task.model(), split, group, batch_size, None)
+        result = evaluate(task, task.model(), split, group, Batches(batch_size=batch_size), None)
     return result.sums.tobytes(), result.outputs.tobytes()
 
 
@@ -92,9 +95,9 @@ def test_output_stands_in_the_row_of_its_sample(experiment: Experiment) -> None:
 def test_dropout_rests_while_the_model_is_scored_and_not_after(experiment: Experiment) -> None:
     task = task_class(experiment)(experiment)
     model = task.model()
-    first = evaluate(task, model, "validation", ALONE, 5, None)
+    first = evaluate(task, model, "validation", ALONE, FIVES, None)
     assert model.training
-    assert evaluate(task, model, "validation", ALONE, 5, None).sums.tolist() == first.sums.tolist()
+    assert evaluate(task, model, "validation", ALONE, FIVES, None).sums.tolist() == first.sums.tolist()
 
 
 def test_bf16_is_close(experiment: Experiment) -> None:
@@ -118,10 +121,9 @@ class Forgetful:
 def test_sample_that_is_left_out_does_not_go_unnoticed(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit.data.plan import plan_evaluation
-
     monkeypatch.setattr(
-        "toolkit.evaluate.plan_evaluation", lambda lengths, size: Forgetful(plan_evaluation(lengths, size))
+        "toolkit.evaluate.evaluation_plan",
+        lambda settings, lengths: Forgetful(evaluation_plan(settings, lengths)),
     )
     with pytest.raises(AssertionError, match="exactly once"):
         evaluate_alone(experiment, 5)

@@ -17,6 +17,7 @@ from tests.toolkit.tiny import (
     contents,
     events,
     metrics_lines,
+    of_tokens,
     tiny,
 )
 from tests.toolkit.training import Attempt, Lab, train_rank
@@ -232,6 +233,8 @@ def test_accumulation_equals_as_many_more_logical_ranks(lab: Lab) -> None:
             ("lr_scheduler.kind=step", "optimizer.kind=sgd", "optimizer.momentum=0.9"), id="step and sgd"
         ),
         pytest.param(("lr_scheduler.kind=constant", "optimizer.kind=adam"), id="constant and adam"),
+        pytest.param(of_tokens(60, 4), id="steps of tokens"),
+        pytest.param(of_tokens(60, None), id="steps of tokens without buckets"),
         pytest.param(("checkpoint.every_steps=3", "train.bucket_batches=1"), id="saves between evaluations"),
     ],
 )

@@ -49,6 +49,18 @@ def rows(split: str) -> Iterator[tuple[str, str]]:
         yield f"{' '.join(words)} no{number}", label
 
 
+def of_tokens(budget: int, span: int | None) -> tuple[str, ...]:
+    """Overrides that make steps and evaluations of so many tokens, in place of samples."""
+    return (
+        "train.batch_size=null",
+        "train.bucket_batches=null",
+        f"train.batch_max_length={budget}",
+        f"train.bucket_span={'null' if span is None else span}",
+        "evaluation.batch_size=null",
+        f"evaluation.batch_max_length={budget}",
+    )
+
+
 def write_experiment(folder: Path) -> Path:
     """Write the tables and the experiment file into a folder; returns the file."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,20 +19,35 @@ NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 NODES_PATTERN = r"[1-9][0-9]*-[1-9][0-9]*"
 
 
+def _settle(section: object, **defaults: int) -> None:
+    """Give a section under construction values for the keys that are null."""
+    for name, default in defaults.items():
+        if getattr(section, name) is None:
+            object.__setattr__(section, name, default)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Train:
     """How long and how to train."""
 
     epochs: int = option(10, minimum=1)
     """Passes over the training set."""
-    batch_size: int = option(64, minimum=1)
-    """Samples in one step, over all ranks together: resources never change it."""
+    batch_size: int | None = option(None, minimum=1)
+    """Samples in one step, over all ranks together: resources never change it. null: 64, or as many as
+    batch_max_length allows where that is given."""
+    batch_max_length: int | None = option(None, minimum=1)
+    """Tokens in one step, over all ranks together, in place of batch_size: long samples share a step with
+    fewer others. null: batch_size counts."""
+    bucket_span: int | None = option(None, minimum=1)
+    """For batch_max_length: samples share a step if their lengths lie in the same span of so many tokens,
+    and padding is counted; null: shuffled samples fill the steps, their padding not counted."""
     logical_ranks: int = option(8, minimum=1, maximum=65536)
     """Parts that a step's batch is cut into, whatever the number of processes, which is at most this."""
     accumulation: int = option(1, minimum=1)
     """Micro-batches that each logical rank adds up in one step: more means less memory."""
-    bucket_batches: int = option(50, minimum=1)
-    """Batches whose samples are sorted by length together, which saves padding; 1 for pure shuffling."""
+    bucket_batches: int | None = option(None, minimum=1)
+    """For batch_size: batches whose samples are sorted by length together, which saves padding; 1 for pure
+    shuffling. null: 50."""
     reduction: str = option("auto", choices=("auto", "exact", "fast"))
     """exact: one fixed tree, the same bytes on any power of two of processes; fast: DDP's all-reduce;
     auto: exact on the CPU, fast on CUDA."""
@@ -68,6 +83,11 @@ class Train:
     """Steps between two comparisons of the ranks' weights; null for never."""
     quarantine: int = option(0, minimum=0)
     """Most samples that may be left out because they failed at the same step twice."""
+
+    def __post_init__(self) -> None:
+        # Settled here, so that the resolved experiment says what a step is, and nothing that has no effect.
+        if self.batch_max_length is None:
+            _settle(self, batch_size=64, bucket_batches=50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +140,19 @@ class Evaluation:
 
     metric: str = option("loss:min", pattern=r"[A-Za-z0-9_./-]+:(min|max)")
     """Metric of the validation set that picks the best checkpoint, and its direction; ties keep the old."""
-    batch_size: int = option(256, minimum=1)
-    """Samples scored at once; sums are rounded by it, so it is part of the identity."""
+    batch_size: int | None = option(None, minimum=1)
+    """Samples scored at once; sums are rounded by it, so it is part of the identity. null: 256, or as many
+    as batch_max_length allows where that is given."""
+    batch_max_length: int | None = option(None, minimum=1)
+    """Padded tokens scored at once, in place of batch_size; a longer sample is scored by itself."""
     patience: int | None = option(None, minimum=1)
     """Evaluations without improvement until training stops early; null for never."""
     test: bool = option(True)
     """Whether the best checkpoint is scored on the test set at the end."""
+
+    def __post_init__(self) -> None:
+        if self.batch_max_length is None:
+            _settle(self, batch_size=256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

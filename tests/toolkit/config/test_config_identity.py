@@ -57,6 +57,10 @@ SPECIAL = {
     "train.accumulation": st.sampled_from([1, 2, 4]),
     "train.parallel": st.sampled_from(["auto", "ddp"]),
     "train.device": st.sampled_from(["auto", "cuda"]),
+    # The other way to say how large a step is has a test of its own.
+    "train.batch_max_length": st.none(),
+    "train.bucket_span": st.none(),
+    "evaluation.batch_max_length": st.none(),
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
     "resources.nodes": st.integers(1, 8),
     "resources.tasks_per_node": st.integers(1, 8),
@@ -116,6 +120,16 @@ def test_a_stored_experiment_comes_back_equal_and_with_the_same_identity(tmp_pat
     assert repr(again) == repr(experiment)
     assert run_id(again) == run_id(experiment)
     assert to_yaml(again) == to_yaml(experiment)
+
+
+def test_a_stored_experiment_with_steps_of_tokens_comes_back_equal():
+    sections = {
+        "train": {"batch_max_length": 4096, "bucket_span": 4},
+        "evaluation": {"batch_max_length": 4096},
+    }
+    experiment = check({**TREE, **sections})
+    Path("config.yaml").write_text(to_yaml(experiment), encoding="utf-8")
+    assert load_resolved(Path("config.yaml")) == experiment
 
 
 @pytest.mark.parametrize("text", HOSTILE)

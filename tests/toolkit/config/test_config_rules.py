@@ -15,6 +15,29 @@ def test_the_metric_is_one_of_the_task(good, broken):
     assert fault.hint == "did you mean accuracy?"
 
 
+def test_a_step_is_so_many_samples_or_so_many_tokens(good, broken):
+    samples, tokens = good(), good(train={"batch_max_length": 4096, "bucket_span": 4})
+    assert (samples.train.batch_size, samples.train.bucket_batches) == (64, 50)
+    assert (tokens.train.batch_size, tokens.train.bucket_batches) == (None, None)
+    faults = broken(train={"batch_size": 64, "batch_max_length": 4096, "bucket_batches": 1})
+    assert [fault.key for fault in faults] == ["train.batch_size", "train.bucket_batches"]
+    assert "found 64 beside train.batch_max_length 4096" in faults[0].problem
+    assert faults[0].hint == "null, or train.batch_max_length null"
+
+
+def test_an_evaluation_scores_so_many_samples_or_so_many_tokens_at_once(good, broken):
+    assert good().evaluation.batch_size == 256
+    assert good(evaluation={"batch_max_length": 4096}).evaluation.batch_size is None
+    (fault,) = broken(evaluation={"batch_max_length": 4096, "batch_size": 256})
+    assert fault.key == "evaluation.batch_size"
+
+
+def test_buckets_are_for_steps_of_tokens(broken):
+    (fault,) = broken(train={"bucket_span": 4})
+    assert fault.key == "train.bucket_span"
+    assert "train.batch_max_length, which is null" in fault.problem
+
+
 @pytest.mark.parametrize(
     "data, key, problem",
     [

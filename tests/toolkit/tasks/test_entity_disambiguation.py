@@ -17,6 +17,7 @@ from tests.toolkit.models.mentions import CPU, batch_of, model_of, opened
 from tests.toolkit.ranks import await_ranks, start_ranks
 from toolkit import worker
 from toolkit.config import load
+from toolkit.config.schema import Evaluation as Batches
 from toolkit.create import create_run
 from toolkit.data.plan import plan_epoch
 from toolkit.distributed import Group
@@ -37,7 +38,7 @@ _SAMPLE_TIMEOUT_S = 280.0
 
 
 def evaluated(task: EntityDisambiguationTask, split: str = "test") -> Evaluation:
-    return evaluate(task, model_of(task), split, Group(World.single(), CPU), 5, None)
+    return evaluate(task, model_of(task), split, Group(World.single(), CPU), Batches(batch_size=5), None)
 
 
 @pytest.mark.parametrize("no_candidate", [False, True])

@@ -17,6 +17,7 @@ from tests.toolkit.tiny import assert_equal_runs, tiny
 from tests.toolkit.training import Attempt, Lab
 from toolkit.config import Experiment, identity, load_resolved, to_yaml
 from toolkit.config.kinds import TASKS, metric_names
+from toolkit.config.schema import Evaluation as Batches
 from toolkit.distributed import Group
 from toolkit.evaluate import evaluate
 from toolkit.files import read_json_lines
@@ -31,7 +32,7 @@ CPU = torch.device("cpu")
 #: Of each task, and what is special: makes a small experiment with its data in a folder.
 SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "entity_disambiguation": tiny_entities,
-    "entity_disambiguation, cached vectors": tiny_cached,
+    "entity_disambiguation, cached vectors, steps of tokens": tiny_cached,
     "entity_disambiguation, co-mention": tiny_co_mention,
     "text_classification": tiny,
     "text_classification, pretrained and folded": tiny_bert,
@@ -101,7 +102,7 @@ def test_the_test_set_in_another_file_is_scored_as_it_is(
     other = task.on(dataclasses.replace(experiment.data, **files))
     assert list(other.splits) == ["test"]
     group = Group(World.single(), CPU)
-    own, found = (evaluate(each, model, "test", group, 8, None) for each in (task, other))
+    own, found = (evaluate(each, model, "test", group, Batches(batch_size=8), None) for each in (task, other))
     np.testing.assert_array_equal(found.sums, own.sums)
     np.testing.assert_array_equal(found.outputs, own.outputs)
     assert other.metrics("test", found) == task.metrics("test", own)
@@ -140,7 +141,7 @@ def test_metrics_are_those_that_the_table_names(
     experiment: Experiment, task: Task, model: torch.nn.Module
 ) -> None:
     group = Group(World.single(), CPU)
-    result = evaluate(task, model, "validation", group, 5, None)
+    result = evaluate(task, model, "validation", group, Batches(batch_size=5), None)
     metrics = task.metrics("validation", result)
     assert metrics.keys() == set(metric_names(experiment.task, experiment.data))
     assert all(isinstance(value, float) and np.isfinite(value) for value in metrics.values())
@@ -156,7 +157,7 @@ def test_metrics_of_training_come_from_its_sums(task: Task, model: torch.nn.Modu
 
 
 def test_artifacts_are_written_where_the_run_says(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:
-    result = evaluate(task, model, "validation", Group(World.single(), CPU), 5, None)
+    result = evaluate(task, model, "validation", Group(World.single(), CPU), Batches(batch_size=5), None)
     run = RunDir(tmp_path)
     task.write_report(run, "validation", result)
     written = {path for path in tmp_path.rglob("*") if path.is_file()}

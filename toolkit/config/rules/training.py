@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from toolkit.config.kinds import metric_names
 from toolkit.config.processes import world_size
 from toolkit.config.rules.book import Broken, rule
-from toolkit.config.schema import Experiment
+from toolkit.config.schema import Evaluation, Experiment, Train
 from toolkit.config.tree import suggest
 
 
@@ -18,6 +18,35 @@ def _metric(experiment: Experiment) -> Iterator[Broken]:
     if name not in metrics:
         problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
         yield Broken(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
+
+
+@rule("train.batch_max_length", "train.batch_size", "train.bucket_batches")
+def _one_size_of_a_step(experiment: Experiment) -> Iterator[Broken]:
+    yield from _either(experiment.train, "train", "batch_size", "bucket_batches")
+
+
+@rule("evaluation.batch_max_length", "evaluation.batch_size")
+def _one_size_of_an_evaluation(experiment: Experiment) -> Iterator[Broken]:
+    yield from _either(experiment.evaluation, "evaluation", "batch_size")
+
+
+def _either(section: Train | Evaluation, name: str, *of_samples: str) -> Iterator[Broken]:
+    """The keys that count samples have no place beside the one that counts tokens."""
+    budget = section.batch_max_length
+    for key in of_samples:
+        found = getattr(section, key)
+        if budget is not None and found is not None:
+            problem = f"found {found} beside {name}.batch_max_length {budget}, which stands in its place"
+            yield Broken(key=(name, key), problem=problem, hint=f"null, or {name}.batch_max_length null")
+
+
+@rule("train.batch_max_length", "train.bucket_span")
+def _buckets(experiment: Experiment) -> Iterator[Broken]:
+    train = experiment.train
+    if train.bucket_span is not None and train.batch_max_length is None:
+        problem = f"found {train.bucket_span}, but it is for train.batch_max_length, which is null"
+        hint = "null: with train.batch_size, train.bucket_batches saves padding"
+        yield Broken(key=("train", "bucket_span"), problem=problem, hint=hint)
 
 
 @rule("train.reduction", "train.logical_ranks", "train.accumulation")

@@ -1,0 +1,150 @@
+"""How much of what a step computes is padding, and how evenly it lies on the ranks.
+
+    python benchmarks/padding.py --tokenizer FOLDER TABLE... [--budget 12288] [--max-tokens 512]
+    python benchmarks/padding.py --plan 10000000
+
+The first prints a Markdown table for the first column of each table's texts (.csv with a header, or .tsv
+without), tokenized by FOLDER/tokenizer.json: batches of as many samples as the budget holds on average, in
+random order and sorted as `train.bucket_batches` does by default, beside `train.batch_max_length` without and
+with `train.bucket_span: 4`.
+
+padding      share of the computed tokens that are padding; each micro-batch is padded to its longest sample
+useful work  real tokens over four times the computed tokens of the slowest of four processes, step by step
+largest      computed tokens of the largest step over those of the mean: what the memory must hold
+
+The second times the planning of an epoch over so many made-up lengths, and the largest memory that it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.schema import Train
+from toolkit.data.batches import epoch_plan, epoch_steps
+from toolkit.data.plan import EpochPlan
+
+Lengths = npt.NDArray[np.int32]
+
+_PROCESSES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What an epoch computes; useful_work is None where the logical ranks are fewer than the processes."""
+
+    steps: int
+    padding: float
+    useful_work: float | None
+    largest: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tables", type=Path, nargs="*", metavar="TABLE")
+    parser.add_argument("--tokenizer", type=Path, metavar="FOLDER")
+    parser.add_argument("--budget", type=int, default=12288, help="tokens of a step")
+    parser.add_argument("--max-tokens", type=int, default=512, help="longer texts are cut")
+    parser.add_argument("--plan", type=int, metavar="SAMPLES", help="time the planning of so many instead")
+    arguments = parser.parse_args()
+    if arguments.plan:
+        return _time_plans(arguments.plan, arguments.budget)
+    if not arguments.tables or not arguments.tokenizer:
+        parser.error("give --tokenizer and a TABLE, or --plan")
+    print("| texts | batches | logical ranks | steps | padding | useful work | largest |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for table in arguments.tables:
+        lengths = _lengths(table, arguments.tokenizer, arguments.max_tokens)
+        for name, train in _ways(arguments.budget, lengths):
+            for ranks in (1, 4, 8):
+                cost = _cost(_plan(train, lengths, ranks), lengths)
+                useful = "" if cost.useful_work is None else f"{cost.useful_work:.1%}"
+                print(
+                    f"| {table.stem} | {name} | {ranks} | {cost.steps} | {cost.padding:.1%} | {useful} | "
+                    f"{cost.largest:.2f} |"
+                )
+    return None
+
+
+def _lengths(table: Path, folder: Path, max_tokens: int) -> Lengths:
+    """Tokens of each text, special ones included: [n]."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    with open(table, encoding="utf-8", newline="") as stream:
+        is_csv = table.suffix == ".csv"
+        rows = csv.reader(stream) if is_csv else (line.split("\t") for line in stream)
+        texts = [row[0] for row in rows][int(is_csv) :]
+    lengths = np.array([len(each.ids) for each in tokenizer.encode_batch(texts)], dtype=np.int32)
+    mean, longest = lengths.mean(), lengths.max()
+    print(f"<!-- {table.stem}: {len(lengths):,} texts of {mean:.1f} tokens, {longest} at most -->")
+    return lengths
+
+
+def _ways(budget: int, lengths: Lengths) -> Iterator[tuple[str, dict[str, int]]]:
+    samples = max(round(budget / float(lengths.mean())), 1)
+    yield f"{samples} samples, shuffled", {"batch_size": samples, "bucket_batches": 1}
+    yield f"{samples} samples, sorted", {"batch_size": samples}
+    yield f"{budget:,} tokens, shuffled", {"batch_max_length": budget}
+    yield f"{budget:,} tokens, span 4", {"batch_max_length": budget, "bucket_span": 4}
+
+
+def _plan(train: dict[str, int], lengths: Lengths, logical_ranks: int) -> EpochPlan:
+    wanted = Train(logical_ranks=logical_ranks, **train)
+    return epoch_plan(wanted, lengths, seed=0, epoch=0, fingerprint="benchmark")
+
+
+def _cost(plan: EpochPlan, lengths: Lengths) -> Cost:
+    sizes = np.diff(plan.offsets)
+    places = np.repeat(np.arange(len(sizes)), sizes)
+    longest = np.zeros(len(sizes), dtype=np.int64)
+    np.maximum.at(longest, places, lengths[plan.order])
+    computed = (sizes * longest).reshape(plan.steps, plan.micro_batches)
+    tokens, useful = int(lengths.sum()), None
+    if plan.micro_batches % _PROCESSES == 0:
+        slowest = computed.reshape(plan.steps, _PROCESSES, -1).sum(axis=2).max(axis=1)
+        useful = tokens / (_PROCESSES * int(slowest.sum()))
+    steps = computed.sum(axis=1)
+    return Cost(
+        steps=plan.steps,
+        padding=1 - tokens / int(steps.sum()),
+        useful_work=useful,
+        largest=float(steps.max() / steps.mean()),
+    )
+
+
+def _time_plans(samples: int, budget: int) -> None:
+    draws = np.random.default_rng(0).lognormal(4.4, 0.7, samples)
+    lengths = np.clip(draws, 3, 512, out=draws).astype(np.int32)
+    print("| batches | to count the steps | to plan | memory | a sample |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, train in _ways(budget, lengths):
+        started = time.perf_counter()
+        epoch_steps(Train(**train), lengths)
+        counted = time.perf_counter()
+        _plan(train, lengths, 8)
+        planned = time.perf_counter()
+        tracemalloc.start()
+        _plan(train, lengths, 8)
+        memory = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(
+            f"| {name} | {counted - started:.2f} s | {planned - counted:.1f} s | {memory / 1e6:.0f} MB | "
+            f"{memory / samples:.0f} bytes |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Search for the sequences that a model finds most probable; knows no particular model."""

@@ -1,0 +1,1 @@
+"""Networks of the spelling study: texts as tokens, words and characters in, scores out."""

@@ -1,0 +1,106 @@
+"""Attention whose keys and values can be kept, and the layers of a decoder that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Keys and values of what is attended to.
+
+    keys, values  [N, heads, S, d]
+    mask          [N, 1, T or 1, S] what may be attended to; None for all
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    mask: torch.Tensor | None = None
+
+    def take(self, rows: torch.Tensor) -> Memory:
+        """That of these rows [n]."""
+        mask = None if self.mask is None else self.mask[rows]
+        return Memory(keys=self.keys[rows], values=self.values[rows], mask=mask)
+
+    def then(self, more: Memory) -> Memory:
+        """This, followed by more; nothing is masked."""
+        return Memory(
+            keys=torch.cat([self.keys, more.keys], dim=2), values=torch.cat([self.values, more.values], dim=2)
+        )
+
+
+class Attention(nn.Module):
+    """Scaled dot-product attention with several heads (Vaswani et al. 2017)."""
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self._heads, self._dropout = heads, dropout
+        self.queries, self.keys, self.values, self.output = (nn.Linear(size, size) for _ in range(4))
+        for each in (self.queries, self.keys, self.values, self.output):
+            nn.init.xavier_uniform_(each.weight)
+            nn.init.zeros_(each.bias)
+
+    def memory(self, states: torch.Tensor, mask: torch.Tensor | None = None) -> Memory:
+        """Keys and values of states [N, S, d]."""
+        return Memory(keys=self._cut(self.keys(states)), values=self._cut(self.values(states)), mask=mask)
+
+    def forward(self, states: torch.Tensor, memory: Memory) -> torch.Tensor:
+        """What states [N, T, d] read from a memory, [N, T, d]."""
+        read = functional.scaled_dot_product_attention(
+            self._cut(self.queries(states)), memory.keys, memory.values,
+            attn_mask=memory.mask, dropout_p=self._dropout if self.training else 0.0,
+        )  # fmt: skip
+        found: torch.Tensor = self.output(read.transpose(1, 2).flatten(2))
+        return found
+
+    def _cut(self, vectors: torch.Tensor) -> torch.Tensor:
+        cut: torch.Tensor = vectors.unflatten(-1, (self._heads, -1)).transpose(1, 2)
+        return cut
+
+
+class DecoderLayer(nn.Module):
+    """Attends to what was written, to each context in turn, then a perceptron; each part is normalised."""
+
+    def __init__(self, size: int, heads: int, feed_forward: int, dropout: float, contexts: int) -> None:
+        super().__init__()
+        self.own = Attention(size, heads, dropout)
+        self.contexts = nn.ModuleList(Attention(size, heads, dropout) for _ in range(contexts))
+        self.feed_forward = nn.Sequential(
+            nn.Linear(size, feed_forward), nn.ReLU(), nn.Dropout(dropout), nn.Linear(feed_forward, size)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(contexts + 2))
+        self.dropout = nn.Dropout(dropout)
+
+    def memories(self, contexts: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[Memory]:
+        """Keys and values of states [N, S, d] with their masks [N, 1, T or 1, S], one for each context."""
+        return [
+            cast(Attention, attention).memory(states, mask)
+            for attention, (states, mask) in zip(self.contexts, contexts, strict=True)
+        ]
+
+    def forward(
+        self,
+        states: torch.Tensor,
+        contexts: Sequence[Memory],
+        mask: torch.Tensor | None = None,
+        past: Memory | None = None,
+    ) -> tuple[torch.Tensor, Memory]:
+        """Map states [N, T, d]; also give the keys and values of all that was written up to them.
+
+        mask  [N, 1, T, T] which of the states may read which
+        past  keys and values of what was written before, all of which may be read
+        """
+        written = self.own.memory(states, mask)
+        if past is not None:
+            written = past.then(written)
+        states = self.norms[0](states + self.dropout(self.own(states, written)))
+        for norm, attention, context in zip(self.norms[1:], self.contexts, contexts, strict=False):
+            states = norm(states + self.dropout(attention(states, context)))
+        states = self.norms[-1](states + self.dropout(self.feed_forward(states)))
+        return states, written

@@ -1,0 +1,36 @@
+"""Losses as sums with counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from toolkit.models.spelling.batches import NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """A loss, summed.
+
+    total  scalar tensor
+    count  how many labels it is the sum over: texts, words, characters or output tokens
+    """
+
+    total: torch.Tensor
+    count: int
+
+
+def summed_cross_entropy(
+    scores: torch.Tensor, labels: torch.Tensor, weights: tuple[float, ...] | None = None
+) -> Summed:
+    """Cross-entropy of scores [..., C] against labels [...], summed over those that are not NONE.
+
+    weights  of the classes. They weigh the sum; the count stays that of the labels, so that a batch's share
+             of a step does not depend on its classes.
+    """
+    flat, wanted = scores.flatten(0, -2).float(), labels.flatten()
+    weight = None if weights is None else flat.new_tensor(weights)
+    total = functional.cross_entropy(flat, wanted, weight=weight, ignore_index=NONE, reduction="sum")
+    return Summed(total=total, count=int((wanted != NONE).sum()))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import entity_arguments, spelling_arguments
+from slurm import entity_arguments, evaluate_arguments, spelling_arguments
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -255,26 +255,9 @@ def _add_report(parsers: _Parsers) -> None:
 
 
 def _add_evaluate(parsers: _Parsers) -> None:
-    parser = _command(
-        parsers,
-        "evaluate",
-        "score a finished run's best weights again",
-        "Score the best checkpoint of a finished run on another file of its task's format, with the run's\n"
-        "own code, labels and vocabulary; without --data on its own test set. The results lie in a folder\n"
-        "below the run's, and are found there when the same is asked again.",
+    evaluate_arguments.add_arguments(
+        _command(parsers, "evaluate", evaluate_arguments.SUMMARY, evaluate_arguments.DESCRIPTION), _RUN_HELP
     )
-    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
-    parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="how the file is read: data.text_column=body"
-    )
-    parser.add_argument("--data", metavar="FILE", help="the file to score (default: the run's own data)")
-    parser.add_argument("--entity-db", metavar="DIR", help="other entities, for entity disambiguation")
-    parser.add_argument(
-        "--split", metavar="NAME", help="of the run's own data (default: test, or validation without one)"
-    )
-    parser.add_argument("--output", metavar="DIR", help="folder of the results (default: in the run's)")
-    parser.add_argument("--procs", type=int, default=1, metavar="N", help="processes (default 1)")
-    _json(parser)
 
 
 def _add_cancel(parsers: _Parsers) -> None:

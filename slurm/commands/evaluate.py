@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+from slurm.benchmarking import score_folder, score_single
 from slurm.commands.report import render
+from slurm.evaluate_arguments import check_one_way
 from slurm.topology import scrub
 from toolkit.config import load_on_file
 from toolkit.create import experiment_dir
@@ -31,7 +33,16 @@ _GRACE_S = 5.0
 
 
 def run(arguments: Namespace) -> int:
-    """Score a finished run again and show the tables of it."""
+    """Score a finished run again, or predictions that lie in files, and show the tables of it."""
+    check_one_way(arguments)
+    if arguments.benchmark is not None:
+        return score_folder(arguments)
+    if arguments.kind is not None:
+        return score_single(arguments)
+    return _score_run(arguments)
+
+
+def _score_run(arguments: Namespace) -> int:
     target = find_run(arguments.run, experiment_dir())
     request = _request(target, arguments)
     answer = _score(target, request, arguments.procs)

@@ -1,0 +1,1 @@
+"""Folders of benchmarks of spelling: inputs, what is right, predictions of many models; their scores."""

@@ -1,0 +1,113 @@
+"""Predictions without a model, that every model should beat.
+
+do nothing          leaves every text as it is
+out of dictionary   takes what the dictionary lacks for an error
+symspell            replaces what the dictionary lacks by the most frequent of the nearest words
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+
+import symspellpy
+from symspellpy import SymSpell, Verbosity
+
+from toolkit.benchmarks.lines import read_lines
+from toolkit.benchmarks.scoring import Predictor, Predictors
+from toolkit.metrics.spelling.detection import is_known
+from toolkit.spelling.special import special_of
+from toolkit.spelling.words import pieces_of
+
+#: Edits within which symspell looks; its time and memory grow fast with them, and most errors are nearer.
+_EDITS = 2
+
+
+def baselines(dictionary: Mapping[str, int]) -> Predictors:
+    """Return the baselines of each kind of benchmark by name. dictionary: words with their frequencies."""
+
+    def labels(text: str) -> str:
+        return " ".join(map(str, unknown_words(text, dictionary)))
+
+    def label(text: str) -> str:
+        return str(max(unknown_words(text, dictionary), default=0))
+
+    by_kind: dict[str, dict[str, Callable[[str], str]]] = {
+        "sed_words": {"out of dictionary": labels},
+        "sed_sequence": {"out of dictionary": label},
+        "sec": {"do nothing": str, "symspell": Corrector(dictionary)},
+        "tokenization_repair": {"do nothing": str},
+    }
+    # Not to be taken for a file of predictions of the same name.
+    return {
+        kind: {f"{name} (baseline)": _by_line(predict) for name, predict in named.items()}
+        for kind, named in by_kind.items()
+    }
+
+
+def _by_line(predict: Callable[[str], str]) -> Predictor:
+    return lambda texts: [predict(text) for text in texts]
+
+
+def unknown_words(text: str, dictionary: Collection[str]) -> list[int]:
+    """Return 1 for each word of a text that has a piece the dictionary lacks, else 0.
+
+    A piece counts as known in lower case, too; punctuation, numbers and addresses always are.
+    """
+    return [
+        int(not all(_is_right(piece.text, dictionary) for piece in pieces_of(word))) for word in text.split()
+    ]
+
+
+def _is_right(piece: str, dictionary: Collection[str]) -> bool:
+    return is_known(piece, dictionary) or special_of(piece) is not None
+
+
+class Corrector:
+    """Corrects pieces of words one by one, by symspell's look-up; case and all else stay.
+
+    Its look-up of whole texts would also split and merge words, but gives them back in lower case and
+    without punctuation, which no benchmark takes for right.
+    """
+
+    def __init__(self, dictionary: Mapping[str, int]) -> None:
+        self._dictionary = dictionary
+        self._corrected = cache(self._correct)
+
+    def __call__(self, text: str) -> str:
+        """Return a text with its unknown pieces replaced by the nearest words."""
+        made, end = [], 0
+        for piece in pieces_of(text):
+            start, stop = piece.characters
+            made += [text[end:start], self._corrected(piece.text)]
+            end = stop
+        return "".join([*made, text[end:]])
+
+    def _correct(self, piece: str) -> str:
+        if _is_right(piece, self._dictionary):
+            return piece
+        nearest = self._words.lookup(piece, Verbosity.TOP, max_edit_distance=_EDITS, transfer_casing=True)
+        return nearest[0].term if nearest else piece
+
+    @cached_property
+    def _words(self) -> SymSpell:
+        # Made when it is first needed: it takes seconds.
+        words = Counter[str]()
+        for word, frequency in self._dictionary.items():
+            words[word.lower()] += frequency
+        made = SymSpell(max_dictionary_edit_distance=_EDITS)
+        for word, frequency in words.items():
+            made.create_dictionary_entry(word, frequency)
+        return made
+
+
+def english_words() -> dict[str, int]:
+    """Read the English dictionary of the symspellpy package: 82,834 words in lower case, few names."""
+    path = Path(symspellpy.__file__).with_name("frequency_dictionary_en_82_765.txt")
+    words: dict[str, int] = {}
+    for line in read_lines(path):
+        word, frequency = line.split()
+        words[word] = int(frequency)
+    return words

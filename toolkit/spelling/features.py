@@ -29,7 +29,7 @@ FEATURES = (
 )
 _SPACE_AFTER = FEATURES.index("space_after")
 #: Most frequent words of a dictionary that say little by themselves.
-STOP_WORDS = 150
+STOP_WORDS = 100
 #: Distinct pieces that are remembered; then all are forgotten.
 _REMEMBERED = 1 << 20
 

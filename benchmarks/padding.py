@@ -1,18 +1,20 @@
 """How much of what a step computes is padding, and how evenly it lies on the ranks.
 
-    python benchmarks/padding.py --tokenizer FOLDER TABLE... [--budget 12288] [--max-tokens 512]
+    python benchmarks/padding.py --tokenizer FOLDER TABLE... [--budget 12288] [--span 4 1] [--max-tokens 512]
     python benchmarks/padding.py --plan 10000000
 
 The first prints a Markdown table for the first column of each table's texts (.csv with a header, or .tsv
 without), tokenized by FOLDER/tokenizer.json: batches of as many samples as the budget holds on average, in
 random order and sorted as `train.bucket_batches` does by default, beside `train.batch_max_length` without and
-with `train.bucket_span: 4`.
+with `train.bucket_span`.
 
 padding      share of the computed tokens that are padding; each micro-batch is padded to its longest sample
 useful work  real tokens over four times the computed tokens of the slowest of four processes, step by step
-largest      computed tokens of the largest step over those of the mean: what the memory must hold
+largest      computed tokens of the largest step over those of the mean: what the memory must hold (for one
+             logical rank)
 
-The second times the planning of an epoch over so many made-up lengths, and the largest memory that it takes.
+The second shows the seconds of CPU that it takes to count the steps and to plan an epoch over so many
+made-up lengths, and the largest memory.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import argparse
 import csv
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,25 +56,25 @@ def main() -> None:
     parser.add_argument("tables", type=Path, nargs="*", metavar="TABLE")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER")
     parser.add_argument("--budget", type=int, default=12288, help="tokens of a step")
+    parser.add_argument("--span", type=int, nargs="+", default=[4], help="widths of buckets to try")
     parser.add_argument("--max-tokens", type=int, default=512, help="longer texts are cut")
     parser.add_argument("--plan", type=int, metavar="SAMPLES", help="time the planning of so many instead")
     arguments = parser.parse_args()
     if arguments.plan:
-        return _time_plans(arguments.plan, arguments.budget)
+        return _time_plans(arguments.plan, arguments.budget, arguments.span)
     if not arguments.tables or not arguments.tokenizer:
         parser.error("give --tokenizer and a TABLE, or --plan")
-    print("| texts | batches | logical ranks | steps | padding | useful work | largest |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    ranks = "with 1, 4, 8 logical ranks"
+    print(f"| texts | steps of | number | padding {ranks} | useful work with 4, 8 | largest |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for table in arguments.tables:
         lengths = _lengths(table, arguments.tokenizer, arguments.max_tokens)
-        for name, train in _ways(arguments.budget, lengths):
-            for ranks in (1, 4, 8):
-                cost = _cost(_plan(train, lengths, ranks), lengths)
-                useful = "" if cost.useful_work is None else f"{cost.useful_work:.1%}"
-                print(
-                    f"| {table.stem} | {name} | {ranks} | {cost.steps} | {cost.padding:.1%} | {useful} | "
-                    f"{cost.largest:.2f} |"
-                )
+        for name, train in _ways(arguments.budget, lengths, arguments.span):
+            costs = [_cost(_plan(train, lengths, ranks), lengths) for ranks in (1, 4, 8)]
+            padding = ", ".join(f"{cost.padding:.1%}" for cost in costs)
+            useful = ", ".join(f"{cost.useful_work:.1%}" for cost in costs if cost.useful_work)
+            first = costs[0]
+            print(f"| {table.stem} | {name} | {first.steps} | {padding} | {useful} | {first.largest:.2f} |")
     return None
 
 
@@ -93,12 +95,13 @@ def _lengths(table: Path, folder: Path, max_tokens: int) -> Lengths:
     return lengths
 
 
-def _ways(budget: int, lengths: Lengths) -> Iterator[tuple[str, dict[str, int]]]:
+def _ways(budget: int, lengths: Lengths, spans: Sequence[int]) -> Iterator[tuple[str, dict[str, int]]]:
     samples = max(round(budget / float(lengths.mean())), 1)
     yield f"{samples} samples, shuffled", {"batch_size": samples, "bucket_batches": 1}
     yield f"{samples} samples, sorted", {"batch_size": samples}
     yield f"{budget:,} tokens, shuffled", {"batch_max_length": budget}
-    yield f"{budget:,} tokens, span 4", {"batch_max_length": budget, "bucket_span": 4}
+    for span in spans:
+        yield f"{budget:,} tokens, span {span}", {"batch_max_length": budget, "bucket_span": span}
 
 
 def _plan(train: dict[str, int], lengths: Lengths, logical_ranks: int) -> EpochPlan:
@@ -125,17 +128,17 @@ def _cost(plan: EpochPlan, lengths: Lengths) -> Cost:
     )
 
 
-def _time_plans(samples: int, budget: int) -> None:
+def _time_plans(samples: int, budget: int, spans: Sequence[int]) -> None:
     draws = np.random.default_rng(0).lognormal(4.4, 0.7, samples)
     lengths = np.clip(draws, 3, 512, out=draws).astype(np.int32)
-    print("| batches | to count the steps | to plan | memory | a sample |")
+    print("| steps of | to count them | to plan | memory | a sample |")
     print("| --- | --- | --- | --- | --- |")
-    for name, train in _ways(budget, lengths):
-        started = time.perf_counter()
+    for name, train in _ways(budget, lengths, spans):
+        started = time.process_time()
         epoch_steps(Train(**train), lengths)
-        counted = time.perf_counter()
+        counted = time.process_time()
         _plan(train, lengths, 8)
-        planned = time.perf_counter()
+        planned = time.process_time()
         tracemalloc.start()
         _plan(train, lengths, 8)
         memory = tracemalloc.get_traced_memory()[1]

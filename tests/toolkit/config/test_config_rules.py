@@ -22,7 +22,7 @@ def test_a_step_is_so_many_samples_or_so_many_tokens(good, broken):
     faults = broken(train={"batch_size": 64, "batch_max_length": 4096, "bucket_batches": 1})
     assert [fault.key for fault in faults] == ["train.batch_size", "train.bucket_batches"]
     assert "found 64 beside train.batch_max_length 4096" in faults[0].problem
-    assert faults[0].hint == "null, or train.batch_max_length null"
+    assert faults[0].hint == "set one of them to null"
 
 
 def test_an_evaluation_scores_so_many_samples_or_so_many_tokens_at_once(good, broken):

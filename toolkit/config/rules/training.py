@@ -36,8 +36,8 @@ def _either(section: Train | Evaluation, name: str, *of_samples: str) -> Iterato
     for key in of_samples:
         found = getattr(section, key)
         if budget is not None and found is not None:
-            problem = f"found {found} beside {name}.batch_max_length {budget}, which stands in its place"
-            yield Broken(key=(name, key), problem=problem, hint=f"null, or {name}.batch_max_length null")
+            problem = f"found {found} beside {name}.batch_max_length {budget}, of which only one counts"
+            yield Broken(key=(name, key), problem=problem, hint="set one of them to null")
 
 
 @rule("train.batch_max_length", "train.bucket_span")

@@ -11,7 +11,8 @@ import torch
 
 from toolkit.mentions import layout
 from toolkit.mentions.samples import MentionSamples
-from toolkit.mentions.tables import Array, Tables
+from toolkit.data.lists import Array
+from toolkit.mentions.tables import Tables
 
 #: A stretch of entities that are encoded together: first, last (exclusive), tokens of the longest.
 Chunk = tuple[int, int, int]

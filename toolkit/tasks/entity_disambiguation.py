@@ -20,7 +20,7 @@ from toolkit.entities.sentences import RESERVED_SLICE
 from toolkit.mentions.lines import predicted_lines
 from toolkit.mentions.prepared import MentionSet, prepare
 from toolkit.mentions.samples import MentionSamples
-from toolkit.mentions.tables import Array
+from toolkit.data.lists import Array
 from toolkit.metrics.disambiguation import NOT_SCORED, OUTSIDE
 from toolkit.metrics.slice_score import SliceScore
 from toolkit.models.bi_encoder import BiEncoder as BiEncoderModel

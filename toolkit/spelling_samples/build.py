@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,7 +112,7 @@ class _Joined:
 
     job: Job
     dtypes: dict[str, str]
-    streams: dict[str, BinaryIO]
+    streams: Mapping[str, BinaryIO]
     connection: sqlite3.Connection
     count: int = 0
     splits: Counter[str] = field(default_factory=Counter)

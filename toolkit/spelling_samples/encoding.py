@@ -103,4 +103,5 @@ def has_error(labels: Array, of_text: tuple[int, ...] | None) -> bool:
 
 def unpack_features(bits: Array) -> npt.NDArray[np.uint8]:
     """Return 0 or 1 for each feature of packed ones: [...] to [..., features]."""
-    return ((bits[..., None] & _BITS) > 0).astype(np.uint8)
+    found: npt.NDArray[np.uint8] = ((bits[..., None] & _BITS) > 0).astype(np.uint8)
+    return found

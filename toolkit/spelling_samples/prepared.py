@@ -104,7 +104,7 @@ class SpellingSet:
             raise DataError(f"{self.path} has no split {name!r}, only {', '.join(self.splits)}")
         ids = np.flatnonzero(self._array(layout.SPLIT) == layout.SPLITS.index(name))
         lists = self._lists()
-        arrays = {
+        arrays: dict[str, Array] = {
             "ids": ids,
             "lengths": lists[layout.TOKENS].lengths(ids).astype(np.int32),
             "errors": self._array(layout.ERRORS)[ids].astype(np.int64),

@@ -67,7 +67,7 @@ class Source:
 
 def find_sources(data: SpellingTexts, progress: Progress) -> tuple[Source, ...]:
     """Hash the files that a section names, data sets first. Raises DataError."""
-    named = [(None, name) for name in data_sets(data)]
+    named: list[tuple[str | None, str]] = [(None, name) for name in data_sets(data)]
     named += [(split, name) for split in layout.SPLITS[1:] for name in getattr(data, split) or ()]
     return tuple(Source.open(name, split, progress) for split, name in named)
 

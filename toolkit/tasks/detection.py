@@ -169,11 +169,9 @@ class DetectionTask:
             stream.writelines(f"{line}\n" for line in self._lines(split, evaluation.outputs))
         counts = dict(zip(_COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
         left_out = sum(1 for _ in self.splits[split].left_out())
-        facts = {"split": split, "texts": len(self.splits[split]), "left_out": left_out}
-        write_json(
-            run.detection_counts(split),
-            facts | {"counts": counts, "metrics": self.metrics(split, evaluation)},
-        )
+        facts: dict[str, Any] = {"split": split, "texts": len(self.splits[split]), "left_out": left_out}
+        facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
+        write_json(run.detection_counts(split), facts)
 
     def _lines(self, split: str, outputs: Array) -> Iterator[str]:
         """Yield the labels of each line of the split's files; no errors where a line was left out."""
@@ -204,7 +202,7 @@ def _on(values: Array, device: torch.device) -> torch.Tensor:
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores of a batch and its labels; the rows come first, as torch's DataParallel cuts what comes first."""
+    """Scores and labels of a batch; the rows come first, as torch's DataParallel cuts what comes first."""
     tokens, labels = batch.texts.tokens, batch.texts.labels
     assert labels is not None
     scores: Any = model(torch.arange(len(tokens), device=tokens.device), batch.texts)

@@ -7,7 +7,7 @@ from toolkit.tasks.detection import DetectionTask
 
 
 class SedWordsTask(DetectionTask):
-    """Right or wrong, for each word; what a dictionary knows tells misspellings that are words from others."""
+    """Right or wrong, for each word; a dictionary tells misspellings that are words from others."""
 
     of_texts = False
 

@@ -119,11 +119,11 @@ def test_validation_may_have_files_of_its_own(make: Make, language: Path) -> Non
 
 
 def test_long_and_empty_lines_are_left_out_and_counted(make: Make, tmp_path: Path) -> None:
-    lines = ["a stone", "", "river " * 60, "a bridge"]
+    lines = ["a stone", "", "river " * 110, "a bridge"]
     prepared = prepare(make(test=(str(write_texts(tmp_path / "own.txt", lines)),), noise=NoNoise()))
     assert prepared.splits["test"] == 2
     assert prepared.meta["left_out"] == {"empty": 1, "too long": 1}
-    assert list(prepared.split("test").left_out()) == [(1, 1, 0), (1, 2, 60)]
+    assert list(prepared.split("test").left_out()) == [(1, 1, 0), (1, 2, 110)]
     assert "left out: 1 lines (too long)" in prepared.summary()
 
 

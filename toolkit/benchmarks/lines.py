@@ -33,6 +33,16 @@ def check_count(source: str, lines: Sequence[str], expected: int, of: str) -> No
         raise DataError(f"{source}: found {len(lines):,} lines, expected {expected:,}, as many as {of} has")
 
 
+def check_texts(source: str, lines: Sequence[str], inputs: Sequence[str]) -> None:
+    """Raise DataError if there are labels, or nothing, where texts should be."""
+    if _without_text(lines) and not _without_text(inputs):
+        raise DataError(f"{source}: found nothing but 0 and 1 in {len(lines):,} lines, expected texts")
+
+
+def _without_text(lines: Sequence[str]) -> bool:
+    return all(set(line) <= {"0", "1", " "} for line in lines)
+
+
 def labels(source: str, lines: Sequence[str], counts: Sequence[int], what: str) -> Labels:
     """Return the 0 and 1 of all lines, True for 1; counts: how many each line must have.
 

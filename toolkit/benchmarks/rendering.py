@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from toolkit.benchmarks.kinds import KINDS
 from toolkit.benchmarks.tables import Cell, Table
-from toolkit.report.class_tables import titled
 from toolkit.report.formats import NOTHING, clean, one_line
 
 _LATEX = str.maketrans(
@@ -23,9 +24,9 @@ _LATEX = str.maketrans(
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_|<>[]"})
 
 
-def terminal(table: Table) -> RichTable:
+def terminal(table: Table) -> RenderableType:
     """Return a table for a terminal of any width."""
-    made = titled(table.title)
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("model", overflow="fold")
     for column in table.columns:
         # Group above split: there may be many columns.
@@ -33,7 +34,8 @@ def terminal(table: Table) -> RichTable:
     for model, cells in table.rows:
         numbers = (Text(cell.text or NOTHING, style="bold green" if cell.is_best else "") for cell in cells)
         made.add_row(Text(_name(model)), *numbers)
-    return made
+    # A title of the table's own would be folded to its width.
+    return Group(Text(table.title, style="bold"), made)
 
 
 def markdown(tables: Iterable[Table]) -> str:

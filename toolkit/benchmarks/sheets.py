@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from toolkit.benchmarks.kinds import KINDS
-from toolkit.benchmarks.lines import Labels, check_count, flags, labels, read_lines, shortened
+from toolkit.benchmarks.lines import Labels, check_count, check_texts, flags, labels, read_lines, shortened
 from toolkit.errors import DataError, UserError
 from toolkit.metrics.spelling.correction import CorrectionScore, misspelt_words, score_corrections
 from toolkit.metrics.spelling.counts import Counts
@@ -20,7 +20,7 @@ Figures = dict[str, float]
 #: Is told of lines that have been scored, a few at a time.
 Tell = Callable[[int], object]
 
-_LINES_AT_ONCE = 500
+_LINES_AT_ONCE = 2000
 
 
 class Sheet(Protocol):
@@ -125,6 +125,7 @@ class _Corrections:
 
     def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
         check_count(source, predictions, len(self.inputs), "the input")
+        check_texts(source, predictions, self.inputs)
         made = _cased(predictions, self._lower)
         score, distance = CorrectionScore(), DistanceScore()
         for start in range(0, len(made), _LINES_AT_ONCE):

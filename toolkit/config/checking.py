@@ -15,13 +15,10 @@ from toolkit.config.kinds import TASKS
 from toolkit.config.options import limits as limits_of
 from toolkit.config.processes import PROCESS_KEYS, share_out
 from toolkit.config.rules import check_rules
+from toolkit.config.scalars import CONVERSIONS, WRONG, flow_list, is_null, number_of
 from toolkit.config.schema import Experiment
 from toolkit.config.tree import UNKNOWN, Faults, Key, Origin, Origins, suggest
 from toolkit.config.wording import allowed, found, without_none
-from toolkit.config.yaml_files import Unreadable, parse, scalar
-
-#: A value that its type does not allow.
-_WRONG: Any = object()
 
 
 def check(tree: Mapping[str, Any], origins: Origins | None = None) -> Experiment:
@@ -127,7 +124,7 @@ class _Checker:
             self._faults.unsure.add(key)
             return None
         hint, optional = without_none(hint)
-        if optional and (value is None or (hint is not str and _is_null(value))):
+        if optional and (value is None or (hint is not str and is_null(value))):
             return None
         if is_dataclass(hint):
             return self._section(hint, value, key)  # type: ignore[arg-type]
@@ -148,7 +145,7 @@ class _Checker:
         return self._section(table[kind], section, key) if kind else None
 
     def _list(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any]) -> Any:
-        items = _flow_list(value)
+        items = flow_list(value)
         types = get_args(hint)
         any_length = types[-1] is Ellipsis
         if not isinstance(items, list | tuple) or not (any_length or len(items) == len(types)):
@@ -187,9 +184,9 @@ class _Checker:
 
     def _with_rest(self, shares: dict[str, Any], key: Key) -> dict[str, Any]:
         """Shares with what the others leave of 1 in place of a null."""
-        nulls = [name for name, share in shares.items() if share is None or _is_null(share)]
-        others = [_number(share) for name, share in shares.items() if name not in nulls]
-        if not nulls or _WRONG in others:
+        nulls = [name for name, share in shares.items() if share is None or is_null(share)]
+        others = [number_of(share) for name, share in shares.items() if name not in nulls]
+        if not nulls or WRONG in others:
             return shares
         # Rounded: 0.8 and 0.1 leave 0.1, not 0.09999999999999998.
         rest = round(1 - sum(others), 12)
@@ -213,8 +210,8 @@ class _Checker:
         return value
 
     def _scalar(self, hint: Any, value: Any, key: Key, limits: Mapping[str, Any], optional: bool) -> Any:
-        result = _CONVERSIONS[hint](value)
-        if result is _WRONG or not _within(result, limits):
+        result = CONVERSIONS[hint](value)
+        if result is WRONG or not _within(result, limits):
             expected = allowed(hint | None if optional else hint, limits)
             self._faults.add(key, f"{found(value)}, expected {expected}", _cure(hint, value, limits))
             return None
@@ -244,65 +241,6 @@ def _is_here(name: str) -> bool:
 
 def _one_of(table: Mapping[str, Any]) -> str:
     return f"expected one of {', '.join(table)}"
-
-
-def _is_null(value: Any) -> bool:
-    return isinstance(value, str) and scalar(value.strip()) is None
-
-
-def _flow_list(value: Any) -> Any:
-    """A list that came as text, because a variable is always text; anything else unchanged."""
-    if isinstance(value, str) and value.strip().startswith("["):
-        try:
-            return parse(value).value
-        except Unreadable:
-            return value
-    return value
-
-
-def _integer(value: Any) -> Any:
-    value = _from_text(value)
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else _WRONG
-
-
-def _number(value: Any) -> Any:
-    value = _from_text(value)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return _WRONG
-    try:
-        # Adding zero turns -0.0, which compares equal to it, into 0.0.
-        number = float(value) + 0.0
-    except OverflowError:
-        return _WRONG
-    return number if math.isfinite(number) else _WRONG
-
-
-def _truth(value: Any) -> Any:
-    value = _from_text(value)
-    return value if isinstance(value, bool) else _WRONG
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) else _WRONG
-
-
-def _integer_or_text(value: Any) -> Any:
-    number = _integer(value)
-    return value if number is _WRONG and isinstance(value, str) else number
-
-
-_CONVERSIONS: dict[Any, Any] = {
-    int: _integer, float: _number, bool: _truth, str: _text, int | str: _integer_or_text,
-}  # fmt: skip
-
-
-def _from_text(value: Any) -> Any:
-    """What a text from the environment means as YAML."""
-    return scalar(value.strip()) if isinstance(value, str) else value
 
 
 def _within(value: Any, limits: Mapping[str, Any]) -> bool:

@@ -26,8 +26,14 @@ class Misspellings:
 
     @classmethod
     def load(cls, path: Path) -> Misspellings:
-        """Read them from a JSON file. Raises DataError."""
-        return cls(read_misspellings(path))
+        """Read them from a JSON file, where they are words. Raises DataError."""
+        listed = read_misspellings(path)
+        for word, wrongs in listed.items():
+            for text in (word, *wrongs):
+                if len(text.split()) != 1:
+                    # Words of a text and of its target would no longer be as many.
+                    raise DataError(f"{path}: of {word!r}, {text!r} is not one word; take it out")
+        return cls(listed)
 
     def of(self, word: str) -> tuple[str, ...]:
         """Return the misspellings of a word, none of which is the word; of `The` those of `the`, with a T."""

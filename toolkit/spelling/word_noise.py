@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.spelling.character_edits import misspelt, pick
 from toolkit.spelling.misspellings import Misspellings
 from toolkit.spelling.noise import Sample
-from toolkit.spelling.special import is_email, is_url, special_of
+from toolkit.spelling.special import special_of
 from toolkit.spelling.words import pieces_of, words_of
 
 #: Distinct words whose pieces are remembered.
@@ -86,8 +86,6 @@ class WordNoise:
 @lru_cache(maxsize=_REMEMBERED)
 def editable_pieces(word: str) -> tuple[tuple[int, int], ...]:
     """Return where the pieces of a word stand that may be misspelt: those with letters, no special ones."""
-    if is_url(word) or is_email(word):
-        return ()
     return tuple(
         piece.characters
         for piece in pieces_of(word)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.toolkit.noisy import data_with_noise, tree  # noqa: F401
 from toolkit.config import check
-from toolkit.config.kinds import TASKS
 from toolkit.config.kinds.spelling import (
     NOISES,
     ChainedNoise,
@@ -16,27 +16,10 @@ from toolkit.config.kinds.spelling import (
     NoNoise,
     SubstringNoise,
     WhitespaceNoise,
-    noise_kinds,
 )
-from toolkit.config.kinds.text import TextTable
-from toolkit.config.options import option
 from toolkit.config.plain import to_plain
 
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Noisy(TextTable):
-    noise: Any = option(factory=NoNoise, kinds=noise_kinds)  # noqa: RUF009 - makes a field
-
-
-@pytest.fixture(autouse=True)
-def data_with_noise(monkeypatch):
-    row = dataclasses.replace(TASKS["text_classification"], data=_Noisy)
-    monkeypatch.setitem(TASKS, "text_classification", row)
-
-
-def tree(noise: Any = None) -> dict[str, Any]:
-    data = {"path": "a.tsv"} | ({} if noise is None else {"noise": noise})
-    return {"name": "n", "task": {"kind": "text_classification"}, "model": {"kind": "docnn"}, "data": data}
+pytestmark = pytest.mark.usefixtures("data_with_noise")
 
 
 def noise_in(section: Any) -> Any:

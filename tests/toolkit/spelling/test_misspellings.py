@@ -90,6 +90,13 @@ def test_a_missing_file_is_named(tmp_path):
         read_misspellings(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize("text", ['{"a lot": ["alot"]}', '{"alot": ["a lot"]}', '{"": ["a"]}'])
+def test_noise_takes_misspellings_of_single_words_alone(tmp_path, text):
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="is not one word; take it out"):
+        Misspellings.load(tmp_path / "m.json")
+
+
 def test_lists_are_put_together_without_doubles():
     assert merged([{"the": ["teh", "hte"]}, {"the": ["teh"], "a": ["b"]}]) == {
         "the": ["teh", "hte"],

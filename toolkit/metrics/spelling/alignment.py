@@ -26,7 +26,7 @@ _Costs: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 #: Cells computed at once, which bounds memory; and of one pair, above which it is refused.
 _CELLS_OF_BATCH = 1 << 22
-_CELLS_OF_PAIR = 1 << 29
+_CELLS_OF_PAIR = 1 << 28
 #: Up to so many rows and columns costs fit into 16 bits, _FAR included.
 _SHORT = 5000
 _FAR = 1 << 14

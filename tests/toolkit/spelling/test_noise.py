@@ -277,11 +277,15 @@ def test_a_part_is_of_whole_words_and_not_too_long(texts, limit, seed):
 
 def test_a_part_begins_anywhere():
     cut = Substring(max_characters=5)
-    begins = {sample.text[0] for sample in noised(cut, ["a b c d e f g"] * 100, 1)}
-    assert begins == {"a", "b", "c", "d", "e"}
+    parts = {sample.text for sample in noised(cut, ["a b c d e f g"] * 100, 1)}
+    assert parts == {"a b c", "b c d", "c d e", "d e f", "e f g"}
 
 
-def test_a_word_that_is_too_long_stays_alone():
+def test_a_word_that_is_too_long_is_passed_over():
+    assert {sample.text for sample in noised(Substring(max_characters=3), ["abcdefgh ij"] * 9, 1)} == {"ij"}
+
+
+def test_of_words_that_are_all_too_long_the_shortest_stays():
     (sample,) = noised(Substring(max_characters=3), ["abcde fghi"], 1)
     assert sample.text == "fghi"
 

@@ -69,7 +69,7 @@ def plan_tokens(
     The samples of a step are sorted by length and cut into micro_batches runs of about equally many padded
     tokens; with fewer samples than that, some are empty.
 
-    lengths  [n] tokens of every sample, any integer type
+    lengths  [n] tokens of every sample, any integer type that int64 holds
     Raises DataError where a sample is over the budget.
     """
     _check(lengths, budget)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.data.budget import plan_evaluation_tokens, plan_tokens, steps_of_tokens
+from toolkit.data.budget import _sorting, plan_evaluation_tokens, plan_tokens, steps_of_tokens
 from toolkit.data.plan import EpochPlan
 from toolkit.errors import DataError
 
@@ -188,6 +188,11 @@ def test_a_sample_over_the_budget_is_refused_by_its_length_and_the_option(span: 
         steps_of_tokens(lengths, 512, span)
     with pytest.raises(DataError):
         plan_tokens(lengths, **(USUAL | {"budget": 512, "span": span}))
+
+
+@given(st.lists(st.integers(0, 9) | st.integers(2**62, 2**63 - 1), min_size=1))
+def test_equal_keys_keep_their_order_however_large_they_are(numbers: list[int]) -> None:
+    assert _sorting(np.array(numbers)).tolist() == sorted(range(len(numbers)), key=lambda n: numbers[n])
 
 
 @given(LENGTHS, st.integers(1, 100))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -82,8 +83,10 @@ class _Search:
         return best
 
     def grow(self, parent: _Hypothesis, tokens: Sequence[int], log_probabilities: Sequence[float]) -> None:
-        """Open what follows a sequence."""
+        """Open what may follow a sequence."""
         for token, value in zip(tokens, log_probabilities, strict=True):
+            if value == -math.inf:
+                continue
             total, complete = parent.log_probability + value, token == self._limits.end
             path = parent.tokens if complete else (*parent.tokens, token)
             more = self._rescore(path, complete) if self._rescore else 0.0

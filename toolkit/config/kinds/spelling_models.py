@@ -11,8 +11,8 @@ _HEAD_DIM = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transformer:
-    """What the layers of all these models have in common."""
+class AttentionModel:
+    """What all these models have in common."""
 
     kind: str = option("")
     """This model."""
@@ -20,8 +20,6 @@ class Transformer:
     """Length of a vector between the layers; an even multiple of the heads."""
     num_heads: int | None = option(None, minimum=1)
     """Heads of attention in each layer; null: one for each 64 of hidden_dim."""
-    feed_forward_dim: int | None = option(None, minimum=1)
-    """Length of the vector within a layer's feed-forward part; null: twice hidden_dim."""
     dropout: float = option(0.1, minimum=0, maximum=1)
     """Share of what each part of a layer adds that training drops."""
 
@@ -29,6 +27,14 @@ class Transformer:
     def heads(self) -> int:
         """Heads of attention in each layer."""
         return self.num_heads or max(self.hidden_dim // _HEAD_DIM, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformer(AttentionModel):
+    """What those of transformer layers have in common."""
+
+    feed_forward_dim: int | None = option(None, minimum=1)
+    """Length of the vector within a layer's feed-forward part; null: twice hidden_dim."""
 
     @property
     def feed_forward(self) -> int:
@@ -50,7 +56,7 @@ class DetectionTransformer(Transformer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetectionGraph(Transformer):
+class DetectionGraph(AttentionModel):
     """A graph network over tokens and words, with attention along each kind of edge."""
 
     kind: str = option("graph")

@@ -9,6 +9,7 @@ from toolkit.config.kinds.spelling_models import DetectionTransformer as Config
 from toolkit.models.spelling.batches import DetectionBatch, Words
 from toolkit.models.spelling.embedding import TokenEmbedding
 from toolkit.models.spelling.layers import Encoder, group_means, perceptron
+from toolkit.spelling.features import FEATURES
 
 CLASSES = 2
 
@@ -22,7 +23,13 @@ class DetectionTransformer(nn.Module):
     """
 
     def __init__(
-        self, config: Config, *, vocabulary_size: int, of_texts: bool = False, features: int = 13, **_: object
+        self,
+        config: Config,
+        *,
+        vocabulary_size: int,
+        of_texts: bool = False,
+        features: int = len(FEATURES),
+        **_: object,
     ) -> None:
         """of_texts: whether texts are scored, not words; features: of a piece."""
         super().__init__()

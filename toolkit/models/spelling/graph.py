@@ -1,7 +1,8 @@
-"""The graph of a batch of texts: tokens and pieces of words as nodes, and the edges between them."""
+"""The graph of a batch of texts: tokens and pieces of words as nodes, and what is connected."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -14,19 +15,40 @@ RELATIONS = ("within", "itself", "between", "inside")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
-    """Nodes and edges of all texts together; the T tokens are numbered first, then the N pieces.
+class Complete:
+    """Nodes that are fully connected with those of the same text.
 
-    tokens  [T] place of each token in the flattened batch
-    pieces  [N] place of each piece in the flattened batch
-    owners  [T] piece of each token, below N
-    edges   by relation: [2, E] source and target of each edge, by ascending target
+    first  the first one; they follow each other
+    texts  [n] text of each, ascending
+    count  texts
+    """
+
+    first: int
+    texts: torch.Tensor
+    count: int
+
+    @property
+    def last(self) -> int:
+        """The node after the last one."""
+        return self.first + len(self.texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Nodes of all texts together; the T tokens are numbered first, then the N pieces.
+
+    Each kind of edge but `itself`, which every node has, stands in one of `edges` and `complete`.
+
+    tokens    [T] place of each token in the flattened batch
+    pieces    [N] place of each piece in the flattened batch
+    edges     [2, E] source and target of each edge, by kind
+    complete  fully connected nodes, by kind: written out, their edges would be the square of a text's length
     """
 
     tokens: torch.Tensor
     pieces: torch.Tensor
-    owners: torch.Tensor
-    edges: dict[str, torch.Tensor]
+    edges: Mapping[str, torch.Tensor]
+    complete: Mapping[str, Complete]
 
 
 def build_graph(structure: Words, *, between_pieces: bool = True, between_tokens: bool = False) -> Graph:
@@ -38,23 +60,26 @@ def build_graph(structure: Words, *, between_pieces: bool = True, between_tokens
     belongs, exists = structure.pieces != NONE, structure.words != NONE
     numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
     owners = numbers.gather(1, structure.pieces.clamp(min=0))[belongs]
-    count = int(exists.sum())
-    tokens_of_text, pieces_of_text = belongs.sum(1), exists.sum(1)
-    tokens_of_piece = torch.bincount(owners, minlength=count)
-    total = len(owners) + count
-    nodes = torch.arange(total, device=owners.device)
-    nothing = owners.new_empty(2, 0)
+    count, tokens = int(exists.sum()), len(owners)
+    edges = {"inside": torch.stack([torch.arange(tokens, device=owners.device), owners + tokens])}
+    complete = {}
+    if between_tokens:
+        complete["within"] = _complete(belongs, 0)
+    else:
+        edges["within"] = pairs(torch.bincount(owners, minlength=count))
+    if between_pieces:
+        complete["between"] = _complete(exists, tokens)
     return Graph(
         tokens=belongs.flatten().nonzero().squeeze(1),
         pieces=exists.flatten().nonzero().squeeze(1),
-        owners=owners,
-        edges={
-            "within": pairs(tokens_of_text if between_tokens else tokens_of_piece),
-            "itself": torch.stack([nodes, nodes]),
-            "between": pairs(pieces_of_text) + len(owners) if between_pieces else nothing,
-            "inside": torch.stack([nodes[: len(owners)], owners + len(owners)]),
-        },
+        edges=edges,
+        complete=complete,
     )
+
+
+def _complete(nodes: torch.Tensor, first: int) -> Complete:
+    """Connect the nodes of each text; nodes [B, n] says which there are."""
+    return Complete(first=first, texts=nodes.nonzero()[:, 0], count=len(nodes))
 
 
 def pairs(sizes: torch.Tensor) -> torch.Tensor:

@@ -6,15 +6,18 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.utils import softmax
+from torch_geometric.utils import softmax, to_dense_batch
 
 from toolkit.config.kinds.spelling_models import DetectionGraph as Config
 from toolkit.models.spelling.batches import DetectionBatch
+from toolkit.models.spelling.decoder import readable
 from toolkit.models.spelling.detection import CLASSES, pooled
 from toolkit.models.spelling.embedding import TokenEmbedding
-from toolkit.models.spelling.graph import RELATIONS, Graph, build_graph
+from toolkit.models.spelling.graph import RELATIONS, Complete, Graph, build_graph
 from toolkit.models.spelling.layers import group_means, perceptron
+from toolkit.spelling.features import FEATURES
 
 
 class DetectionGraph(nn.Module):
@@ -24,7 +27,13 @@ class DetectionGraph(nn.Module):
     """
 
     def __init__(
-        self, config: Config, *, vocabulary_size: int, of_texts: bool = False, features: int = 13, **_: object
+        self,
+        config: Config,
+        *,
+        vocabulary_size: int,
+        of_texts: bool = False,
+        features: int = len(FEATURES),
+        **_: object,
     ) -> None:
         """of_texts: whether texts are scored, not words; features: of a piece."""
         super().__init__()
@@ -73,7 +82,8 @@ class GraphLayer(nn.Module):
         super().__init__()
         self.queries, self.keys, self.values, self.output = (ByKind(size) for _ in range(4))
         self.messages = nn.ModuleDict({name: nn.Linear(size, size) for name in RELATIONS})
-        self.attention = EdgeAttention(heads, dropout)
+        self.along_edges = EdgeAttention(heads, dropout)
+        self.within_texts = CompleteAttention(heads, dropout)
         self.dropout = nn.Dropout(dropout)
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
 
@@ -81,14 +91,13 @@ class GraphLayer(nn.Module):
         """Map nodes [T + N, d] to nodes."""
         tokens = len(graph.tokens)
         queries, keys, values = (each(nodes, tokens) for each in (self.queries, self.keys, self.values))
-        come = sum(
-            (
-                self.attention(queries, keys, self.messages[name](values), edges)
-                for name, edges in graph.edges.items()
-            ),
-            start=torch.zeros((), device=nodes.device),
-        )
-        added = nodes + self.dropout(self.output(come.to(values.dtype), tokens))
+        # All that comes along one edge has the weight one.
+        come = self.messages["itself"](values)
+        for name, edges in graph.edges.items():
+            come = come + self.along_edges(queries, keys, self.messages[name](values), edges)
+        for name, part in graph.complete.items():
+            come = come + self.within_texts(queries, keys, self.messages[name](values), part)
+        added = nodes + self.dropout(self.output(come, tokens))
         parts = [norm(part) for norm, part in zip(self.norms, _split(added, tokens), strict=True)]
         return torch.cat(parts)
 
@@ -131,6 +140,31 @@ class EdgeAttention(MessagePassing):  # type: ignore[misc]
         weights = self.dropout(softmax(scores, index, num_nodes=size_i))
         weighted: torch.Tensor = weights.unsqueeze(-1) * v_j.float()
         return weighted
+
+
+class CompleteAttention(nn.Module):
+    """The same attention of nodes over all others of their text, as a product of matrices."""
+
+    def __init__(self, heads: int, dropout: float) -> None:
+        super().__init__()
+        self._heads, self._dropout = heads, dropout
+
+    def forward(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Complete
+    ) -> torch.Tensor:
+        """What comes to each node, [nodes, d]; zero for those outside the part, and for a single one."""
+        stacked = torch.stack([queries, keys, values], dim=1)[part.first : part.last]
+        dense, real = to_dense_batch(stacked, part.texts, batch_size=part.count)
+        q, k, v = dense.unflatten(-1, (self._heads, -1)).permute(2, 0, 3, 1, 4)
+        alone = torch.eye(real.shape[1], dtype=torch.bool, device=real.device)
+        mask = real[:, None, :] & ~alone
+        read = functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=readable(mask)[:, None], dropout_p=self._dropout if self.training else 0.0
+        )
+        come = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
+        outside = (0, 0, part.first, len(queries) - part.last)
+        found: torch.Tensor = functional.pad(come[real], outside)
+        return found
 
 
 def _split(nodes: torch.Tensor, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -27,6 +27,7 @@ from toolkit.models.spelling.word_blocks import (
 )
 from toolkit.models.spelling.words_correction import WordsReading
 from toolkit.models.spelling.writing import DecoderModel
+from toolkit.spelling.features import FEATURES
 
 #: Last layers of the characters' encoder that are mixed.
 MIXED_LAYERS = 3
@@ -67,7 +68,7 @@ class TokenizationRepairPlus(nn.Module):
 
     def __init__(
         self, config: Config, *, repair: RepairConfig, vocabulary_size: int,
-        output_vocabulary_size: int | None = None, features: int = 13, **_: object,
+        output_vocabulary_size: int | None = None, features: int = len(FEATURES), **_: object,
     ) -> None:  # fmt: skip
         """repair: parameters of the repair model; vocabulary_size: its characters; features: of a piece."""
         super().__init__()

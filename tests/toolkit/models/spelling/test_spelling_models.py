@@ -101,3 +101,26 @@ def test_same_bytes_twice(case: Case) -> None:
 
 def _parts(scores: Any) -> list[torch.Tensor]:
     return [scores] if isinstance(scores, torch.Tensor) else [each for each in scores if each is not None]
+
+
+def test_half_precision_says_nearly_the_same(case: Case) -> None:
+    model, (_, batch_of, scores, labels) = made(case), case
+    batch = batch_of(TEXTS)
+    wanted = scores(model, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = scores(model, batch)
+        loss = summed_cross_entropy(found, labels(batch))
+    loss.total.backward()
+    kept = labels(batch) != NONE
+    torch.testing.assert_close(found[kept].float(), wanted[kept], rtol=0.1, atol=0.1)
+    assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)
+
+
+def test_a_text_without_words_changes_nothing(case: Case) -> None:
+    """Attention over nothing would be no number, and spoil the others' gradients."""
+    model, (_, batch_of, scores, labels) = made(case), case
+    alone, beside = batch_of([SHORT]), batch_of([[], SHORT])
+    found = scores(model, beside)
+    compare(found[1:], scores(model, alone), labels(alone))
+    found[labels(beside) != NONE].sum().backward()
+    assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)

@@ -60,13 +60,16 @@ class Lines(Silent):
         self._total = 0
         self._shown = time.monotonic()
 
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        if self._is_due():
+            self.message(f"{what}: {done:,}{'' if total is None else f' of {total:,}'}")
+
     def start(self, total_steps: int, step: int) -> None:
         self._total = total_steps
         self.message(f"training: step {step} of {total_steps}")
 
     def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
-        if time.monotonic() - self._shown >= _LINE_EVERY_S:
-            self._shown = time.monotonic()
+        if self._is_due():
             speed = metrics.get("train_samples_per_s", 0.0)
             facts = f"epoch {epoch:.2f}  loss {metrics['train_loss']:.4f}  {speed:.0f} samples/s"
             self.message(f"step {step}/{self._total}  {facts}")
@@ -76,6 +79,13 @@ class Lines(Silent):
 
     def message(self, text: str) -> None:
         print(text, flush=True)
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if now - self._shown < _LINE_EVERY_S:
+            return False
+        self._shown = now
+        return True
 
 
 class Live(Silent):

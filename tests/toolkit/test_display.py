@@ -50,6 +50,24 @@ def test_lines_tell_of_steps_only_now_and_then(
     ]
 
 
+def test_lines_tell_of_long_preparations(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 1000.0
+    monkeypatch.setattr("toolkit.display.time.monotonic", lambda: clock)
+    lines = Lines()
+    for done in range(0, 4000, 100):
+        clock += 1.0
+        lines.preparing("encode entities", done, 4000)
+    lines.preparing("read films.tsv", 5, None)
+    clock += 30.0
+    lines.preparing("read films.tsv", 10, None)
+    assert capfd.readouterr().out.splitlines() == [
+        "encode entities: 2,900 of 4,000",
+        "read films.tsv: 10",
+    ]
+
+
 def test_bar_shows_progress_and_takes_text_as_it_is() -> None:
     terminal = io.StringIO()
     console = Console(file=terminal, force_terminal=True, width=110, legacy_windows=False)

@@ -65,7 +65,7 @@ def slices_over_time_plot(summary: RunSummary, theme: Theme) -> bytes:
         for axes in panels:
             handles, labels = axes.get_legend_handles_labels()
             legend.update(zip(labels, handles, strict=True))
-        figure.legend(list(legend.values()), list(legend), loc="outside upper right", ncols=3, fontsize=8)
+        figure.legend(list(legend.values()), list(legend), loc="outside lower right", ncols=3, fontsize=8)
         figure.supxlabel("step", fontsize=9)
         figure.supylabel("accuracy (%)", fontsize=9)
         return png(figure)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn import metrics as sklearn  # type: ignore[import-untyped]
+from sklearn import metrics as sklearn
 
 from tests.toolkit.artifacts.made import FOLDED, predictions
 from toolkit.artifacts.predictions import Predictions

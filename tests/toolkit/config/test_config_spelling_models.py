@@ -31,7 +31,7 @@ def spelling_task(monkeypatch: pytest.MonkeyPatch) -> None:
     row = TaskKind(
         parameters=TextClassification,
         data=TextTable,
-        models={name: (cls, "nowhere:Model") for name, cls in MODELS.items()},
+        models={name: (cls, "nowhere:Model") for name, cls in MODELS.items()},  # type: ignore[misc]
         code="nowhere:Task",
         metrics=("loss",),
         file_keys=(),
@@ -74,7 +74,7 @@ def test_sizes_may_come_as_text_from_variables() -> None:
     assert (found.hidden_dim, found.heads, found.word_features) == (128, 2, False)
 
 
-@pytest.mark.parametrize("kind", sorted(set(MODELS) - {"tokenization_repair_plus"}))
+@pytest.mark.parametrize("kind", sorted(set(MODELS) - {"tokenization_repair_plus"}))  # type: ignore[type-var]
 def test_hidden_dim_that_the_heads_cannot_share_is_refused(kind: str) -> None:
     assert "3 heads" in faults(kind, hidden_dim=64, num_heads=3)["model.hidden_dim"]
     assert "even" in faults(kind, hidden_dim=63, num_heads=1)["model.hidden_dim"]

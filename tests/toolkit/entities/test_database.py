@@ -186,7 +186,7 @@ def test_a_save_replaces_the_folder_and_leaves_nothing_beside(folder: Path) -> N
 def test_an_error_while_editing_changes_nothing(folder: Path) -> None:
     before = folder_fingerprint(folder)
     with pytest.raises(RuntimeError), edited(folder) as database:
-        raise RuntimeError(database.remove("Q881"))  # type: ignore[func-returns-value]
+        raise RuntimeError(database.remove("Q881"))
     assert folder_fingerprint(folder) == before
 
 

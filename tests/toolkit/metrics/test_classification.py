@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn import metrics as sklearn  # type: ignore[import-untyped]
+from sklearn import metrics as sklearn
 
 from toolkit.metrics.classification import Classification
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn import metrics as sklearn  # type: ignore[import-untyped]
+from sklearn import metrics as sklearn
 
 from toolkit.metrics.ranking import LEVELS, Ranking
 

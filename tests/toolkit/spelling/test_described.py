@@ -68,9 +68,12 @@ def _comparable(noise):
 
 def test_noise_of_words_has_the_listed_misspellings(listed):
     realistic = noise_of(config.RealisticNoise(misspellings=listed, rate=0.4, at_least=1))
+    assert isinstance(realistic, WordNoise)
+    assert realistic.misspellings is not None
     assert (realistic.rate, realistic.artificial, realistic.at_least) == (0.4, 0, 1)
     assert realistic.misspellings.of("the") == ("teh",)
     mixed = noise_of(config.MixedNoise(misspellings=listed, artificial=0.3, more_edits=0))
+    assert isinstance(mixed, WordNoise)
     assert (mixed.rate, mixed.artificial, mixed.more_edits) == (0.2, 0.3, 0)
 
 
@@ -81,7 +84,12 @@ def test_a_file_is_read_once(listed, monkeypatch):
     mixed = config.MixedNoise(misspellings=listed)
     switch = noise_of(config.SwitchNoise(choices=(mixed, config.ChainedNoise(steps=(mixed, mixed)))))
     assert reads == [Path(listed)]
-    assert switch.choices[0].misspellings is switch.choices[1].steps[1].misspellings
+    assert isinstance(switch, Switch)
+    first, second = switch.choices
+    assert isinstance(first, WordNoise)
+    assert isinstance(second, Chained)
+    assert isinstance(second.steps[1], WordNoise)
+    assert first.misspellings is second.steps[1].misspellings
 
 
 def test_a_missing_file_is_named(tmp_path):

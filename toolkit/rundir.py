@@ -198,6 +198,16 @@ class RunDir:
         """Every input line of one split with the predictions beside it, JSON lines."""
         return self.artifacts / f"{split}_predictions.jsonl"
 
+    # Of the detection of spelling errors.
+
+    def detections(self, split: str) -> Path:
+        """0 or 1 for every word of one split, or for every text; a line for each text, in input order."""
+        return self.artifacts / f"{split}_predictions.txt"
+
+    def detection_counts(self, split: str) -> Path:
+        """What was found of the errors of one split, JSON."""
+        return self.artifacts / f"{split}_detection.json"
+
     @property
     def labels(self) -> Path:
         """How many samples of each label are in each split, JSON."""

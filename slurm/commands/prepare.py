@@ -12,11 +12,13 @@ from rich.console import Console
 from slurm.topology import scrub
 from toolkit import launch
 from toolkit.config import load
-from toolkit.config.kinds import EntityMentions, TextTable
+from toolkit.config.kinds import EntityMentions, SpellingTexts, TextTable
 from toolkit.data.prepared import Prepared, prepare
 from toolkit.display import Display, Live, Silent
 from toolkit.mentions.prepared import MentionSet
 from toolkit.mentions.prepared import prepare as prepare_mentions
+from toolkit.spelling_samples.prepared import SpellingSet
+from toolkit.spelling_samples.prepared import prepare as prepare_texts
 
 
 def run(arguments: Namespace) -> int:
@@ -32,11 +34,13 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _prepare(data: TextTable | EntityMentions) -> Prepared | MentionSet:
+def _prepare(data: TextTable | EntityMentions | SpellingTexts) -> Prepared | MentionSet | SpellingSet:
     display = _display()
     try:
         if isinstance(data, EntityMentions):
             return prepare_mentions(data, display.preparing)
+        if isinstance(data, SpellingTexts):
+            return prepare_texts(data, display.preparing)
         return prepare(data, display.preparing)
     finally:
         display.stop()

@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.config.checking import check_into
 from toolkit.config.composition import file_faults, gather, read_mapping
 from toolkit.config.includes import Includes
-from toolkit.config.kinds import TASKS
+from toolkit.config.kinds import TASKS, TaskKind
 from toolkit.config.overrides import apply
 from toolkit.config.plain import to_plain
 from toolkit.config.schema import Experiment, Resources
@@ -44,18 +44,24 @@ def load_on_file(path: Path, file: Path, overrides: Sequence[str] = ()) -> Exper
     includes = Includes(path.parent, faults)
     includes.tree = read_mapping(path, faults)
     data = includes.tree.get("data")
-    if isinstance(data, dict):
-        data.update({"path": str(file), "train": None, "validation": None, "test": None})
+    kind = _kind_in(includes.tree)
+    if isinstance(data, dict) and kind is not None:
+        data.update({"path": str(file)} | dict.fromkeys(kind.own_files))
     apply(overrides, includes)
     includes.expand(includes.tree, ())
     _refuse_others(overrides, includes.tree, faults)
     return check_into(includes.tree, faults)
 
 
+def _kind_in(tree: Mapping[str, Any]) -> TaskKind | None:
+    """The table's row of a tree, if it names one."""
+    task = tree.get("task")
+    return TASKS.get(task.get("kind", "")) if isinstance(task, dict) else None
+
+
 def _refuse_others(overrides: Sequence[str], tree: Mapping[str, Any], faults: Faults) -> None:
     """Record overrides of what the run has settled."""
-    task = tree.get("task")
-    kind = TASKS.get(task.get("kind", "")) if isinstance(task, dict) else None
+    kind = _kind_in(tree)
     allowed = [f"data.{key}" for key in kind.file_keys] if kind else []
     for override in overrides:
         name = override.partition("=")[0].strip()

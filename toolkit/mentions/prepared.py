@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.config.kinds import EntityMentions
+from toolkit.data.lists import Array, Lists
 from toolkit.data.publish import publish_once
 from toolkit.data.sealed import map_array, read_seal
 from toolkit.data.sources import Progress, folder_name
@@ -31,7 +32,7 @@ from toolkit.mentions.build import Base, build
 from toolkit.mentions.entity_tables import Names
 from toolkit.mentions.samples import MentionSamples
 from toolkit.mentions.sources import SentenceFile, describe, find_files
-from toolkit.mentions.tables import Array, Lists, Tables
+from toolkit.mentions.tables import Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

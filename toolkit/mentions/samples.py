@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.lists import Array, Lists
 from toolkit.data.origins import Origin
 from toolkit.mentions import layout
-from toolkit.mentions.tables import Array, Lists, Tables
+from toolkit.mentions.tables import Tables
 
 _ORIGIN = (
     "SELECT file, mentions.line, gold, text, first_character, last_character FROM mentions "

@@ -20,12 +20,12 @@ from zlib import crc32
 import numpy as np
 import torch
 
+from toolkit.data.lists import Array
 from toolkit.data.publish import publish_once
 from toolkit.data.sealed import read_seal, seal
 from toolkit.errors import DataError
 from toolkit.mentions import layout
 from toolkit.mentions.prepared import MentionSet
-from toolkit.mentions.tables import Array
 from toolkit.models.encoder import Encoder
 from toolkit.models.mention_batch import chunks_of
 

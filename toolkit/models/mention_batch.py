@@ -9,9 +9,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from toolkit.data.lists import Array
 from toolkit.mentions import layout
 from toolkit.mentions.samples import MentionSamples
-from toolkit.mentions.tables import Array, Tables
+from toolkit.mentions.tables import Tables
 
 #: A stretch of entities that are encoded together: first, last (exclusive), tokens of the longest.
 Chunk = tuple[int, int, int]

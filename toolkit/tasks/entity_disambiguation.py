@@ -16,11 +16,11 @@ from toolkit.artifacts.dump import write_dump
 from toolkit.artifacts.slices import SliceRow, write_slices
 from toolkit.config.kinds import BiEncoder, CoMention, EntityMentions
 from toolkit.config.schema import Experiment
+from toolkit.data.lists import Array
 from toolkit.entities.sentences import RESERVED_SLICE
 from toolkit.mentions.lines import predicted_lines
 from toolkit.mentions.prepared import MentionSet, prepare
 from toolkit.mentions.samples import MentionSamples
-from toolkit.mentions.tables import Array
 from toolkit.metrics.disambiguation import NOT_SCORED, OUTSIDE
 from toolkit.metrics.slice_score import SliceScore
 from toolkit.models.bi_encoder import BiEncoder as BiEncoderModel

@@ -75,6 +75,13 @@ class TextTokenizer:
         flat = np.fromiter((number for word in tokens for number in word), dtype=np.int32)
         return flat, np.repeat(np.arange(len(tokens), dtype=np.int32), counts)
 
+    def encode_word(self, word: str) -> tuple[list[int], list[int]]:
+        """Return the tokens of a word, at least one, and where in the word each of them begins."""
+        found = self._tokenizer.encode(word, add_special_tokens=False)
+        if not found.ids:
+            return [self.unknown], [0]
+        return found.ids, [start for start, _ in found.offsets]
+
     def decode(self, numbers: Sequence[int] | Numbers) -> str:
         """Return the text of tokens; special ones are left out."""
         return self._tokenizer.decode([int(number) for number in numbers], skip_special_tokens=True)

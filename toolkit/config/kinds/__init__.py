@@ -17,16 +17,23 @@ from toolkit.config.kinds.entities import (
     EntityMentions,
     slice_metrics,
 )
+from toolkit.config.kinds.spelling import OWN_TEXTS, SedSequence, SedWords, SpellingTexts, detection_rates
+from toolkit.config.kinds.spelling_models import DetectionGraph, DetectionTransformer
 from toolkit.config.kinds.text import DocNN, Pretrained, TextClassification, TextTable
 
 __all__ = [
     "TASKS",
     "BiEncoder",
     "CoMention",
+    "DetectionGraph",
+    "DetectionTransformer",
     "DocNN",
     "EntityDisambiguation",
     "EntityMentions",
     "Pretrained",
+    "SedSequence",
+    "SedWords",
+    "SpellingTexts",
     "TaskKind",
     "TextClassification",
     "TextTable",
@@ -50,6 +57,7 @@ class TaskKind:
     metrics        metrics of an evaluation, which `evaluation.metric` may name
     data_metrics   those that the data section adds
     file_keys      keys of the data section that another file, which is only scored, may need otherwise
+    own_files      keys of the data section that name the run's own files beside `path`; null for another
     """
 
     parameters: type
@@ -59,7 +67,15 @@ class TaskKind:
     metrics: tuple[str, ...]
     file_keys: tuple[str, ...]
     data_metrics: Callable[[Any], Sequence[str]] = _none
+    own_files: tuple[str, ...] = ("train", "validation", "test")
 
+
+#: Keys of the data section of spelling that another file may need otherwise.
+_SPELLING_FILE_KEYS = ("noise", "noise_seed", "max_length", "workers", "prepared_dir")
+_DETECTION_MODELS: Mapping[str, tuple[type, str]] = {
+    "transformer": (DetectionTransformer, "toolkit.models.spelling.detection:DetectionTransformer"),
+    "graph": (DetectionGraph, "toolkit.models.spelling.graph_network:DetectionGraph"),
+}
 
 TASKS: Mapping[str, TaskKind] = {
     "text_classification": TaskKind(
@@ -103,6 +119,25 @@ TASKS: Mapping[str, TaskKind] = {
         metrics=("loss", "accuracy", "popularity"),
         file_keys=("entity_db", "eval_slices", "slices", "torso_above", "head_above", "prepared_dir"),
         data_metrics=slice_metrics,
+    ),
+    "sed_words": TaskKind(
+        parameters=SedWords,
+        data=SpellingTexts,
+        models=_DETECTION_MODELS,
+        code="toolkit.tasks.sed_words:SedWordsTask",
+        metrics=("loss", "f1", "precision", "recall", "word_accuracy"),
+        file_keys=_SPELLING_FILE_KEYS,
+        data_metrics=detection_rates,
+        own_files=OWN_TEXTS,
+    ),
+    "sed_sequence": TaskKind(
+        parameters=SedSequence,
+        data=SpellingTexts,
+        models=_DETECTION_MODELS,
+        code="toolkit.tasks.sed_sequence:SedSequenceTask",
+        metrics=("loss", "f1", "precision", "recall", "accuracy"),
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
     ),
 }
 

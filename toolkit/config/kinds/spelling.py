@@ -1,4 +1,4 @@
-"""Sections of the spelling tasks: noise, which makes samples of clean texts."""
+"""Sections of the spelling tasks: texts, the noise that makes samples of them, the tasks."""
 
 from __future__ import annotations
 
@@ -184,3 +184,69 @@ def _parts(noise: Any, key: _Key) -> Iterator[tuple[_Key, Any]]:
     name = {ChainedNoise: "steps", SwitchNoise: "choices"}.get(type(noise), "")
     for place, inner in enumerate(getattr(noise, name, ())):
         yield (*key, name, str(place)), inner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpellingTexts:
+    """Texts, and the noise that puts errors into them.
+
+    A file holds a clean text a line; or, as .jsonl, objects with `sequence` and maybe `target_sequence`; a
+    folder holds corrupt.txt and correct.txt, as a benchmark does. Only clean texts get noise.
+    """
+
+    datasets: tuple[str, ...] | None = option(None, path=True)
+    """Files or folders that training and validation are from; relative to where the command is given."""
+    dataset_limits: tuple[int, ...] | None = option(None, minimum=1)
+    """Most texts of each data set that are trained on, spread over all of it; null: all."""
+    val_splits: tuple[float, ...] | None = option(None, above=0)
+    """Texts of each data set for validation: from 1 a number, below it a share; null: a tenth, or none with
+    `validation`."""
+    split_seed: int = option(0, minimum=0)
+    """Fixes which texts are for validation; `seed` has no part in it."""
+    path: str | None = option(None, path=True)
+    """A single data set, in place of `datasets`."""
+    validation: tuple[str, ...] | None = option(None, path=True)
+    """Files or folders to validate on, in place of a part of the data sets."""
+    test: tuple[str, ...] | None = option(None, path=True)
+    """Files or folders to test on."""
+    noise: Any = option(factory=NoNoise, kinds=noise_kinds)  # noqa: RUF009 - makes a field
+    """What makes samples of clean texts."""
+    noise_seed: int = option(0, minimum=0)
+    """Fixes the errors that it makes; `seed` has no part in it."""
+    tokenizer_path: str = option(path=True)
+    """JSON file of the tokenizer that reads (`stk spelling tokenizer`)."""
+    output_tokenizer_path: str | None = option(None, path=True)
+    """JSON file of the tokenizer that writes, for correction."""
+    dictionary: str | None = option(None, path=True)
+    """File of words and frequencies (`stk spelling dictionary`): what features of words say is known, and
+    which errors are real words; null: nothing is known."""
+    max_length: int = option(512, minimum=8, maximum=65535)
+    """Tokens of a sample, special ones included; longer ones are left out, and counted."""
+    workers: int | None = option(None, minimum=1, identity=False)
+    """Processes that prepare; null: as many as there are CPUs for this one. They change nothing but the
+    time."""
+    prepared_dir: str = option("data/prepared", path=True, identity=False)
+    """Where prepared sets are kept; shared by all runs."""
+
+
+#: Keys of a data section that name what a run was trained on, and say how much of it.
+OWN_TEXTS = ("datasets", "dataset_limits", "val_splits", "validation", "test")
+
+
+def detection_rates(data: SpellingTexts) -> list[str]:
+    """Metrics of the detection of wrong words that a dictionary adds."""
+    return ["real_word_rate", "non_word_rate"] if data.dictionary else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SedWords:
+    """Which words of a text are misspelt."""
+
+    kind: str = option("sed_words")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SedSequence:
+    """Whether a text has a misspelt word."""
+
+    kind: str = option("sed_sequence")

@@ -1,0 +1,79 @@
+"""A made-up language of few words: texts, and experiments that find the errors in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.toolkit.tiny import SIZES, of_tokens
+from toolkit.config import Experiment, load
+from toolkit.spelling.dictionary import write_dictionary
+from toolkit.tokenization.making import save, train_bpe
+
+WORDS = ("stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under")
+
+_EXPERIMENT = """\
+name: tiny-words
+task: {{kind: sed_words}}
+model: {{kind: transformer, hidden_dim: 16, num_heads: 2, num_layers: 1, dropout: 0.1}}
+data:
+  datasets: ["{folder}/texts.txt"]
+  val_splits: [{validation}]
+  test: ["{folder}/test.txt"]
+  noise: {{kind: artificial, rate: 0.3}}
+  tokenizer_path: {folder}/tokenizer.json
+  dictionary: {folder}/dictionary.txt
+  max_length: 100
+  workers: 1
+  prepared_dir: {folder}/prepared
+train: {{epochs: 2, batch_size: 8, bucket_batches: 3, log_per_epoch: 3, eval_per_epoch: 2, device: cpu}}
+optimizer: {{lr: 0.01}}
+lr_scheduler: {{warmup: 0.2}}
+evaluation: {{batch_size: 5, metric: "f1:max"}}
+"""
+
+
+def texts(count: int, first: int = 0) -> Iterator[str]:
+    """Texts of two to eleven words, some with a comma."""
+    for number in range(first, first + count):
+        words = [WORDS[(number * 7 + place * place) % len(WORDS)] for place in range(2 + number * 3 % 10)]
+        yield f"{words[0]}, {' '.join(words[1:])} {number}."
+
+
+def write_texts(path: Path, lines: Iterator[str] | list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_spelling_experiment(folder: Path) -> Path:
+    """Write texts, tokenizer, dictionary and the experiment file into a folder; returns the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_texts(folder / "texts.txt", texts(SIZES["train"] + SIZES["validation"]))
+    write_texts(folder / "test.txt", texts(SIZES["test"], first=1000))
+    save(train_bpe(texts(200), 300), folder / "tokenizer.json")
+    write_dictionary(folder / "dictionary.txt", dict.fromkeys(WORDS, 5))
+    path = folder / "tiny_words.yaml"
+    path.write_text(_EXPERIMENT.format(folder=folder, validation=SIZES["validation"]), encoding="utf-8")
+    return path
+
+
+def tiny_words(folder: Path, *overrides: str) -> Experiment:
+    """The tiny experiment with its data in a folder, with the transformer."""
+    return load(write_spelling_experiment(folder), overrides)
+
+
+def tiny_words_graph(folder: Path, *overrides: str) -> Experiment:
+    """The same with the graph network, in steps of tokens."""
+    model = "model={kind: graph, hidden_dim: 16, num_heads: 2, num_layers: 1}"
+    return tiny_words(folder, model, *of_tokens(400, 4), *overrides)
+
+
+def tiny_texts(folder: Path, *overrides: str) -> Experiment:
+    """Which of the texts have an error, with the transformer and without features of words."""
+    noise = "data.noise={kind: switch, choices: [none, {kind: artificial, rate: 0.1, at_least: 1}]}"
+    return tiny_words(folder, "task.kind=sed_sequence", noise, "model.word_features=false", *overrides)
+
+
+def tiny_texts_graph(folder: Path, *overrides: str) -> Experiment:
+    """The same with the graph network."""
+    return tiny_texts(folder, "model={kind: graph, hidden_dim: 16, num_heads: 2, num_layers: 1}", *overrides)

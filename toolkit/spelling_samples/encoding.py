@@ -1,0 +1,107 @@
+"""From a text with errors to numbers: tokens, pieces, words, features, labels, what is to be written."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.config.kinds import SpellingTexts
+from toolkit.spelling.dictionary import read_dictionary
+from toolkit.spelling.features import FEATURES, WordFeatures
+from toolkit.spelling.words import pieces_of, word_labels, words_of
+from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.layout import NOBODY, UNKNOWN
+from toolkit.tokenization.tokenizer import TextTokenizer, load_tokenizer
+
+Array = npt.NDArray[Any]
+
+#: Distinct words whose tokens are remembered; then all are forgotten.
+_REMEMBERED = 1 << 18
+_BITS = 1 << np.arange(len(FEATURES))
+
+
+@dataclass(slots=True)
+class PieceTokens:
+    """Encodes words, and says which piece of its word each token begins in."""
+
+    tokenizer: TextTokenizer
+    _known: dict[str, tuple[list[int], list[int], int]] = field(default_factory=dict)
+
+    def of(self, words: list[str]) -> tuple[Array, Array]:
+        """Return the tokens of a text's words, special ones around them, and the piece of each; [L], [L]."""
+        tokens, pieces, before = [self.tokenizer.begin], [NOBODY], 0
+        for word in words:
+            own, own_pieces, count = self._known.get(word) or self._learn(word)
+            tokens += own
+            pieces += [before + piece for piece in own_pieces]
+            before += count
+        tokens.append(self.tokenizer.end)
+        pieces.append(NOBODY)
+        return np.array(tokens, dtype=np.uint32), np.array(pieces, dtype=np.int64)
+
+    def _learn(self, word: str) -> tuple[list[int], list[int], int]:
+        if len(self._known) >= _REMEMBERED:
+            self._known = {}
+        tokens, starts = self.tokenizer.encode_word(word)
+        firsts = [piece.characters[0] for piece in pieces_of(word)]
+        pieces = [max(bisect_right(firsts, start) - 1, 0) for start in starts]
+        self._known[word] = tokens, pieces, len(firsts)
+        return self._known[word]
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoder:
+    """Encodes samples as a data section says it."""
+
+    words: PieceTokens
+    features: WordFeatures
+    output: TextTokenizer | None
+
+    @classmethod
+    def of(cls, data: SpellingTexts) -> TextEncoder:
+        """Load tokenizers and dictionary. Raises DataError."""
+        dictionary = read_dictionary(Path(data.dictionary)) if data.dictionary else {}
+        return cls(
+            PieceTokens(load_tokenizer(Path(data.tokenizer_path))),
+            WordFeatures.of_dictionary(dictionary),
+            load_tokenizer(Path(data.output_tokenizer_path)) if data.output_tokenizer_path else None,
+        )
+
+    def lists(self, text: str, target: str | None, labels: tuple[int, ...] | None) -> dict[str, Array]:
+        """Return the lists of a sample, by name, as in the layout.
+
+        labels  those of the words, or a single one of the text; None: words that differ from the target's
+        """
+        words = words_of(text)
+        tokens, pieces = self.words.of(words)
+        features, word_of_piece = self.features.of(words)
+        found = {
+            layout.TOKENS: tokens, layout.PIECES: pieces, layout.WORDS: word_of_piece,
+            layout.FEATURES: features @ _BITS, layout.LABELS: _labels(text, target, labels, len(words)),
+        }  # fmt: skip
+        if self.output is None:
+            return found | {layout.OUTPUTS: np.zeros(0), layout.OUTPUT_WORDS: np.zeros(0)}
+        outputs, output_words = self.output.encode_words(text if target is None else target)
+        return found | {layout.OUTPUTS: outputs, layout.OUTPUT_WORDS: output_words}
+
+
+def _labels(text: str, target: str | None, labels: tuple[int, ...] | None, words: int) -> Array:
+    if labels is None:
+        return np.array(word_labels(text, text if target is None else target), dtype=np.uint8)
+    return np.array(labels if len(labels) == words else [UNKNOWN] * words, dtype=np.uint8)
+
+
+def has_error(labels: Array, of_text: tuple[int, ...] | None) -> bool:
+    """Whether a text has an error, by the labels [words] of its words or, if it has one, its own."""
+    return bool(of_text[0]) if of_text is not None and len(of_text) == 1 else bool(np.any(labels == 1))
+
+
+def unpack_features(bits: Array) -> npt.NDArray[np.uint8]:
+    """Return 0 or 1 for each feature of packed ones: [...] to [..., features]."""
+    found: npt.NDArray[np.uint8] = ((bits[..., None] & _BITS) > 0).astype(np.uint8)
+    return found

@@ -1,0 +1,109 @@
+"""File names of a prepared set of texts, the types of its arrays and the tables of its database."""
+
+from __future__ import annotations
+
+from toolkit.data.layout import RESULTS
+
+#: Goes up whenever the same input would make other files; older sets are then left alone.
+VERSION = 1
+
+#: As in every prepared set: runs leave their scores in it.
+DATABASE = "samples.sqlite"
+TOKENIZER = "tokenizer.json"
+OUTPUT_TOKENIZER = "output_tokenizer.json"
+DICTIONARY = "dictionary.txt"
+
+#: In their order. A split is written as its place here.
+SPLITS = ("train", "validation", "test")
+
+#: Samples of a shard: some seconds of work, which is all that an interruption loses of each process.
+SHARD = 2000
+
+# Lists of every sample, one after the other, with the file that says where each begins, [n + 1].
+#: Special tokens included.
+TOKENS = "tokens"
+#: The piece of each token; NOBODY for special tokens.
+PIECES = "pieces"
+#: The word of each piece.
+WORDS = "words"
+#: Features of each piece, the first one in the lowest bit.
+FEATURES = "features"
+#: Of each word, 1 for an error; UNKNOWN where the file has only one label for the text.
+LABELS = "labels"
+#: What the text should say, without special tokens, and the word of each token; without an output tokenizer
+#: there are none.
+OUTPUTS = "outputs"
+OUTPUT_WORDS = "output_words"
+#: Which lists have the same lengths.
+LISTS = ((TOKENS, PIECES), (WORDS, FEATURES), (LABELS,), (OUTPUTS, OUTPUT_WORDS))
+
+# Numbers of every sample, [n].
+#: 1 where the text has an error.
+ERRORS = "errors"
+#: The file that it is from, its line there (from 0), its split.
+SOURCES = "sources"
+LINES = "lines"
+SPLIT = "split"
+
+DTYPES = {
+    TOKENS: "<u4", PIECES: "<u2", WORDS: "<u2", FEATURES: "<u2", LABELS: "|u1", OUTPUTS: "<u4",
+    OUTPUT_WORDS: "<u2", ERRORS: "|u1", SOURCES: "<u2", LINES: "<i8", SPLIT: "|u1",
+}  # fmt: skip
+OFFSET_DTYPE = "<i8"
+
+NOBODY = 65535
+UNKNOWN = 255
+
+#: Why lines are no samples.
+EMPTY, TOO_LONG = "empty", "too long"
+
+
+def array_file(name: str) -> str:
+    return f"{name}.bin"
+
+
+def offsets_file(name: str) -> str:
+    """Where the list of each sample begins; lists of one group of LISTS share it, by the first one's name."""
+    return f"{name}_offsets.bin"
+
+
+SCHEMA = (
+    """
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, split TEXT, lines INTEGER NOT NULL
+);
+CREATE TABLE samples (
+    sample_id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES sources,
+    line INTEGER NOT NULL,
+    split TEXT NOT NULL,
+    text TEXT NOT NULL,
+    target TEXT,
+    tokens INTEGER NOT NULL,
+    words INTEGER NOT NULL,
+    errors INTEGER
+);
+CREATE TABLE left_out (
+    dataset INTEGER NOT NULL REFERENCES sources,
+    line INTEGER NOT NULL,
+    split TEXT NOT NULL,
+    text TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    words INTEGER NOT NULL,
+    reason TEXT NOT NULL
+);
+CREATE TABLE counts (
+    dataset INTEGER NOT NULL REFERENCES sources, split TEXT NOT NULL, samples INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, words INTEGER NOT NULL, errors INTEGER NOT NULL
+);
+"""
+    + RESULTS
+)
+
+#: Made when the rows stand.
+INDICES = """
+INSERT INTO counts SELECT dataset, split, count(*), sum(tokens), sum(words), coalesce(sum(errors), 0)
+    FROM samples GROUP BY dataset, split ORDER BY dataset, split;
+CREATE INDEX samples_by_split ON samples (split, dataset);
+CREATE INDEX left_out_by_split ON left_out (split, dataset);
+"""

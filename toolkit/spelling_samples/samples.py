@@ -1,0 +1,100 @@
+"""The samples of one split of texts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.lists import Array, Lists
+from toolkit.data.origins import Origin
+from toolkit.data.sealed import PREPARE_AGAIN
+from toolkit.errors import DataError
+from toolkit.spelling.features import FEATURES
+from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.encoding import unpack_features
+
+_ORIGIN = (
+    "SELECT file, line, errors, text FROM samples JOIN sources ON dataset = sources.id WHERE sample_id = ?"
+)
+_LEFT_OUT = "SELECT dataset, line - 1, words FROM left_out WHERE split = ? ORDER BY dataset, line"
+_KNOWN = sum(1 << FEATURES.index(name) for name in ("punctuation", "in_dictionary", "lower_in_dictionary"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SpellingSamples:
+    """The texts of one split; sample i stands at place i of every array. Arrays are read-only.
+
+    ids      [n] their ids in samples.sqlite, and places in every list
+    lengths  [n] tokens of each, special ones included
+    errors   [n] 1 where the text has an error
+    sources  [n] the file that each is from
+    lines    [n] its line there, from 0
+    lists    by name, as in the layout, of all splits
+    """
+
+    split: str
+    ids: Array
+    lengths: npt.NDArray[np.int32]
+    errors: Array
+    sources: Array
+    lines: Array
+    lists: dict[str, Lists]
+    database: Path
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def rows(self, name: str, indices: Array, fill: int) -> Array:
+        """Lists of these samples as rows, [n, longest] int64, filled up at their ends."""
+        return self.lists[name].gather(self.ids[indices], fill)
+
+    def sizes(self, name: str, indices: Array) -> Array:
+        """Lengths of a list of these samples, [n]."""
+        return self.lists[name].lengths(self.ids[indices])
+
+    def features(self, indices: Array) -> npt.NDArray[np.uint8]:
+        """Features of the pieces of these samples, [n, most pieces, 13]; zeros fill up."""
+        return unpack_features(self.rows(layout.FEATURES, indices, 0))
+
+    def real_words(self, indices: Array) -> npt.NDArray[np.bool_]:
+        """Whether all pieces of each word are in the dictionary or punctuation, [n, most words]."""
+        words = self.rows(layout.WORDS, indices, -1)
+        strange = (words >= 0) & ((self.rows(layout.FEATURES, indices, 0) & _KNOWN) == 0)
+        width = max(int(self.sizes(layout.LABELS, indices).max(initial=0)), 1)
+        found = np.ones((len(indices), width), dtype=bool)
+        rows, places = np.nonzero(strange)
+        found[rows, words[rows, places]] = False
+        return found
+
+    def left_out(self) -> Iterator[tuple[int, int, int]]:
+        """Yield source, line (from 0) and words of what the split lacks, in the order of its files.
+
+        Raises DataError where the database is damaged.
+        """
+        try:
+            with self._connected() as connection:
+                yield from connection.execute(_LEFT_OUT, [self.split])
+        except sqlite3.Error as error:
+            raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
+
+    def origins(self, indices: Array) -> dict[int, Origin]:
+        """File, line, number of errors and text of these samples. Raises sqlite3.Error."""
+        found = {}
+        with self._connected() as connection:
+            for index in np.asarray(indices).tolist():
+                row = connection.execute(_ORIGIN, [int(self.ids[index])]).fetchone()
+                file, line, errors, text = row
+                label = f"{errors} errors" if errors is not None else ""
+                found[index] = Origin(sample=index, file=file, line=line, label=label, text=text)
+        return found
+
+    def _connected(self) -> closing[sqlite3.Connection]:
+        # Immutable: no lock is taken, so that many ranks may read over a network file system.
+        uri = f"{self.database.absolute().as_uri()}?mode=ro&immutable=1"
+        return closing(sqlite3.connect(uri, uri=True))

@@ -41,10 +41,9 @@ fi
 # Slurm sets ENVIRONMENT in batch scripts alone: not in the shell of salloc or srun --pty.
 if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BATCH ]; then
     # The ranks save when they are asked to leave: no signal may end this script before them.
-    trap stopped=1 TERM INT HUP USR1 USR2
-    srun --kill-on-bad-exit=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" &
-    step=$! stopped=1
-    while [ "$stopped" ]; do stopped=; wait "$step" && code=0 || code=$?; done
+    trap '' TERM INT HUP USR1 USR2
+    code=0
+    srun --kill-on-bad-exit=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
     # A step that did not finish the run: does the run go on, and how?
     [ "$code" = 0 ] || "$(dirname "$(command -v stk)")/python" -P -m slurm.after_step "$what" "$code" "$@" || true
     exit "$code"

@@ -118,13 +118,13 @@ class JobPlan:
             f"[ -e {pickle} ] || ln -f submitit/job.pkl {pickle} || exit 1",
             "mkdir -p logs",
             "",
-            # In the background, because bash heeds a signal only between two commands; and one that it
-            # heeds ends `wait`, so that it must wait again.
+            # Ignored, not trapped: bash heeds a trapped signal only after the command that runs, and a
+            # `wait` for one in the background returns early, even for a signal that came before it did.
+            # srun takes its signals whether they are ignored or not, and the ranks are not its children.
             "# The ranks save when they are asked to leave: no signal may end this script before them.",
-            "trap stopped=1 TERM INT HUP USR1 USR2",
-            " ".join(["srun", *self._srun_options(parts), *self._command(), "&"]),
-            "step=$! stopped=1",
-            'while [ "$stopped" ]; do stopped=; wait "$step"; code=$?; done',
+            "trap '' TERM INT HUP USR1 USR2",
+            " ".join(["srun", *self._srun_options(parts), *self._command()]),
+            "code=$?",
             "",
             "# A step that did not finish the run: does the run go on, and how?",
             f'[ "$code" = 0 ] || {self._after_step()}',

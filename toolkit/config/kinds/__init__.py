@@ -17,8 +17,22 @@ from toolkit.config.kinds.entities import (
     EntityMentions,
     slice_metrics,
 )
-from toolkit.config.kinds.spelling import OWN_TEXTS, SedSequence, SedWords, SpellingTexts, detection_rates
-from toolkit.config.kinds.spelling_models import DetectionGraph, DetectionTransformer
+from toolkit.config.kinds.spelling import (
+    OWN_TEXTS,
+    SedSequence,
+    SedWords,
+    SpellingTexts,
+    WhitespaceRepair,
+    WhitespaceRepairPlus,
+    detection_rates,
+    plus_metrics,
+)
+from toolkit.config.kinds.spelling_models import (
+    DetectionGraph,
+    DetectionTransformer,
+    TokenizationRepair,
+    TokenizationRepairPlus,
+)
 from toolkit.config.kinds.text import DocNN, Pretrained, TextClassification, TextTable
 
 __all__ = [
@@ -37,6 +51,10 @@ __all__ = [
     "TaskKind",
     "TextClassification",
     "TextTable",
+    "TokenizationRepair",
+    "TokenizationRepairPlus",
+    "WhitespaceRepair",
+    "WhitespaceRepairPlus",
     "kind_of",
     "metric_names",
 ]
@@ -137,6 +155,32 @@ TASKS: Mapping[str, TaskKind] = {
         code="toolkit.tasks.sed_sequence:SedSequenceTask",
         metrics=("loss", "f1", "precision", "recall", "accuracy"),
         file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "tokenization_repair": TaskKind(
+        parameters=WhitespaceRepair,
+        data=SpellingTexts,
+        models={
+            "tokenization_repair": (TokenizationRepair, "toolkit.models.spelling.repair:TokenizationRepair"),
+        },
+        code="toolkit.tasks.tokenization_repair:TokenizationRepairTask",
+        metrics=("loss", "f1", "precision", "recall", "sequence_f1", "sequence_accuracy"),
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "tokenization_repair_plus": TaskKind(
+        parameters=WhitespaceRepairPlus,
+        data=SpellingTexts,
+        models={
+            "tokenization_repair_plus": (
+                TokenizationRepairPlus,
+                "toolkit.models.spelling.repair_plus:TokenizationRepairPlus",
+            ),
+        },
+        code="toolkit.tasks.tokenization_repair_plus:TokenizationRepairPlusTask",
+        metrics=("loss", "f1", "precision", "recall", "word_accuracy", "repair_f1"),
+        file_keys=_SPELLING_FILE_KEYS,
+        data_metrics=plus_metrics,
         own_files=OWN_TEXTS,
     ),
 }

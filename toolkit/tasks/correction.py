@@ -72,9 +72,9 @@ class CorrectionTask(Generic[B]):
         self._experiment = experiment
         self._data = data = data or prepare(experiment.data)
         self._output = load_tokenizer(data.path / layout.OUTPUT_TOKENIZER)
-        self._check_output()
         self.prepared = data.path
         self.fingerprint = data.fingerprint
+        self._check()
         self._search = Search(kind=experiment.task.search, width=experiment.task.beam_width)
         self.splits: Mapping[str, SpellingSamples] = {}
         self._without: dict[str, int] = {}
@@ -230,8 +230,8 @@ class CorrectionTask(Generic[B]):
         """Numbers that what is written of a text takes at most."""
         raise NotImplementedError
 
-    def _check_output(self) -> None:
-        """Raise DataError where the tokenizer that writes does not fit."""
+    def _check(self) -> None:
+        """Raise DataError where the tokenizers do not fit."""
 
 
 def _scored(model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch) -> tuple[Summed, torch.Tensor]:

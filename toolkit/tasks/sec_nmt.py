@@ -58,7 +58,7 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
     def _width(self) -> int:
         return int(self._experiment.model.max_output_length)
 
-    def _check_output(self) -> None:
+    def _check(self) -> None:
         tokens, _ = self._output.encode_words(_PROBE)
         if self._output.decode(tokens) != _PROBE:
             raise DataError(

@@ -11,6 +11,7 @@ import torch
 
 from toolkit.data.lists import Array
 from toolkit.decoding.language_model import Limits
+from toolkit.errors import DataError
 from toolkit.models.spelling.batches import NONE, WordsCorrectionBatch
 from toolkit.models.spelling.searching import Written, write_words
 from toolkit.spelling.words import words_of
@@ -18,6 +19,7 @@ from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.samples import SpellingSamples
 from toolkit.tasks.correction import CorrectionTask
 from toolkit.tasks.correction_batches import on, word_batch, word_targets
+from toolkit.tokenization.tokenizer import load_tokenizer
 
 
 class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
@@ -82,6 +84,15 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         targets = samples.lists[layout.OUTPUT_WORDS].lasts(samples.ids[indices], NONE) + 1
         same: np.ndarray = samples.sizes(layout.LABELS, indices) == targets
         return same
+
+    def _check(self) -> None:
+        reads = load_tokenizer(self.prepared / layout.TOKENIZER)
+        if reads.reads_spaces:
+            raise DataError(
+                f"{self._experiment.data.tokenizer_path}: this tokenizer reads characters, expected one that "
+                "reads words (`stk spelling tokenizer bpe`): for texts whose white space is wrong, there is "
+                "sec_nmt"
+            )
 
     def _width(self) -> int:
         # A sign for each word, even where their tokens find no room.

@@ -108,8 +108,6 @@ def tiny_repair(folder: Path, *overrides: str) -> Experiment:
     return tiny_words(
         folder, "task={kind: tokenization_repair}", model, noise, *_characters(folder), *overrides
     )
-        folder, "task={kind: tokenization_repair}", model, noise, *_characters(folder), *overrides
-    )
 
 
 def _characters(folder: Path) -> tuple[str, ...]:

@@ -10,6 +10,10 @@ from pathlib import Path
 
 from toolkit.errors import RunNotFound
 
+#: Files of a checkpoint; the manifest is written last.
+MANIFEST = "MANIFEST.json"
+WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
+
 _STEP = re.compile(r"step_(\d{8})")
 
 
@@ -207,6 +211,16 @@ class RunDir:
     def detection_counts(self, split: str) -> Path:
         """What was found of the errors of one split, JSON."""
         return self.artifacts / f"{split}_detection.json"
+
+    # Of the repair of white space.
+
+    def repairs(self, split: str) -> Path:
+        """The texts of one split with their white space repaired; a line for each text, in input order."""
+        return self.artifacts / f"{split}_repairs.txt"
+
+    def repair_counts(self, split: str) -> Path:
+        """Which spaces were inserted and deleted in the texts of one split, JSON."""
+        return self.artifacts / f"{split}_repair.json"
 
     # Of their correction.
 

@@ -57,6 +57,8 @@ class DetectionTask:
 
     #: Whether texts are labelled, not words.
     of_texts: ClassVar[bool]
+    #: Name of the share of labels that are right.
+    accuracy: ClassVar[str]
     train_sums = ("correct",)
     score_sums = ("loss", "count", *COUNTS)
 
@@ -142,7 +144,7 @@ class DetectionTask:
         return outputs
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
-        return {"accuracy": sums["correct"] / count}
+        return {self.accuracy: sums["correct"] / count}
 
     def detection_score(self, evaluation: Evaluation) -> DetectionScore:
         """What was found, as counts."""

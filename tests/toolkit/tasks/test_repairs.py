@@ -30,6 +30,8 @@ from toolkit.models.spelling.repair_plus import TokenizationRepairPlus
 from toolkit.rundir import RunDir
 from toolkit.spelling.repairs import DELETE, INSERT, KEEP, repaired, repairs_of
 from toolkit.tasks.base import Evaluation
+from toolkit.tasks.plus_outputs import PlusOutputs, words_read
+from toolkit.tasks.plus_reading import PlusReader
 from toolkit.tasks.repair_batches import repair_counts
 from toolkit.tasks.tokenization_repair import TokenizationRepairTask
 from toolkit.tasks.tokenization_repair_plus import TokenizationRepairPlusTask
@@ -175,3 +177,26 @@ def test_a_run_that_repairs_nothing_is_refused_before_anything_is_started(tmp_pa
     with pytest.raises(DataError, match="is a run of sed_words, expected one of tokenization_repair"):
         glance(on(words.path))
     glance(experiment)
+
+
+def test_a_model_in_use_reads_the_words_of_its_own_repairs(plus: TokenizationRepairPlusTask) -> None:
+    samples, model = plus.splits["test"], plus.model()
+    every = np.arange(len(samples))
+    evaluation = scored(plus, model)
+    made = plus.correct(model.eval(), "test", every, CPU)
+    reader = PlusReader.of(plus._data, with_features=True)
+    texts = [text for text, _ in samples.texts(every)]
+    repaired = reader.repair(model, texts, CPU)
+    outputs = PlusOutputs(characters=plus._characters, tokenizer=plus._output)
+    assert repaired == [outputs.repaired(*each) for each in zip(texts, evaluation.outputs, strict=True)]
+    # Where its repair is the right one, it reads what an evaluation reads.
+    read = reader.batch(texts, [" ".join(words) for words in words_read(samples)], CPU)
+    whole = plus.collate("test", every, CPU).texts
+    for name in ("tokens", "lengths", "pieces", "words", "features"):
+        assert torch.equal(getattr(read, name), getattr(whole, name)), name
+    assert read.word_count == whole.word_count
+    assert [len(text.split()) for text in made] <= [len(text.split()) for text in repaired]
+
+
+def test_a_repair_in_use_is_that_of_an_evaluation(task: TokenizationRepairTask) -> None:
+    assert task.correct(_Deletes(), "test", np.arange(3), CPU) == ["thecat", "thecat", "thecat"]

@@ -198,6 +198,13 @@ class RunDir:
         """Every input line of one split with the predictions beside it, JSON lines."""
         return self.artifacts / f"{split}_predictions.jsonl"
 
+    # Of spelling.
+
+    @property
+    def encoding(self) -> Path:
+        """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
+        return self.artifacts / "encoding"
+
     # Of the detection of spelling errors.
 
     def detections(self, split: str) -> Path:

@@ -1,0 +1,27 @@
+"""What runs of each task can be used for; known without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from toolkit.config import load_resolved
+from toolkit.errors import UserError
+from toolkit.rundir import RunDir
+
+DETECTORS = ("sed_words", "sed_sequence")
+CORRECTORS = ("sec_nmt", "sec_words_nmt", "tokenization_repair", "tokenization_repair_plus")
+
+
+def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
+    """Return the task of a finished run that is one of these. Raises UserError.
+
+    otherwise  what a run of another task fails to do, for the message
+    """
+    if not run.result.exists():
+        raise UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
+    kind = str(load_resolved(run.config).task.kind)
+    if kind not in tasks:
+        raise UserError(
+            f"{run.run_id} is a run of {kind}, which {otherwise}: expected one of {', '.join(tasks)}"
+        )
+    return kind

@@ -1,0 +1,96 @@
+"""Reads lines, asks a model about blocks of them, writes a line for each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from toolkit.errors import DataError
+from toolkit.files import open_atomic
+from toolkit.rundir import RunDir
+from toolkit.spelling_use.detecting import THRESHOLD, open_detector
+from toolkit.spelling_use.forms import OF_LABELS
+from toolkit.spelling_use.opening import BATCH_TOKENS
+from toolkit.spelling_use.requests import Job, Request
+from toolkit.spelling_use.streams import Source, blocks, source
+
+#: Is told of bytes read, and lines done.
+Tell = Callable[[int, int], object]
+
+
+class Answers(Protocol):
+    """Answers blocks of lines."""
+
+    def __call__(self, lines: Sequence[str], job: Job) -> list[str]: ...
+
+
+def work(run: RunDir, request: Request, output: TextIO) -> None:
+    """Do all jobs with one model. Raises UserError, CheckpointError, OSError.
+
+    output  where lines go for which there is no file
+    """
+    answers = _answers(run, request)
+    for job in request.jobs:
+        with ExitStack() as stack:
+            given = stack.enter_context(source(None if job.input is None else Path(job.input)))
+            sink = output if job.output is None else stack.enter_context(_file(Path(job.output)))
+            tell = stack.enter_context(_bar(given, _is_shown(request, sink)))
+            for lines, size in blocks(given):
+                sink.writelines(f"{line}\n" for line in answers(lines, job))
+                sink.flush()
+                tell(size, len(lines))
+
+
+def _answers(run: RunDir, request: Request) -> Answers:
+    batch_tokens = request.batch_tokens or BATCH_TOKENS
+    detector = open_detector(run, request.device, batch_tokens=batch_tokens)
+    threshold = THRESHOLD if request.threshold is None else request.threshold
+
+    def answer(lines: Sequence[str], job: Job) -> list[str]:
+        found = detector.detect(lines, threshold)
+        return [OF_LABELS[job.form](*each) for each in zip(lines, found, strict=True)]
+
+    return answer
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[TextIO]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_atomic(path) as stream:
+            yield stream
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _is_shown(request: Request, sink: TextIO) -> bool:
+    """Whether there is a bar: by itself not where it would stand among lines."""
+    if not sys.stderr.isatty():
+        return False
+    return not sink.isatty() if request.progress is None else request.progress
+
+
+@contextmanager
+def _bar(given: Source, is_shown: bool) -> Iterator[Tell]:
+    """Show how much of a source is done; of a pipe, how many lines."""
+    columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, *times, console=console, transient=True, disable=not is_shown, expand=True
+    ) as bar:
+        task = bar.add_task(Path(given.name).name, total=given.size, lines=0)
+        done = 0
+
+        def tell(count: int, lines: int) -> None:
+            nonlocal done
+            done += lines
+            bar.update(task, advance=count, lines=done)
+
+        yield tell

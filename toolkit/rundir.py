@@ -215,6 +215,16 @@ class RunDir:
         """What was found of the errors of one split, JSON."""
         return self.artifacts / f"{split}_detection.json"
 
+    # Of their correction.
+
+    def corrections(self, split: str) -> Path:
+        """What the texts of one split should say; a line for each text, in input order."""
+        return self.artifacts / f"{split}_corrections.txt"
+
+    def correction_counts(self, split: str) -> Path:
+        """What was restored and spoilt in the texts of one split, JSON."""
+        return self.artifacts / f"{split}_correction.json"
+
     @property
     def labels(self) -> Path:
         """How many samples of each label are in each split, JSON."""

@@ -17,26 +17,51 @@ from toolkit.config.kinds.entities import (
     EntityMentions,
     slice_metrics,
 )
-from toolkit.config.kinds.spelling import OWN_TEXTS, SedSequence, SedWords, SpellingTexts, detection_rates
-from toolkit.config.kinds.spelling_models import DetectionGraph, DetectionTransformer
+from toolkit.config.kinds.spelling import (
+    OWN_TEXTS,
+    SedSequence,
+    SedWords,
+    SpellingTexts,
+    WhitespaceRepair,
+    WhitespaceRepairPlus,
+    detection_rates,
+    plus_metrics,
+)
+from toolkit.config.kinds.spelling_correction import SecNmt, SecWordsNmt
+from toolkit.config.kinds.spelling_models import (
+    CorrectionNMT,
+    CorrectionWordsNMT,
+    DetectionGraph,
+    DetectionTransformer,
+    TokenizationRepair,
+    TokenizationRepairPlus,
+)
 from toolkit.config.kinds.text import DocNN, Pretrained, TextClassification, TextTable
 
 __all__ = [
     "TASKS",
     "BiEncoder",
     "CoMention",
+    "CorrectionNMT",
+    "CorrectionWordsNMT",
     "DetectionGraph",
     "DetectionTransformer",
     "DocNN",
     "EntityDisambiguation",
     "EntityMentions",
     "Pretrained",
+    "SecNmt",
+    "SecWordsNmt",
     "SedSequence",
     "SedWords",
     "SpellingTexts",
     "TaskKind",
     "TextClassification",
     "TextTable",
+    "TokenizationRepair",
+    "TokenizationRepairPlus",
+    "WhitespaceRepair",
+    "WhitespaceRepairPlus",
     "kind_of",
     "metric_names",
 ]
@@ -76,6 +101,8 @@ _DETECTION_MODELS: Mapping[str, tuple[type, str]] = {
     "transformer": (DetectionTransformer, "toolkit.models.spelling.detection:DetectionTransformer"),
     "graph": (DetectionGraph, "toolkit.models.spelling.graph_network:DetectionGraph"),
 }
+#: Of what is written while the target is read; the test set adds those of what is written without it.
+_CORRECTION_METRICS = ("loss", "token_accuracy", "sequence_accuracy")
 
 TASKS: Mapping[str, TaskKind] = {
     "text_classification": TaskKind(
@@ -137,6 +164,52 @@ TASKS: Mapping[str, TaskKind] = {
         code="toolkit.tasks.sed_sequence:SedSequenceTask",
         metrics=("loss", "f1", "precision", "recall", "accuracy"),
         file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "sec_nmt": TaskKind(
+        parameters=SecNmt,
+        data=SpellingTexts,
+        models={"nmt": (CorrectionNMT, "toolkit.models.spelling.correction:CorrectionNMT")},
+        code="toolkit.tasks.sec_nmt:SecNmtTask",
+        metrics=_CORRECTION_METRICS,
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "sec_words_nmt": TaskKind(
+        parameters=SecWordsNmt,
+        data=SpellingTexts,
+        models={
+            "words_nmt": (CorrectionWordsNMT, "toolkit.models.spelling.words_correction:CorrectionWordsNMT"),
+        },
+        code="toolkit.tasks.sec_words_nmt:SecWordsNmtTask",
+        metrics=_CORRECTION_METRICS,
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "tokenization_repair": TaskKind(
+        parameters=WhitespaceRepair,
+        data=SpellingTexts,
+        models={
+            "tokenization_repair": (TokenizationRepair, "toolkit.models.spelling.repair:TokenizationRepair"),
+        },
+        code="toolkit.tasks.tokenization_repair:TokenizationRepairTask",
+        metrics=("loss", "f1", "precision", "recall", "sequence_f1", "sequence_accuracy"),
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "tokenization_repair_plus": TaskKind(
+        parameters=WhitespaceRepairPlus,
+        data=SpellingTexts,
+        models={
+            "tokenization_repair_plus": (
+                TokenizationRepairPlus,
+                "toolkit.models.spelling.repair_plus:TokenizationRepairPlus",
+            ),
+        },
+        code="toolkit.tasks.tokenization_repair_plus:TokenizationRepairPlusTask",
+        metrics=("loss", "f1", "precision", "recall", "word_accuracy", "repair_f1"),
+        file_keys=_SPELLING_FILE_KEYS,
+        data_metrics=plus_metrics,
         own_files=OWN_TEXTS,
     ),
 }

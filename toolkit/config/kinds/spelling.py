@@ -250,3 +250,22 @@ class SedSequence:
     """Whether a text has a misspelt word."""
 
     kind: str = option("sed_sequence")
+
+
+def plus_metrics(data: SpellingTexts) -> list[str]:
+    """Metrics of `tokenization_repair_plus` that a dictionary and a decoder add."""
+    return detection_rates(data) + (["token_accuracy"] if data.output_tokenizer_path else [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhitespaceRepair:
+    """Where a text lacks a space, and which of its spaces are none."""
+
+    kind: str = option("tokenization_repair")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhitespaceRepairPlus:
+    """Which words of a text are misspelt whose white space may be wrong, and what they should be."""
+
+    kind: str = option("tokenization_repair_plus")

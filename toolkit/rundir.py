@@ -10,6 +10,10 @@ from pathlib import Path
 
 from toolkit.errors import RunNotFound
 
+#: Files of a checkpoint; the manifest is written last.
+MANIFEST = "MANIFEST.json"
+WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
+
 _STEP = re.compile(r"step_(\d{8})")
 
 

@@ -12,6 +12,11 @@ DETECTORS = ("sed_words", "sed_sequence")
 CORRECTORS = ("sec_nmt", "sec_words_nmt", "tokenization_repair", "tokenization_repair_plus")
 
 
+def task_of(run: RunDir) -> str:
+    """Return the name of a run's task."""
+    return str(load_resolved(run.config).task.kind)
+
+
 def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
     """Return the task of a finished run that is one of these. Raises UserError.
 
@@ -19,7 +24,7 @@ def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
     """
     if not run.result.exists():
         raise UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
-    kind = str(load_resolved(run.config).task.kind)
+    kind = task_of(run)
     if kind not in tasks:
         raise UserError(
             f"{run.run_id} is a run of {kind}, which {otherwise}: expected one of {', '.join(tasks)}"

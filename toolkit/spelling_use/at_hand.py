@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,19 @@ class TextsAtHand(SpellingSet):
     lists  by name, as in the layout
     """
 
+    texts: Sequence[str]
     lists: Mapping[str, Lists]
 
     @classmethod
-    def of(cls, folder: Path, encoder: TextEncoder, samples: Sequence[Mapping[str, Array]]) -> TextsAtHand:
-        """Take the lists that the encoder has made of each text."""
-        reads, writes = encoder.words.tokenizer, encoder.output
+    def of(
+        cls,
+        folder: Path,
+        encoder: TextEncoder,
+        texts: Sequence[str],
+        samples: Sequence[Mapping[str, Array]],
+    ) -> TextsAtHand:
+        """Take texts with the lists that the encoder has made of them."""
+        reads, writes = encoder.tokens.tokenizer, encoder.output
         meta: dict[str, Any] = {
             "fingerprint": "",
             "splits": {TEST: len(samples)},
@@ -41,12 +48,13 @@ class TextsAtHand(SpellingSet):
             "output_vocabulary_size": None if writes is None else len(writes),
             "has_dictionary": (folder / layout.DICTIONARY).exists(),
         }
-        return cls(path=folder, meta=meta, lists=_lists(samples))
+        return cls(path=folder, meta=meta, texts=texts, lists=_lists(samples))
 
     def split(self, name: str) -> SpellingSamples:
         """All texts, in their order, without errors that are known of."""
         ids = np.arange(self.splits[name])
-        return SpellingSamples(
+        return SamplesAtHand(
+            at_hand=self.texts,
             split=name,
             ids=ids,
             lengths=self.lists[layout.TOKENS].lengths(ids).astype(np.int32),
@@ -56,6 +64,18 @@ class TextsAtHand(SpellingSet):
             lists=dict(self.lists),
             database=self.path / layout.DATABASE,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SamplesAtHand(SpellingSamples):
+    """Samples whose texts are in memory, too."""
+
+    at_hand: Sequence[str]
+
+    def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
+        """Yield each of these texts twice: nobody knows what it should say."""
+        for number in self.ids[indices].tolist():
+            yield self.at_hand[number], self.at_hand[number]
 
 
 def _lists(samples: Sequence[Mapping[str, Array]]) -> dict[str, Lists]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from toolkit.data.lists import Array
 from toolkit.rundir import RunDir
-from toolkit.spelling.windows import merged
 from toolkit.spelling_use.abilities import DETECTORS, check_use
 from toolkit.spelling_use.opening import BATCH_TOKENS, OpenRun, open_run
-from toolkit.spelling_use.passages import Passages
+from toolkit.spelling_use.passages import Passage
 
 #: Where an error is more likely than none.
 THRESHOLD = 0.5
@@ -41,13 +40,13 @@ class Detector:
         """
         found, task = self.opened.read(texts)
         rows = iter(self.opened.outputs(task))
-        said = [[_probabilities(next(rows)) for _ in passages.windows] for passages in found]
-        return [self._joined(*each) for each in zip(found, said, strict=True)]
+        return [self._joined(passages, [_probabilities(next(rows)) for _ in passages]) for passages in found]
 
-    def _joined(self, passages: Passages, said: Sequence[list[float]]) -> list[float]:
+    def _joined(self, passages: Sequence[Passage], said: Sequence[list[float]]) -> list[float]:
         if self.of_texts:
             return [max((each[0] for each in said), default=0.0)]
-        return merged(said, passages.windows)
+        cores = (slice(*passage.words) for passage in passages)
+        return [label for core, labels in zip(cores, said, strict=True) for label in labels[core]]
 
 
 def _probabilities(row: Array) -> list[float]:

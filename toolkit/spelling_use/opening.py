@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_resolved
 from toolkit.config.schema import Evaluation as Batches
 from toolkit.config.schema import Experiment
+from toolkit.data.budget import plan_evaluation_tokens
 from toolkit.data.lists import Array
 from toolkit.data.sources import TEST
 from toolkit.distributed import Group, choose_device
@@ -22,18 +24,20 @@ from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.evaluate import evaluate
 from toolkit.files import read_json
 from toolkit.rundir import RunDir
-from toolkit.spelling.words import words_of
+from toolkit.spelling.words import normalised, words_of
 from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.characters import CharacterTokens
 from toolkit.spelling_samples.encoding import TextEncoder
 from toolkit.spelling_samples.prepared import prepare
 from toolkit.spelling_use.at_hand import TextsAtHand
-from toolkit.spelling_use.passages import Passages, passages_of, whole
+from toolkit.spelling_use.passages import Passage, passages_of_characters, passages_of_words, whole
 from toolkit.tasks.base import Task, task_class
 from toolkit.training import PRECISIONS
 from toolkit.world import World
 
 #: Padded tokens that a model reads at once.
 BATCH_TOKENS = 16384
+_ANY = "a"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,28 +64,31 @@ class OpenRun:
         own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
         return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
 
-    def read(self, texts: Sequence[str]) -> tuple[list[Passages], Task]:
+    def read(self, texts: Sequence[str]) -> tuple[list[list[Passage]], Task]:
         """Encode texts, in passages where they are too long; the task has all passages in their order."""
-        found, samples = [], []
-        for text in texts:
-            passages, lists = self._read(text)
-            found.append(passages)
-            samples += lists
-        return found, _task(self.experiment, self.encoding, self.encoder, samples)
+        found = [self._read(text) for text in texts]
+        passages = [[passage for passage, _ in each] for each in found]
+        read = [passage.text for each in passages for passage in each]
+        samples = [lists for each in found for _, lists in each]
+        return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
 
-    def _read(self, text: str) -> tuple[Passages, list[dict[str, Array]]]:
-        words = words_of(text)
-        if not words:
-            return whole(words), []
-        lists = self.encoder.lists(" ".join(words), None, None)
+    def _read(self, text: str) -> list[tuple[Passage, dict[str, Array]]]:
+        text = normalised(text)
+        if not text:
+            return []
+        lists = self.encoder.lists(text, None, None)
         if len(lists[layout.TOKENS]) <= self.max_tokens:
-            return whole(words), [lists]
+            return [(whole(text), lists)]
         # Two tokens are special.
-        passages = passages_of(words, self.max_tokens - 2, self._tokens)
-        return passages, [self.encoder.lists(each, None, None) for each in passages.texts]
+        size = self.max_tokens - 2
+        if isinstance(self.encoder.tokens, CharacterTokens):
+            passages = passages_of_characters(text, size)
+        else:
+            passages = passages_of_words(words_of(text), size, self._tokens)
+        return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
 
     def _tokens(self, word: str) -> int:
-        return len(self.encoder.words.tokenizer.encode_word(word)[0])
+        return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
 
     def outputs(self, task: Task) -> Array:
         """What the model says of the texts of a task, as in an evaluation: [texts, task.output_width].
@@ -92,10 +99,36 @@ class OpenRun:
             return np.zeros((0, task.output_width), np.float32)
         group = Group(World.single(), self.device)
         batches = Batches(batch_max_length=self.batch_tokens)
+        return evaluate(task, self.model, TEST, group, batches, self._precision).outputs
+
+    @torch.no_grad()
+    def corrected(self, task: Task) -> list[str]:
+        """What the model makes of the texts of a task that corrects; those of similar length together."""
+        lengths = task.splits[TEST].lengths
+        found = [""] * len(lengths)
+        if not found:
+            return found
+        precision = self._precision
+        plan = plan_evaluation_tokens(lengths, self.batch_tokens)
+        for number in range(plan.steps):
+            indices = plan.step(number)
+            with torch.autocast(self.device.type, precision, enabled=precision is not None):
+                made = cast(_Corrects, task).correct(self.model, TEST, indices, self.device)
+            for index, text in zip(indices.tolist(), made, strict=True):
+                found[index] = text
+        return found
+
+    @property
+    def _precision(self) -> torch.dtype | None:
         # On a CPU half the bits are no faster.
-        is_gpu = self.device.type == "cuda"
-        precision = PRECISIONS[self.experiment.train.precision] if is_gpu else None
-        return evaluate(task, self.model, TEST, group, batches, precision).outputs
+        return PRECISIONS[self.experiment.train.precision] if self.device.type == "cuda" else None
+
+
+class _Corrects(Protocol):
+    """What a task that corrects has beside the rest."""
+
+    def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split."""
 
 
 def open_run(
@@ -120,7 +153,8 @@ def open_run(
     checkpoint = _verified(run, int(result["best"]["step"]))
     encoding = _encoding(run, experiment, checkpoint)
     encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
-    model = _task(experiment, encoding, encoder, ()).model()
+    # A task has texts, were it only one.
+    model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
     load_weights(checkpoint, model)
     where = choose_device(World.single(), device)
     return OpenRun(
@@ -172,9 +206,13 @@ def _encoded_by(experiment: Experiment, folder: Path) -> Experiment:
 
 
 def _task(
-    experiment: Experiment, encoding: Path, encoder: TextEncoder, samples: Sequence[Mapping[str, Array]]
+    experiment: Experiment,
+    encoding: Path,
+    encoder: TextEncoder,
+    texts: Sequence[str],
+    samples: Sequence[Mapping[str, Array]],
 ) -> Task:
     kind = task_class(experiment)
-    texts = TextsAtHand.of(encoding, encoder, samples)
+    at_hand = TextsAtHand.of(encoding, encoder, texts, samples)
     # Every task of spelling takes the set that it reads; other tasks have none.
-    return kind(_encoded_by(experiment, encoding), texts)  # type: ignore[call-arg]
+    return kind(_encoded_by(experiment, encoding), at_hand)  # type: ignore[call-arg]

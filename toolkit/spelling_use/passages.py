@@ -3,62 +3,92 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 
-from toolkit.spelling.windows import Window, windows_of
+from toolkit.spelling.windows import Window, windows_of, word_starts
+
+#: Tells how many tokens a word has by itself; those of a text are those of its words.
+Tokens = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passages:
-    """A text in windows of whole words.
+class Passage:
+    """What a model reads at once.
 
-    words    of the text; of one that a window cannot hold, its beginning
-    windows  in words; of a text that fits, one; of none, none
+    text   that is read
+    core   characters of it, begin and exclusive end, that it answers for: the rest is context
+    words  the same in words
+    apart  whether white space stands before the core, or it is the beginning
+    kept   what stands in place of a correction: a word of which only the beginning was read
     """
 
-    words: Sequence[str]
-    windows: Sequence[Window]
-
-    @property
-    def texts(self) -> list[str]:
-        """What is read in each window."""
-        return [" ".join(self.words[window.begin : window.end]) for window in self.windows]
+    text: str
+    core: tuple[int, int]
+    words: tuple[int, int]
+    apart: bool = True
+    kept: str | None = None
 
 
-def whole(words: Sequence[str]) -> Passages:
+def whole(text: str) -> Passage:
     """Return a text that fits."""
-    window = Window(begin=0, first=0, last=len(words), end=len(words))
-    return Passages(words=words, windows=[window] if words else [])
+    return Passage(text=text, core=(0, len(text)), words=(0, len(text.split())))
 
 
-def passages_of(words: Sequence[str], size: int, tokens: Callable[[str], int]) -> Passages:
-    """Cut a text into passages of at most `size` tokens.
+def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
+    """Yield passages of whole words, of at most `size` tokens; a word too long for that is one by itself."""
+    most = size - 2 * _context(size)
+    for is_long, group in groupby(words, lambda word: tokens(word) > most):
+        if is_long:
+            yield from (_long(word, most, tokens) for word in group)
+        else:
+            yield from _windows(list(group), size, tokens)
 
-    tokens  tells how many a word has by itself; those of a text are those of its words
-    """
-    context = size // 8
-    words = [_beginning(word, size - 2 * context, tokens) for word in words]
+
+def _context(size: int) -> int:
+    return size // 8
+
+
+def _long(word: str, most: int, tokens: Tokens) -> Passage:
+    """As much of a word as has so many tokens, and its first letter in any case."""
+    text = word[:most]
+    while len(text) > 1 and tokens(text) > most:
+        text = text[: len(text) // 2]
+    return Passage(text=text, core=(0, len(text)), words=(0, 1), kept=word)
+
+
+def _windows(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
     ends = list(accumulate(map(tokens, words)))
     starts = [0, *ends[:-1]]
-    found = windows_of(ends[-1] if ends else 0, starts, size, context)
-    return Passages(words=words, windows=[_in_words(window, starts, ends) for window in found])
+    for window in windows_of(ends[-1], starts, size, _context(size)):
+        # No word is longer than a core, so that cores end where words do; of context whole words are read.
+        begin, first, last = (
+            bisect_left(starts, place) for place in (window.begin, window.first, window.last)
+        )
+        read = words[begin : bisect_right(ends, window.end)]
+        text = " ".join(read)
+        at = [0, *accumulate(len(word) + 1 for word in read)]
+        core = (at[first - begin], min(at[last - begin], len(text)))
+        yield Passage(text=text, core=core, words=(first - begin, last - begin))
 
 
-def _beginning(word: str, most: int, tokens: Callable[[str], int]) -> str:
-    """As much of a word as has so many tokens, and its first letter in any case."""
-    while len(word) > 1 and tokens(word) > most:
-        word = word[: min(len(word) // 2, most)]
-    return word
+def passages_of_characters(text: str, size: int) -> Iterator[Passage]:
+    """Yield passages of at most `size` characters of a text, cut between words where that can be."""
+    for window in windows_of(len(text), word_starts(text), size):
+        yield _stripped(text, window)
 
 
-def _in_words(window: Window, starts: Sequence[int], ends: Sequence[int]) -> Window:
-    """A window of tokens as one of words. No word is longer than a core, so that cores end where words do;
-    of context only whole words are read."""
-    return Window(
-        begin=bisect_left(starts, window.begin),
-        first=bisect_left(starts, window.first),
-        last=bisect_left(starts, window.last),
-        end=bisect_right(ends, window.end),
+def _stripped(text: str, window: Window) -> Passage:
+    """A window without white space around it."""
+    read = text[window.begin : window.end]
+    begin = window.begin + len(read) - len(read.lstrip())
+    read = read.strip()
+    first, last = (min(max(place - begin, 0), len(read)) for place in (window.first, window.last))
+    before = text[max(window.first - 1, 0) : window.first + 1]
+    return Passage(
+        text=read,
+        core=(first, last),
+        words=(0, 0),
+        apart=window.first == 0 or any(each.isspace() for each in before),
     )

@@ -1,10 +1,17 @@
-"""Runs that detect errors, trained once."""
+"""Runs that detect and correct errors, trained once."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.toolkit.spelling_files import tiny_texts, tiny_words, tiny_words_graph
+from tests.toolkit.spelling_files import (
+    tiny_corrections,
+    tiny_repaired_corrections,
+    tiny_texts,
+    tiny_word_corrections,
+    tiny_words,
+    tiny_words_graph,
+)
 from tests.toolkit.training import Attempt, Lab
 from toolkit.rundir import RunDir
 
@@ -32,3 +39,21 @@ def of_graphs(lab: Lab) -> RunDir:
 def of_texts(lab: Lab) -> RunDir:
     """A run of sed_sequence."""
     return lab.train(tiny_texts(lab.folder / "texts", *_LONGER), Attempt())
+
+
+@pytest.fixture(scope="session")
+def of_corrections(lab: Lab) -> RunDir:
+    """A run of sec_nmt."""
+    return lab.train(tiny_corrections(lab.folder / "corrections", *_LONGER), Attempt())
+
+
+@pytest.fixture(scope="session")
+def of_word_corrections(lab: Lab) -> RunDir:
+    """A run of sec_words_nmt."""
+    return lab.train(tiny_word_corrections(lab.folder / "word_corrections", *_LONGER), Attempt())
+
+
+@pytest.fixture(scope="session")
+def of_repaired_corrections(lab: Lab) -> RunDir:
+    """A run of sec_nmt that reads characters."""
+    return lab.train(tiny_repaired_corrections(lab.folder / "repaired_corrections"), Attempt())

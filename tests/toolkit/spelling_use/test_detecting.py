@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.toolkit.spelling_use.runs import texts_of_test
 from tests.toolkit.tiny import tiny
 from tests.toolkit.training import Attempt, Lab
-from toolkit.config import load_resolved
 from toolkit.errors import CheckpointError, UserError
 from toolkit.rundir import RunDir
 from toolkit.spelling.words import words_of
-from toolkit.spelling_samples.prepared import prepare
 from toolkit.spelling_use.detecting import open_detector
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
-
-
-def texts_of_test(run: RunDir) -> list[str]:
-    """What its test set has, errors included."""
-    data = prepare(load_resolved(run.config).data)
-    with closing(sqlite3.connect(data.path / "samples.sqlite")) as connection:
-        rows = connection.execute("SELECT text FROM samples WHERE split = 'test' ORDER BY sample_id")
-        return [text for (text,) in rows]
 
 
 def labels_written(run: RunDir) -> list[list[int]]:

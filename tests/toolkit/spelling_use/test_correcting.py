@@ -1,0 +1,64 @@
+"""A finished run corrects texts of any length, as it did in its evaluation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.toolkit.spelling_use.runs import texts_of_test
+from toolkit.rundir import RunDir
+from toolkit.spelling_use.correcting import open_corrector
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+
+@pytest.fixture(params=["of_corrections", "of_word_corrections", "of_repaired_corrections"])
+def run(request: pytest.FixtureRequest) -> RunDir:
+    found: RunDir = request.getfixturevalue(request.param)
+    return found
+
+
+def test_corrections_are_those_of_the_evaluation(run: RunDir) -> None:
+    texts = texts_of_test(run)
+    found = open_corrector(run, "cpu").correct(texts)
+    assert found == run.corrections("test").read_text(encoding="utf-8").splitlines()
+
+
+def test_texts_without_words_stay_empty(run: RunDir) -> None:
+    found = open_corrector(run, "cpu").correct(["", " \t ", "the river"])
+    assert found[:2] == ["", ""]
+    assert found[2]
+    assert open_corrector(run, "cpu").correct([]) == []
+
+
+def test_texts_of_any_length_are_corrected_as_their_parts_are(of_word_corrections: RunDir) -> None:
+    corrector, texts = open_corrector(of_word_corrections, "cpu"), 4 * texts_of_test(of_word_corrections)
+    long = " ".join(texts)
+    alone, (made,) = " ".join(corrector.correct(texts)).split(), corrector.correct([long])
+    assert len(long.split()) > corrector.opened.max_tokens
+    assert len(made.split()) == len(alone)
+    assert sum(map(str.__eq__, made.split(), alone)) > 0.8 * len(alone)
+
+
+def test_long_texts_and_long_words_pass_through_any_model(run: RunDir) -> None:
+    texts = ["the river " * 150, "x" * 3000, f"the {'é' * 3000} stoen"]
+    found = open_corrector(run, "cpu").correct(texts)
+    assert len(found) == 3
+    assert all(found)
+
+
+def test_only_marked_words_are_corrected(of_word_corrections: RunDir) -> None:
+    corrector, texts = open_corrector(of_word_corrections, "cpu"), texts_of_test(of_word_corrections)
+    made = corrector.correct(texts)
+    assert made != texts
+    assert corrector.correct(texts, [[0] * len(text.split()) for text in texts]) == texts
+    assert corrector.correct(texts, [[1] * len(text.split()) for text in texts]) == made
+    first = corrector.correct(texts, [[1] + [0] * (len(text.split()) - 1) for text in texts])
+    for text, whole, part in zip(texts, made, first, strict=True):
+        assert part.split() == [whole.split()[0], *text.split()[1:]]
+
+
+def test_a_search_may_be_another_one(of_corrections: RunDir) -> None:
+    options = {"search": "beam", "beam_width": 3}
+    corrector = open_corrector(of_corrections, "cpu", options=options)
+    assert corrector.opened.experiment.task.search == "beam"
+    assert all(corrector.correct(texts_of_test(of_corrections)))

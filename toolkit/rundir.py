@@ -209,6 +209,10 @@ class RunDir:
         """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
         return self.artifacts / "encoding"
 
+    def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:
+        """What the best weights say of a benchmark, a line for each of its texts."""
+        return self.artifacts / "benchmarks" / kind / group / f"{split}.txt"
+
     # Of the detection of spelling errors.
 
     def detections(self, split: str) -> Path:

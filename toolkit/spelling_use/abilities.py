@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from toolkit.config import load_resolved
 from toolkit.errors import UserError
@@ -10,6 +10,16 @@ from toolkit.rundir import RunDir
 
 DETECTORS = ("sed_words", "sed_sequence")
 CORRECTORS = ("sec_nmt", "sec_words_nmt", "tokenization_repair", "tokenization_repair_plus")
+
+_WRITES = {"sec": "text", "sed_words": "changed", "sed_sequence": "any_change"}
+#: By task the kinds of benchmarks that its runs are for, and how their lines are written: see `forms`.
+ON_BENCHMARKS: Mapping[str, Mapping[str, str]] = {
+    "sed_words": {"sed_words": "labels", "sed_sequence": "any"},
+    "sed_sequence": {"sed_sequence": "labels"},
+    "sec_nmt": _WRITES,
+    "sec_words_nmt": _WRITES,
+    "tokenization_repair": {"tokenization_repair": "text"},
+}
 
 
 def task_of(run: RunDir) -> str:

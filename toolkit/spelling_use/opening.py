@@ -64,12 +64,17 @@ class OpenRun:
         own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
         return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
 
-    def read(self, texts: Sequence[str]) -> tuple[list[list[Passage]], Task]:
-        """Encode texts, in passages where they are too long; the task has all passages in their order."""
+    def read(self, texts: Sequence[str]) -> tuple[list[list[Passage]], Task | None]:
+        """Encode texts, in passages where they are too long; the task has all passages in their order.
+
+        A text without words has no passage. There is no task where there is none.
+        """
         found = [self._read(text) for text in texts]
         passages = [[passage for passage, _ in each] for each in found]
         read = [passage.text for each in passages for passage in each]
         samples = [lists for each in found for _, lists in each]
+        if not samples:
+            return passages, None
         return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
 
     def _read(self, text: str) -> list[tuple[Passage, dict[str, Array]]]:
@@ -90,24 +95,24 @@ class OpenRun:
     def _tokens(self, word: str) -> int:
         return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
 
-    def outputs(self, task: Task) -> Array:
+    def outputs(self, task: Task | None) -> Array:
         """What the model says of the texts of a task, as in an evaluation: [texts, task.output_width].
 
         Texts of similar length are read together.
         """
-        if not len(task.splits[TEST]):
-            return np.zeros((0, task.output_width), np.float32)
+        if task is None:
+            return np.zeros((0, 0), np.float32)
         group = Group(World.single(), self.device)
         batches = Batches(batch_max_length=self.batch_tokens)
         return evaluate(task, self.model, TEST, group, batches, self._precision).outputs
 
     @torch.no_grad()
-    def corrected(self, task: Task) -> list[str]:
+    def corrected(self, task: Task | None) -> list[str]:
         """What the model makes of the texts of a task that corrects; those of similar length together."""
+        if task is None:
+            return []
         lengths = task.splits[TEST].lengths
         found = [""] * len(lengths)
-        if not found:
-            return found
         precision = self._precision
         plan = plan_evaluation_tokens(lengths, self.batch_tokens)
         for number in range(plan.steps):

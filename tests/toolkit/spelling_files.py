@@ -97,11 +97,23 @@ def tiny_word_corrections(folder: Path, *overrides: str) -> Experiment:
 
 def tiny_repaired_corrections(folder: Path, *overrides: str) -> Experiment:
     """Texts of which white space is wrong, too: characters are read, texts written."""
+    noise = "data.noise={kind: chained, steps: [{kind: artificial, rate: 0.3}, whitespace]}"
+    return tiny_corrections(folder, noise, *_characters(folder), *overrides)
+
+
+def tiny_repair(folder: Path, *overrides: str) -> Experiment:
+    """White space of the texts, repaired."""
+    noise = "data.noise={kind: chained, steps: [whitespace, {kind: substring, max_characters: 60}]}"
+    model = "model={kind: tokenization_repair, hidden_dim: 16, num_heads: 2, num_encoder_layers: 2}"
+    return tiny_words(
+        folder, "task={kind: tokenization_repair}", model, noise, *_characters(folder), *overrides
+    )
+
+
+def _characters(folder: Path) -> tuple[str, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     save(characters(), folder / "characters.json")
-    noise = "data.noise={kind: chained, steps: [{kind: artificial, rate: 0.3}, whitespace]}"
-    reads = (f"data.tokenizer_path={folder}/characters.json", "data.max_length=200")
-    return tiny_corrections(folder, noise, *reads, *overrides)
+    return f"data.tokenizer_path={folder}/characters.json", "data.max_length=200"
 
 
 def _correction(folder: Path, kind: str, model: str, *overrides: str) -> Experiment:

@@ -15,6 +15,7 @@ from tests.toolkit.bert import tiny_bert
 from tests.toolkit.entity_files import tiny_cached, tiny_co_mention, tiny_entities
 from tests.toolkit.spelling_files import (
     tiny_corrections,
+    tiny_repair,
     tiny_repaired_corrections,
     tiny_texts,
     tiny_texts_graph,
@@ -51,6 +52,7 @@ SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "sed_words": tiny_words,
     "sed_words, graph, steps of tokens": tiny_words_graph,
     "text_classification": tiny,
+    "tokenization_repair": tiny_repair,
     "text_classification, pretrained and folded": tiny_bert,
 }
 
@@ -188,8 +190,9 @@ def predicted(run: RunDir, split: str) -> int:
     """Samples in the predictions of a split, in whichever form its task writes them."""
     if run.detections(split).exists():
         return len(run.detections(split).read_text(encoding="utf-8").splitlines())
-    if run.corrections(split).exists():
-        return len(run.corrections(split).read_text(encoding="utf-8").splitlines())
+    for lines in (run.corrections(split), run.repairs(split)):
+        if lines.exists():
+            return len(lines.read_text(encoding="utf-8").splitlines())
     if run.dump(split).exists():
         return sum(len(line["predictions"]) for line in read_json_lines(run.dump(split)))
     return len(run.predictions(split).read_text(encoding="utf-8").splitlines()) - 1

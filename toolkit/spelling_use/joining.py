@@ -57,7 +57,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
     different from what was made of it to be compared.
     """
     words = words_of(text)
-    if len(labels) != len(words):
+    if not words or len(labels) != len(words):
         return made if any(labels) else " ".join(words)
     text, made = " ".join(words), normalised(made)
     (edits,) = edits_between([text], [made])

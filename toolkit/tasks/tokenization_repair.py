@@ -71,6 +71,13 @@ class TokenizationRepairTask(RepairingTask):
             "sequence_accuracy": score.sequence_accuracy,
         }
 
+    def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """These texts of a split, with their white space as a model in evaluation mode repairs it."""
+        batch = self.collate(split, indices, device)
+        rows = classes_of(_scores(model, batch), batch.lengths, self.output_width).cpu().numpy()
+        texts = self.splits[split].texts(indices)
+        return [repaired_by(text, row) for (text, _), row in zip(texts, rows, strict=True)]
+
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         run.artifacts.mkdir(parents=True, exist_ok=True)
         samples = self.splits[split]

@@ -6,6 +6,7 @@ import pytest
 
 from tests.toolkit.spelling_files import (
     tiny_corrections,
+    tiny_repair,
     tiny_repaired_corrections,
     tiny_texts,
     tiny_word_corrections,
@@ -57,3 +58,9 @@ def of_word_corrections(lab: Lab) -> RunDir:
 def of_repaired_corrections(lab: Lab) -> RunDir:
     """A run of sec_nmt that reads characters."""
     return lab.train(tiny_repaired_corrections(lab.folder / "repaired_corrections"), Attempt())
+
+
+@pytest.fixture(scope="session")
+def of_repairs(lab: Lab) -> RunDir:
+    """A run of tokenization_repair."""
+    return lab.train(tiny_repair(lab.folder / "repairs", *_LONGER), Attempt())

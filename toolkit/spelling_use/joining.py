@@ -57,7 +57,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
     different from what was made of it to be compared.
     """
     words = words_of(text)
-    if not words or len(labels) != len(words):
+    if not words or len(labels) != len(words) or all(labels):
         return made if any(labels) else " ".join(words)
     text, made = " ".join(words), normalised(made)
     (edits,) = edits_between([text], [made])
@@ -68,6 +68,8 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
     parts = [made[begin:end] for begin, end in pairwise(places)]
     found = ""
     for number, (word, part, label) in enumerate(zip(words, parts, labels, strict=True)):
-        is_split = part.endswith(" ") or not (label or any(labels[number + 1 : number + 2]))
+        near = label or any(labels[number + 1 : number + 2])
+        # Of a word that is gone nobody can say that it was joined with another one.
+        is_split = not near or part == "" or part.endswith(" ") or "" in parts[number + 1 : number + 2]
         found += (part.strip() if label else word) + (" " if is_split else "")
     return normalised(found)

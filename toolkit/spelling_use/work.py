@@ -97,6 +97,10 @@ def _labelled(
             yield [text for text, _ in found], [labels for _, labels in found], size
         else:
             yield lines, None, size
+    if others is not None and next(others, None) is not None:
+        raise DataError(
+            f"{labels_of.name}: found more lines than {given.name} has, expected one for each of them"
+        )
 
 
 @contextmanager

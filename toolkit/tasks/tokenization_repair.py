@@ -16,7 +16,7 @@ from toolkit.models.spelling.losses import summed_cross_entropy
 from toolkit.rundir import RunDir
 from toolkit.spelling_samples import layout
 from toolkit.tasks.base import Evaluation, Loss, Score, build_model
-from toolkit.tasks.repair_batches import REPAIR_SUMS, classes_of, repair_batch
+from toolkit.tasks.repair_batches import REPAIR_SUMS, classes_of, repair_batch, repaired_by
 from toolkit.tasks.repairing import RepairingTask, positives, repair_facts
 
 

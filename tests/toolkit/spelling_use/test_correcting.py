@@ -30,15 +30,6 @@ def test_texts_without_words_stay_empty(run: RunDir) -> None:
     assert open_corrector(run, "cpu").correct([]) == []
 
 
-def test_texts_of_any_length_are_corrected_as_their_parts_are(of_word_corrections: RunDir) -> None:
-    corrector, texts = open_corrector(of_word_corrections, "cpu"), 4 * texts_of_test(of_word_corrections)
-    long = " ".join(texts)
-    alone, (made,) = " ".join(corrector.correct(texts)).split(), corrector.correct([long])
-    assert len(long.split()) > corrector.opened.max_tokens
-    assert len(made.split()) == len(alone)
-    assert sum(map(str.__eq__, made.split(), alone)) > 0.8 * len(alone)
-
-
 def test_long_texts_and_long_words_pass_through_any_model(
     run: RunDir, of_repaired_corrections: RunDir
 ) -> None:
@@ -57,9 +48,6 @@ def test_only_marked_words_are_corrected(of_word_corrections: RunDir) -> None:
     assert made != texts
     assert corrector.correct(texts, [[0] * len(text.split()) for text in texts]) == texts
     assert corrector.correct(texts, [[1] * len(text.split()) for text in texts]) == made
-    first = corrector.correct(texts, [[1] + [0] * (len(text.split()) - 1) for text in texts])
-    for text, whole, part in zip(texts, made, first, strict=True):
-        assert part.split() == [whole.split()[0], *text.split()[1:]]
 
 
 def test_a_search_may_be_another_one(of_corrections: RunDir) -> None:

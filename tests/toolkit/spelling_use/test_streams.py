@@ -78,7 +78,7 @@ def test_what_is_no_text_is_named_after_what_comes_before_it(tmp_path: Path) -> 
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no.txt cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"no\.txt cannot be read: No such file"):
         lines_of(tmp_path / "no.txt")
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         lines_of(tmp_path)

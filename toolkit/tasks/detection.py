@@ -57,6 +57,8 @@ class DetectionTask:
 
     #: Whether texts are labelled, not words.
     of_texts: ClassVar[bool]
+    #: Name of the share of labels that are right.
+    accuracy: ClassVar[str]
     train_sums = ("correct",)
     score_sums = ("loss", "count", *COUNTS)
 
@@ -142,13 +144,11 @@ class DetectionTask:
         return outputs
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
-        return {"accuracy": sums["correct"] / count}
+        return {self.accuracy: sums["correct"] / count}
 
     def detection_score(self, evaluation: Evaluation) -> DetectionScore:
         """What was found, as counts."""
-        counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
-        positives = {name: counts.pop(name) for name in Counts.__slots__}
-        return DetectionScore(counts=Counts(**positives), **counts)
+        return score_of(evaluation.sums[2:])
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count = evaluation.sums[:2]
@@ -221,3 +221,10 @@ def counts_of(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> 
         right & real, wrong & ~real, right & ~real,
     ]  # fmt: skip
     return torch.stack([fact.sum() for fact in facts]).double()
+
+
+def score_of(sums: Array) -> DetectionScore:
+    """Counts that were added up, in the order of COUNTS."""
+    counts = dict(zip(COUNTS, sums.round().astype(int).tolist(), strict=True))
+    positives = {name: counts.pop(name) for name in Counts.__slots__}
+    return DetectionScore(counts=Counts(**positives), **counts)

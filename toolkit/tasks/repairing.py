@@ -20,6 +20,7 @@ from toolkit.metrics.spelling.counts import Counts
 from toolkit.metrics.spelling.whitespace import WhitespaceScore
 from toolkit.models.export import export_model
 from toolkit.rundir import RunDir
+from toolkit.spelling.words import words_of
 from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.prepared import SpellingSet, prepare
 from toolkit.spelling_samples.samples import SpellingSamples
@@ -82,15 +83,24 @@ class RepairingTask:
         for (text, _), row in zip(texts, outputs, strict=True):
             yield repaired_by(text, row[: self._characters])
 
-    def _with_left_out(self, samples: SpellingSamples, lines: Iterator[str]) -> Iterator[str]:
-        """Yield what there is for each line of the split's files; the text itself where it was left out."""
+    def _with_left_out(
+        self, samples: SpellingSamples, lines: Iterator[str], *, as_labels: bool = False
+    ) -> Iterator[str]:
+        """Yield what there is for each line of the split's files; where it was left out, the text itself.
+
+        as_labels  or, if the lines are labels, that none of its words has an error
+        """
         made = (
             (source, line, text)
             for source, line, text in zip(
                 samples.sources.tolist(), samples.lines.tolist(), lines, strict=True
             )
         )
-        for _, _, text in merge(made, samples.left_out_texts()):
+        left_out = (
+            (source, line, " ".join("0" for _ in words_of(text)) if as_labels else text)
+            for source, line, text in samples.left_out_texts()
+        )
+        for _, _, text in merge(made, left_out):
             yield f"{text}\n"
 
     def export(self, run: RunDir, model: nn.Module) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from toolkit.config import check
@@ -9,7 +11,7 @@ from toolkit.config import check
 KINDS = {"sec_nmt": "nmt", "sec_words_nmt": "words_nmt"}
 
 
-def correction(kind: str, **data) -> dict:
+def correction(kind: str, **data: Any) -> dict[str, Any]:
     known = {"datasets": ["a.txt"], "tokenizer_path": "bpe.json", "output_tokenizer_path": "bpe.json"}
     return {"name": "a", "task": {"kind": kind}, "model": {"kind": KINDS[kind]}, "data": known | data}
 

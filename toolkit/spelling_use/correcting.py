@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.rundir import RunDir
 from toolkit.spelling.words import normalised
@@ -29,8 +30,27 @@ class Corrector:
         """
         if labels is not None:
             return self._marked(texts, labels)
-        found, task = self.opened.read(texts)
-        made = iter(self.opened.corrected(task))
+        if self._is_plus and self.opened.experiment.model.num_sec_layers:
+            # Which words there are is known when the white space is right.
+            return self._made("correct", texts, self.repair(texts))
+        return self._made("correct", texts)
+
+    def repair(self, texts: Sequence[str]) -> list[str]:
+        """Return texts with their white space repaired, of a run of a task that repairs it."""
+        return self._made("repair" if self._is_plus else "correct", texts)
+
+    @property
+    def _is_plus(self) -> bool:
+        return bool(self.opened.experiment.task.kind == "tokenization_repair_plus")
+
+    def _made(self, what: str, texts: Sequence[str], spaced: Sequence[str] | None = None) -> list[str]:
+        found, task = self.opened.read(texts, spaced, by_words=spaced is not None)
+
+        def ask(task: Any, *batch: Any) -> list[str]:
+            said: list[str] = getattr(task, what)(*batch)
+            return said
+
+        made = iter(self.opened.asked(task, ask))
         return [joined_corrections(passages, [next(made) for _ in passages]) for passages in found]
 
     def _marked(self, texts: Sequence[str], labels: Sequence[Labels]) -> list[str]:

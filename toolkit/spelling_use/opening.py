@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -39,6 +39,11 @@ from toolkit.world import World
 BATCH_TOKENS = 16384
 _ANY = "a"
 
+T = TypeVar("T")
+#: A task's own way to ask a model, in evaluation mode, about texts of a split: task, model, split, indices,
+#: device.
+Ask = Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
@@ -64,12 +69,18 @@ class OpenRun:
         own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
         return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
 
-    def read(self, texts: Sequence[str]) -> tuple[list[list[Passage]], Task | None]:
+    def read(
+        self, texts: Sequence[str], spaced: Sequence[str] | None = None, *, by_words: bool = False
+    ) -> tuple[list[list[Passage]], Task | None]:
         """Encode texts, in passages where they are too long; the task has all passages in their order.
 
         A text without words has no passage. There is no task where there is none.
+
+        spaced    the texts with their white space repaired, for models that read characters
+        by_words  whether passages are cut between words even where characters are read
         """
-        found = [self._read(text) for text in texts]
+        others = [None] * len(texts) if spaced is None else spaced
+        found = [self._read(*each, by_words) for each in zip(texts, others, strict=True)]
         passages = [[passage for passage, _ in each] for each in found]
         read = [passage.text for each in passages for passage in each]
         samples = [lists for each in found for _, lists in each]
@@ -77,22 +88,30 @@ class OpenRun:
             return passages, None
         return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
 
-    def _read(self, text: str) -> list[tuple[Passage, dict[str, Array]]]:
+    def _read(self, text: str, spaced: str | None, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
         text = normalised(text)
         if not text:
             return []
-        lists = self.encoder.lists(text, None, None)
+        lists = self.encoder.lists(text, None, None, spaced)
         if len(lists[layout.TOKENS]) <= self.max_tokens:
             return [(whole(text), lists)]
         # Two tokens are special.
-        size = self.max_tokens - 2
-        if isinstance(self.encoder.tokens, CharacterTokens):
+        size, text = self.max_tokens - 2, spaced or text
+        if self.reads_characters and not by_words:
             passages = passages_of_characters(text, size)
         else:
             passages = passages_of_words(words_of(text), size, self._tokens)
         return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
 
+    @property
+    def reads_characters(self) -> bool:
+        """Whether a token is a character, spaces included."""
+        return isinstance(self.encoder.tokens, CharacterTokens)
+
     def _tokens(self, word: str) -> int:
+        if self.reads_characters:
+            # The space before it is one, too.
+            return len(word) + 1
         return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
 
     def outputs(self, task: Task | None) -> Array:
@@ -107,33 +126,26 @@ class OpenRun:
         return evaluate(task, self.model, TEST, group, batches, self._precision).outputs
 
     @torch.no_grad()
-    def corrected(self, task: Task | None) -> list[str]:
-        """What the model makes of the texts of a task that corrects; those of similar length together."""
+    def asked(
+        self, task: Task | None, ask: Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
+    ) -> list[T]:
+        """What the model says of each text of a task; those of similar length are read together."""
         if task is None:
             return []
         lengths = task.splits[TEST].lengths
-        found = [""] * len(lengths)
-        precision = self._precision
+        found: dict[int, T] = {}
         plan = plan_evaluation_tokens(lengths, self.batch_tokens)
         for number in range(plan.steps):
             indices = plan.step(number)
-            with torch.autocast(self.device.type, precision, enabled=precision is not None):
-                made = cast(_Corrects, task).correct(self.model, TEST, indices, self.device)
-            for index, text in zip(indices.tolist(), made, strict=True):
-                found[index] = text
-        return found
+            with torch.autocast(self.device.type, self._precision, enabled=self._precision is not None):
+                said = ask(task, self.model, TEST, indices, self.device)
+            found.update(zip(indices.tolist(), said, strict=True))
+        return [found[index] for index in range(len(lengths))]
 
     @property
     def _precision(self) -> torch.dtype | None:
         # On a CPU half the bits are no faster.
         return PRECISIONS[self.experiment.train.precision] if self.device.type == "cuda" else None
-
-
-class _Corrects(Protocol):
-    """What a task that corrects has beside the rest."""
-
-    def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
-        """What a model in evaluation mode makes of these texts of a split."""
 
 
 def open_run(

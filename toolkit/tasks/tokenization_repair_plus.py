@@ -30,10 +30,18 @@ from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.prepared import SpellingSet
 from toolkit.spelling_samples.samples import SpellingSamples
 from toolkit.tasks.base import Evaluation, Loss, Score, build_model
-from toolkit.tasks.correction_batches import on, pack, word_targets
+from toolkit.tasks.correction_batches import on, pack, text_of, word_targets
 from toolkit.tasks.detection import COUNTS, THRESHOLD, counts_of, score_of
-from toolkit.tasks.plus_outputs import PlusOutputs
-from toolkit.tasks.repair_batches import NOTHING, REPAIR_SUMS, classes_of, known_labels, padded, plus_batch
+from toolkit.tasks.plus_outputs import PlusOutputs, words_read
+from toolkit.tasks.repair_batches import (
+    NOTHING,
+    REPAIR_SUMS,
+    classes_of,
+    known_labels,
+    padded,
+    plus_batch,
+    repaired_by,
+)
 from toolkit.tasks.repairing import RepairingTask, repair_facts
 from toolkit.tokenization.tokenizer import TextTokenizer, load_tokenizer
 
@@ -185,6 +193,32 @@ class TokenizationRepairPlusTask(RepairingTask):
             begin=self._output.begin, end=self._output.end, length=self._experiment.model.max_word_length
         )
         return write_words(model, texts, Search(kind=task.search, width=task.beam_width), limits)
+
+    # -- of use: texts of a split, read by a model in evaluation mode ---------------------------
+
+    def repair(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """These texts with their white space repaired."""
+        texts = self.collate(split, indices, device).texts
+        classes = classes_of(_scores(model, texts).repair, texts.lengths, self._characters).cpu().numpy()
+        read = self.splits[split].texts(indices)
+        return [repaired_by(text, row) for (text, _), row in zip(read, classes, strict=True)]
+
+    def detect(
+        self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
+    ) -> list[list[float]]:
+        """How likely each of the words that are read has an error."""
+        texts = self.collate(split, indices, device).texts
+        probabilities = _scores(model, texts).words.softmax(-1)[..., 1].cpu().numpy()
+        counts = (texts.words.max(1).values + 1).tolist()
+        return [row[:count].tolist() for row, count in zip(probabilities, counts, strict=True)]
+
+    def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """What is written in place of the words that are read; where nothing is, as `repair`."""
+        if self._output is None:
+            return self.repair(model, split, indices, device)
+        written = self.write(model, self.collate(split, indices, device).texts)
+        words = words_read(self.splits[split], indices)
+        return [text_of(units, own, self._output) for units, own in zip(written, words, strict=True)]
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}

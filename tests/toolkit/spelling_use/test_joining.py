@@ -53,6 +53,21 @@ def test_repaired_space_of_passages_is_that_of_the_text(text: str) -> None:
     assert joined_corrections(found, [repair(passage.text) for passage in found]) == repair(text)
 
 
+@given(
+    text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool),
+    draw=st.data(),
+)
+def test_repaired_passages_lose_and_double_no_letter(text: str, draw: st.DataObject) -> None:
+    found = list(passages_of_characters(text, 24))
+    made = [
+        "".join(
+            f"{letter}{draw.draw(st.sampled_from(['', ' ']))}" for letter in passage.text if letter != " "
+        )
+        for passage in found
+    ]
+    assert joined_corrections(found, made).replace(" ", "") == text.replace(" ", "")
+
+
 def test_a_text_that_fits_is_what_was_made_of_it() -> None:
     assert joined_corrections([whole("teh cat")], ["the  cat "]) == "the cat"
     assert joined_corrections([], []) == ""

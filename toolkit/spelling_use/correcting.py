@@ -30,21 +30,15 @@ class Corrector:
         """
         if labels is not None:
             return self._marked(texts, labels)
-        if self._is_plus and self.opened.experiment.model.num_sec_layers:
-            # Which words there are is known when the white space is right.
-            return self._made("correct", texts, self.repair(texts))
         return self._made("correct", texts)
 
     def repair(self, texts: Sequence[str]) -> list[str]:
         """Return texts with their white space repaired, of a run of a task that repairs it."""
-        return self._made("repair" if self._is_plus else "correct", texts)
+        is_plus = self.opened.experiment.task.kind == "tokenization_repair_plus"
+        return self._made("repair" if is_plus else "correct", texts)
 
-    @property
-    def _is_plus(self) -> bool:
-        return bool(self.opened.experiment.task.kind == "tokenization_repair_plus")
-
-    def _made(self, what: str, texts: Sequence[str], spaced: Sequence[str] | None = None) -> list[str]:
-        found, task = self.opened.read(texts, spaced, by_words=spaced is not None)
+    def _made(self, what: str, texts: Sequence[str]) -> list[str]:
+        found, task = self.opened.read(texts)
 
         def ask(task: Any, *batch: Any) -> list[str]:
             said: list[str] = getattr(task, what)(*batch)

@@ -70,17 +70,15 @@ class OpenRun:
         return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
 
     def read(
-        self, texts: Sequence[str], spaced: Sequence[str] | None = None, *, by_words: bool = False
+        self, texts: Sequence[str], *, by_words: bool = False
     ) -> tuple[list[list[Passage]], Task | None]:
         """Encode texts, in passages where they are too long; the task has all passages in their order.
 
         A text without words has no passage. There is no task where there is none.
 
-        spaced    the texts with their white space repaired, for models that read characters
         by_words  whether passages are cut between words even where characters are read
         """
-        others = [None] * len(texts) if spaced is None else spaced
-        found = [self._read(*each, by_words) for each in zip(texts, others, strict=True)]
+        found = [self._read(text, by_words) for text in texts]
         passages = [[passage for passage, _ in each] for each in found]
         read = [passage.text for each in passages for passage in each]
         samples = [lists for each in found for _, lists in each]
@@ -88,15 +86,15 @@ class OpenRun:
             return passages, None
         return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
 
-    def _read(self, text: str, spaced: str | None, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
+    def _read(self, text: str, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
         text = normalised(text)
         if not text:
             return []
-        lists = self.encoder.lists(text, None, None, spaced)
+        lists = self.encoder.lists(text, None, None)
         if len(lists[layout.TOKENS]) <= self.max_tokens:
             return [(whole(text), lists)]
         # Two tokens are special.
-        size, text = self.max_tokens - 2, spaced or text
+        size = self.max_tokens - 2
         if self.reads_characters and not by_words:
             passages = passages_of_characters(text, size)
         else:

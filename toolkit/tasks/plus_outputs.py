@@ -55,13 +55,14 @@ class PlusOutputs:
 
     def corrections(self, samples: SpellingSamples, rows: Array) -> Iterator[str]:
         """Yield the same of each text of a split, whose words are those of the right white space."""
-        for words, row in zip(words_read(samples, np.arange(len(samples))), rows, strict=True):
+        for words, row in zip(words_read(samples), rows, strict=True):
             yield self.correction(words, row)
 
 
-def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:
-    """Yield the words of these texts with their white space as it should be, where that is known."""
-    for place, (text, _) in enumerate(samples.texts(indices)):
-        repairs = samples.rows(layout.REPAIRS, indices[place : place + 1], layout.UNKNOWN)[0, 1:-1]
+def words_read(samples: SpellingSamples) -> Iterator[list[str]]:
+    """Yield the words of each text with its white space as it should be, where that is known."""
+    every = np.arange(len(samples))
+    for index, (text, _) in zip(every, samples.texts(every), strict=True):
+        repairs = samples.rows(layout.REPAIRS, every[index : index + 1], layout.UNKNOWN)[0, 1:-1]
         # What is not known is no class of its own: nothing is done.
         yield words_of(repaired(text, repairs.tolist()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,23 +26,16 @@ from toolkit.models.spelling.repair_plus import PlusScores, TokenizationRepairPl
 from toolkit.models.spelling.searching import Search, Written, write_words
 from toolkit.rundir import RunDir
 from toolkit.spelling.features import FEATURES
-from toolkit.spelling.words import normalised
+from toolkit.spelling.words import normalised, words_of
 from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.prepared import SpellingSet
 from toolkit.spelling_samples.samples import SpellingSamples
 from toolkit.tasks.base import Evaluation, Loss, Score, build_model
 from toolkit.tasks.correction_batches import on, pack, text_of, word_targets
 from toolkit.tasks.detection import COUNTS, THRESHOLD, counts_of, score_of
-from toolkit.tasks.plus_outputs import PlusOutputs, words_read
-from toolkit.tasks.repair_batches import (
-    NOTHING,
-    REPAIR_SUMS,
-    classes_of,
-    known_labels,
-    padded,
-    plus_batch,
-    repaired_by,
-)
+from toolkit.tasks.plus_outputs import PlusOutputs
+from toolkit.tasks.plus_reading import PlusReader
+from toolkit.tasks.repair_batches import NOTHING, REPAIR_SUMS, classes_of, known_labels, padded, plus_batch
 from toolkit.tasks.repairing import RepairingTask, repair_facts
 from toolkit.tokenization.tokenizer import TextTokenizer, load_tokenizer
 
@@ -194,31 +188,37 @@ class TokenizationRepairPlusTask(RepairingTask):
         )
         return write_words(model, texts, Search(kind=task.search, width=task.beam_width), limits)
 
-    # -- of use: texts of a split, read by a model in evaluation mode ---------------------------
+    def correct(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split.
 
-    def repair(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """These texts with their white space repaired."""
-        texts = self.collate(split, indices, device).texts
-        classes = classes_of(_scores(model, texts).repair, texts.lengths, self._characters).cpu().numpy()
-        read = self.splits[split].texts(indices)
-        return [repaired_by(text, row) for (text, _), row in zip(read, classes, strict=True)]
+        With white space as it repairs it, and the words that this gives as it writes them, if it writes.
+        """
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        repaired = self._reader.repair(model, texts, device)
+        if self._output is None:
+            return repaired
+        written = self.write(model, self._reader.batch(texts, repaired, device))
+        words = map(words_of, repaired)
+        return [text_of(units, own, self._output) for units, own in zip(written, words, strict=True)]
+
+    def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """The same with nothing but their white space repaired."""
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        return self._reader.repair(model, texts, device)
 
     def detect(
         self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
     ) -> list[list[float]]:
-        """How likely each of the words that are read has an error."""
+        """How likely each word of these texts, as they stand, has an error."""
         texts = self.collate(split, indices, device).texts
         probabilities = _scores(model, texts).words.softmax(-1)[..., 1].cpu().numpy()
         counts = (texts.words.max(1).values + 1).tolist()
         return [row[:count].tolist() for row, count in zip(probabilities, counts, strict=True)]
 
-    def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """What is written in place of the words that are read; where nothing is, as `repair`."""
-        if self._output is None:
-            return self.repair(model, split, indices, device)
-        written = self.write(model, self.collate(split, indices, device).texts)
-        words = words_read(self.splits[split], indices)
-        return [text_of(units, own, self._output) for units, own in zip(written, words, strict=True)]
+    @cached_property
+    def _reader(self) -> PlusReader:
+        # Evaluations do without its dictionary.
+        return PlusReader.of(self._data, with_features=self._experiment.model.word_features)
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}

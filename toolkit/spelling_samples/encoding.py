@@ -15,6 +15,7 @@ from toolkit.spelling.dictionary import read_dictionary
 from toolkit.spelling.features import FEATURES, WordFeatures
 from toolkit.spelling.words import pieces_of, word_labels, words_of
 from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.characters import CharacterTokens, repair_labels, repaired_text
 from toolkit.spelling_samples.layout import NOBODY, UNKNOWN
 from toolkit.tokenization.tokenizer import TextTokenizer, load_tokenizer
 
@@ -22,6 +23,7 @@ Array = npt.NDArray[Any]
 
 #: Distinct words whose tokens are remembered; then all are forgotten.
 _REMEMBERED = 1 << 18
+_NONE = np.zeros(0)
 _BITS = 1 << np.arange(len(FEATURES))
 
 
@@ -32,7 +34,7 @@ class PieceTokens:
     tokenizer: TextTokenizer
     _known: dict[str, tuple[list[int], list[int], int]] = field(default_factory=dict)
 
-    def of(self, words: list[str]) -> tuple[Array, Array]:
+    def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
         """Return the tokens of a text's words, special ones around them, and the piece of each; [L], [L]."""
         tokens, pieces, before = [self.tokenizer.begin], [NOBODY], 0
         for word in words:
@@ -58,7 +60,7 @@ class PieceTokens:
 class TextEncoder:
     """Encodes samples as a data section says it."""
 
-    words: PieceTokens
+    tokens: PieceTokens | CharacterTokens
     features: WordFeatures
     output: TextTokenizer | None
 
@@ -66,26 +68,37 @@ class TextEncoder:
     def of(cls, data: SpellingTexts) -> TextEncoder:
         """Load tokenizers and dictionary. Raises DataError."""
         dictionary = read_dictionary(Path(data.dictionary)) if data.dictionary else {}
+        tokenizer = load_tokenizer(Path(data.tokenizer_path))
         return cls(
-            PieceTokens(load_tokenizer(Path(data.tokenizer_path))),
+            CharacterTokens(tokenizer) if tokenizer.reads_spaces else PieceTokens(tokenizer),
             WordFeatures.of_dictionary(dictionary),
             load_tokenizer(Path(data.output_tokenizer_path)) if data.output_tokenizer_path else None,
         )
 
-    def lists(self, text: str, target: str | None, labels: tuple[int, ...] | None) -> dict[str, Array]:
+    def lists(
+        self, text: str, target: str | None, labels: tuple[int, ...] | None, spaced: str | None = None
+    ) -> dict[str, Array]:
         """Return the lists of a sample, by name, as in the layout.
 
         labels  those of the words, or a single one of the text; None: words that differ from the target's
+        spaced  the text before noise changed its white space; None where none did
         """
-        words = words_of(text)
-        tokens, pieces = self.words.of(words)
+        repaired, repairs = text, _NONE
+        if isinstance(self.tokens, CharacterTokens):
+            known = repaired_text(text, target, labels, spaced)
+            repaired = text if known is None else known
+            repairs = repair_labels(text, known, labels is None)
+            labels = (UNKNOWN,) * len(words_of(text)) if known is None else labels
+        words = words_of(repaired)
+        tokens, pieces = self.tokens.of(text, words)
         features, word_of_piece = self.features.of(words)
         found = {
             layout.TOKENS: tokens, layout.PIECES: pieces, layout.WORDS: word_of_piece,
-            layout.FEATURES: features @ _BITS, layout.LABELS: _labels(text, target, labels, len(words)),
+            layout.FEATURES: features @ _BITS, layout.LABELS: _labels(repaired, target, labels, len(words)),
+            layout.REPAIRS: repairs,
         }  # fmt: skip
         if self.output is None:
-            return found | {layout.OUTPUTS: np.zeros(0), layout.OUTPUT_WORDS: np.zeros(0)}
+            return found | {layout.OUTPUTS: _NONE, layout.OUTPUT_WORDS: _NONE}
         outputs, output_words = self.output.encode_words(text if target is None else target)
         return found | {layout.OUTPUTS: outputs, layout.OUTPUT_WORDS: output_words}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.data.layout import RESULTS
 
 #: Goes up whenever the same input would make other files; older sets are then left alone.
-VERSION = 1
+VERSION = 2
 
 #: As in every prepared set: runs leave their scores in it.
 DATABASE = "samples.sqlite"
@@ -20,9 +20,10 @@ SPLITS = ("train", "validation", "test")
 SHARD = 2000
 
 # Lists of every sample, one after the other, with the file that says where each begins, [n + 1].
-#: Special tokens included.
+#: Special tokens included. With a tokenizer of characters spaces are tokens, too.
 TOKENS = "tokens"
-#: The piece of each token; NOBODY for special tokens.
+#: The piece of each token; NOBODY for special tokens and spaces. Pieces and words are those of the text, or
+#: with a tokenizer of characters of the text with its white space repaired.
 PIECES = "pieces"
 #: The word of each piece.
 WORDS = "words"
@@ -30,12 +31,15 @@ WORDS = "words"
 FEATURES = "features"
 #: Of each word, 1 for an error; UNKNOWN where the file has only one label for the text.
 LABELS = "labels"
+#: What is to be done with each token to repair white space, UNKNOWN for special ones and where that is not
+#: known; only with a tokenizer of characters.
+REPAIRS = "repairs"
 #: What the text should say, without special tokens, and the word of each token; without an output tokenizer
 #: there are none.
 OUTPUTS = "outputs"
 OUTPUT_WORDS = "output_words"
 #: Which lists have the same lengths.
-LISTS = ((TOKENS, PIECES), (WORDS, FEATURES), (LABELS,), (OUTPUTS, OUTPUT_WORDS))
+LISTS = ((TOKENS, PIECES), (WORDS, FEATURES), (LABELS,), (REPAIRS,), (OUTPUTS, OUTPUT_WORDS))
 
 # Numbers of every sample, [n].
 #: 1 where the text has an error.
@@ -46,8 +50,8 @@ LINES = "lines"
 SPLIT = "split"
 
 DTYPES = {
-    TOKENS: "<u4", PIECES: "<u2", WORDS: "<u2", FEATURES: "<u2", LABELS: "|u1", OUTPUTS: "<u4",
-    OUTPUT_WORDS: "<u2", ERRORS: "|u1", SOURCES: "<u2", LINES: "<i8", SPLIT: "|u1",
+    TOKENS: "<u4", PIECES: "<u2", WORDS: "<u2", FEATURES: "<u2", LABELS: "|u1", REPAIRS: "|u1",
+    OUTPUTS: "<u4", OUTPUT_WORDS: "<u2", ERRORS: "|u1", SOURCES: "<u2", LINES: "<i8", SPLIT: "|u1",
 }  # fmt: skip
 OFFSET_DTYPE = "<i8"
 

@@ -164,14 +164,14 @@ class ShardMaker:
         temporary.replace(path)
 
     def _add(self, drawer: _Drawer, line: Line, place: int, split: int, seed: int) -> None:
-        text, target = line.text, line.target
+        text, target, spaced = line.text, line.target, None
         if not text:
             drawer.leave_out(place, split, text, 0, layout.EMPTY)
             return
         if target is None and line.labels is None:
             sample = self._noise.apply(Sample.of(text), generator(seed, place))
-            text, target = sample.text, sample.target
-        lists = self._encoder.lists(text, target, line.labels)
+            text, target, spaced = sample.text, sample.clean or sample.target, sample.spaced
+        lists = self._encoder.lists(text, target, line.labels, spaced)
         tokens = len(lists[layout.TOKENS])
         if tokens > self.job.data.max_length:
             drawer.leave_out(place, split, text, tokens, layout.TOO_LONG)

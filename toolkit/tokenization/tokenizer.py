@@ -56,6 +56,11 @@ class TextTokenizer:
         return self._tokenizer.get_vocab_size()
 
     @property
+    def reads_spaces(self) -> bool:
+        """Whether every character is a token, a space, too; others have spaces within their tokens."""
+        return self._tokenizer.token_to_id(" ") is not None
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of all that encodes and decodes."""
         return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()

@@ -9,9 +9,10 @@ from toolkit.config.kinds.spelling_models import TokenizationRepair as Config
 from toolkit.models.spelling.batches import RepairBatch
 from toolkit.models.spelling.embedding import TokenEmbedding
 from toolkit.models.spelling.layers import Encoder, perceptron
+from toolkit.spelling.repairs import DELETE, INSERT, KEEP
 
-#: What may be done with a character, by class.
-KEEP, INSERT, DELETE = range(3)
+#: What may be done with a character.
+CLASSES = len((KEEP, INSERT, DELETE))
 
 
 class CharacterEncoder(nn.Module):
@@ -37,7 +38,7 @@ class TokenizationRepair(nn.Module):
         super().__init__()
         self.characters = CharacterEncoder(config, vocabulary_size)
         size = config.hidden_dim
-        self.head = perceptron(size, size, 3, config.dropout, config.head_layers)
+        self.head = perceptron(size, size, CLASSES, config.dropout, config.head_layers)
 
     def forward(self, rows: torch.Tensor, batch: RepairBatch) -> torch.Tensor:
         """Scores [b, L, 3] of the characters of these rows [b]."""

@@ -27,7 +27,10 @@ from toolkit.config.kinds.spelling import (
     detection_rates,
     plus_metrics,
 )
+from toolkit.config.kinds.spelling_correction import SecNmt, SecWordsNmt
 from toolkit.config.kinds.spelling_models import (
+    CorrectionNMT,
+    CorrectionWordsNMT,
     DetectionGraph,
     DetectionTransformer,
     TokenizationRepair,
@@ -39,12 +42,16 @@ __all__ = [
     "TASKS",
     "BiEncoder",
     "CoMention",
+    "CorrectionNMT",
+    "CorrectionWordsNMT",
     "DetectionGraph",
     "DetectionTransformer",
     "DocNN",
     "EntityDisambiguation",
     "EntityMentions",
     "Pretrained",
+    "SecNmt",
+    "SecWordsNmt",
     "SedSequence",
     "SedWords",
     "SpellingTexts",
@@ -94,6 +101,8 @@ _DETECTION_MODELS: Mapping[str, tuple[type, str]] = {
     "transformer": (DetectionTransformer, "toolkit.models.spelling.detection:DetectionTransformer"),
     "graph": (DetectionGraph, "toolkit.models.spelling.graph_network:DetectionGraph"),
 }
+#: Of what is written while the target is read; the test set adds those of what is written without it.
+_CORRECTION_METRICS = ("loss", "token_accuracy", "sequence_accuracy")
 
 TASKS: Mapping[str, TaskKind] = {
     "text_classification": TaskKind(
@@ -154,6 +163,26 @@ TASKS: Mapping[str, TaskKind] = {
         models=_DETECTION_MODELS,
         code="toolkit.tasks.sed_sequence:SedSequenceTask",
         metrics=("loss", "f1", "precision", "recall", "accuracy"),
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "sec_nmt": TaskKind(
+        parameters=SecNmt,
+        data=SpellingTexts,
+        models={"nmt": (CorrectionNMT, "toolkit.models.spelling.correction:CorrectionNMT")},
+        code="toolkit.tasks.sec_nmt:SecNmtTask",
+        metrics=_CORRECTION_METRICS,
+        file_keys=_SPELLING_FILE_KEYS,
+        own_files=OWN_TEXTS,
+    ),
+    "sec_words_nmt": TaskKind(
+        parameters=SecWordsNmt,
+        data=SpellingTexts,
+        models={
+            "words_nmt": (CorrectionWordsNMT, "toolkit.models.spelling.words_correction:CorrectionWordsNMT"),
+        },
+        code="toolkit.tasks.sec_words_nmt:SecWordsNmtTask",
+        metrics=_CORRECTION_METRICS,
         file_keys=_SPELLING_FILE_KEYS,
         own_files=OWN_TEXTS,
     ),

@@ -8,6 +8,7 @@ from toolkit.config.rules import (  # noqa: F401
     entities,
     resources,
     spelling,
+    spelling_correction,
     spelling_models,
     training,
 )

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from toolkit.beginning import begin_with
 from toolkit.checkpoint.store import Identity, load, verify
 from toolkit.config import identity, load_resolved
 from toolkit.control import Control
@@ -148,7 +149,9 @@ def _training_before(run: RunDir, step: int) -> tuple[Training, int]:
         except (CheckpointError, OSError):
             # Damaged, or a live run has just made room for a newer one.
             continue
-    return build(), 0
+    training = build()
+    begin_with(experiment, training.state.model, group)
+    return training, 0
 
 
 def _device(wanted: str) -> torch.device:

@@ -23,7 +23,7 @@ from typing import Any
 
 from torch import nn
 
-from toolkit.checkpoint.manifest import MANIFEST, read_manifest
+from toolkit.checkpoint.manifest import read_manifest
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import identity, load_on_file, load_resolved, to_yaml
 from toolkit.config.schema import Experiment, Train
@@ -33,7 +33,7 @@ from toolkit.distributed import Group, join
 from toolkit.errors import CheckpointError, DataError, StkError, UserError
 from toolkit.evaluate import evaluate
 from toolkit.files import crc32, read_json, write_atomic, write_json
-from toolkit.rundir import RunDir
+from toolkit.rundir import MANIFEST, RunDir
 from toolkit.tasks.base import Evaluation, Report, Task, task_class
 from toolkit.training import PRECISIONS
 from toolkit.worker import set_arithmetic

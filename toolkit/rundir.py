@@ -10,6 +10,10 @@ from pathlib import Path
 
 from toolkit.errors import RunNotFound
 
+#: Files of a checkpoint; the manifest is written last.
+MANIFEST = "MANIFEST.json"
+WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
+
 _STEP = re.compile(r"step_(\d{8})")
 
 
@@ -207,6 +211,16 @@ class RunDir:
     def detection_counts(self, split: str) -> Path:
         """What was found of the errors of one split, JSON."""
         return self.artifacts / f"{split}_detection.json"
+
+    # Of their correction.
+
+    def corrections(self, split: str) -> Path:
+        """What the texts of one split should say; a line for each text, in input order."""
+        return self.artifacts / f"{split}_corrections.txt"
+
+    def correction_counts(self, split: str) -> Path:
+        """What was restored and spoilt in the texts of one split, JSON."""
+        return self.artifacts / f"{split}_correction.json"
 
     @property
     def labels(self) -> Path:

@@ -25,6 +25,7 @@ from toolkit import finish
 from toolkit.apart import check_same_data, shares_folder
 from toolkit.attempts.ledger import Attempt
 from toolkit.attempts.recovery import check_progress, settle
+from toolkit.beginning import begin_with
 from toolkit.calendar import Calendar
 from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config import identity, load, load_resolved
@@ -190,6 +191,8 @@ class _Worker:
         """Load, train, finish or yield, and write down how it ended."""
         training.phase = "load"
         resumed = training.checkpoints.load_latest(training.state)
+        if not resumed:
+            self._begin_with(training)
         attempt.started(self._step, resumed)
         training.recorder.start(self._step)
         training.receipts.start(self._step)
@@ -216,6 +219,12 @@ class _Worker:
             save_s=round(training.checkpoints.seconds, 4),
         )
         return outcome
+
+    def _begin_with(self, training: Training) -> None:
+        """Take over the weights of an earlier run. Collective."""
+        file = begin_with(self._experiment, training.state.model, training.group)
+        if file is not None:
+            note_event(self._run, "weights_loaded", file=str(file))
 
     def _open_task(self, group: Group) -> Task:
         """Rank 0 prepares the data while the others wait; then each opens it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.toolkit.tiny import SIZES, of_tokens
 from toolkit.config import Experiment, load
 from toolkit.spelling.dictionary import write_dictionary
-from toolkit.tokenization.making import save, train_bpe
+from toolkit.tokenization.making import characters, save, train_bpe
 
 WORDS = ("stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under")
 
@@ -77,3 +77,35 @@ def tiny_texts(folder: Path, *overrides: str) -> Experiment:
 def tiny_texts_graph(folder: Path, *overrides: str) -> Experiment:
     """The same with the graph network."""
     return tiny_texts(folder, "model={kind: graph, hidden_dim: 16, num_heads: 2, num_layers: 1}", *overrides)
+
+
+def tiny_corrections(folder: Path, *overrides: str) -> Experiment:
+    """What the texts should say, written anew."""
+    model = "model={kind: nmt, hidden_dim: 16, num_heads: 2, num_encoder_layers: 1, num_decoder_layers: 1}"
+    return _correction(folder, "sec_nmt", model, *overrides)
+
+
+def tiny_word_corrections(folder: Path, *overrides: str) -> Experiment:
+    """The same word by word, with sequence context and a beam, in steps of tokens."""
+    model = (
+        "model={kind: words_nmt, hidden_dim: 16, num_heads: 2, num_encoder_layers: 1, "
+        "num_decoder_layers: 1, use_sequence_context: true}"
+    )
+    beam = ("task.search=beam", "task.beam_width=2")
+    return _correction(folder, "sec_words_nmt", model, *beam, *of_tokens(400, 4), *overrides)
+
+
+def tiny_repaired_corrections(folder: Path, *overrides: str) -> Experiment:
+    """Texts of which white space is wrong, too: characters are read, texts written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save(characters(), folder / "characters.json")
+    noise = "data.noise={kind: chained, steps: [{kind: artificial, rate: 0.3}, whitespace]}"
+    reads = (f"data.tokenizer_path={folder}/characters.json", "data.max_length=200")
+    return tiny_corrections(folder, noise, *reads, *overrides)
+
+
+def _correction(folder: Path, kind: str, model: str, *overrides: str) -> Experiment:
+    task = (f"task={{kind: {kind}}}", "evaluation.metric=loss:min")
+    writes = f"data.output_tokenizer_path={folder}/tokenizer.json"
+    bounds = ("model.max_input_length=250", "model.max_output_length=200")
+    return tiny_words(folder, *task, model, *bounds, writes, *overrides)

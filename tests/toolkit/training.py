@@ -102,9 +102,11 @@ class Lab:
         if key not in self._finished:
             run = self.start(experiment)
             for attempt in attempts[:-1]:
-                values = in_ranks(attempt.size, train_rank, run.path, attempt, None)
-                assert values == ["yielded"] * attempt.size
-            values = in_ranks(attempts[-1].size, train_rank, run.path, attempts[-1], None)
-            assert values == ["finished"] * attempts[-1].size
+                self.go_on(run, attempt, "yielded")
+            self.go_on(run, attempts[-1], "finished")
             self._finished[key] = run
         return self._finished[key]
+
+    def go_on(self, run: RunDir, attempt: Attempt, outcome: str) -> None:
+        """Start a run once, and check how that ends."""
+        assert in_ranks(attempt.size, train_rank, run.path, attempt, None) == [outcome] * attempt.size

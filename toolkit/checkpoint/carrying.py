@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.checkpoint.manifest import MANIFEST
 from toolkit.distributed import Group
 from toolkit.files import crc32, fsync_dir
+from toolkit.rundir import MANIFEST
 
 #: Bytes sent at a time: each rank holds that much of it.
 _CHUNK = 32 << 20

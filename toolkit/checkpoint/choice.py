@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.checkpoint.commit import set_aside
-from toolkit.checkpoint.manifest import MANIFEST, Identity, Note, read_progress, verify
+from toolkit.checkpoint.manifest import Identity, Note, read_progress, verify
 from toolkit.errors import CheckpointError
 from toolkit.events import FORCED
 from toolkit.files import crc32, read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.rundir import MANIFEST, RunDir
 
 log = logging.getLogger("toolkit")
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from toolkit.checkpoint.manifest import MANIFEST, VERSION
+from toolkit.checkpoint.manifest import VERSION
 from toolkit.checkpoint.staging import Staging
 from toolkit.files import fsync_dir, write_json
-from toolkit.rundir import RunDir
+from toolkit.rundir import MANIFEST, RunDir
 
 #: Room to ask for, as a part of what a checkpoint takes.
 _ROOM = 1.2

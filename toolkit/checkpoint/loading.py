@@ -9,8 +9,8 @@ from safetensors.torch import load_file, load_model
 from torch import nn
 
 from toolkit.checkpoint.manifest import read_progress
-from toolkit.checkpoint.staging import TRAINING, WEIGHTS
 from toolkit.errors import CheckpointError
+from toolkit.rundir import TRAINING, WEIGHTS
 from toolkit.state import TrainState
 
 
@@ -32,7 +32,12 @@ def load(folder: Path, state: TrainState) -> None:
 
 def load_weights(folder: Path, model: nn.Module) -> None:
     """Load the weights alone, in place. Raises CheckpointError where they do not fit."""
+    load_file_of_weights(folder / WEIGHTS, model)
+
+
+def load_file_of_weights(file: Path, model: nn.Module) -> None:
+    """Load a file of weights, in place: all that the model has and no other. Raises CheckpointError."""
     try:
-        load_model(model, str(folder / WEIGHTS))
+        load_model(model, str(file))
     except (SafetensorError, OSError, LookupError, RuntimeError) as error:
-        raise CheckpointError(f"{folder / WEIGHTS} does not fit this model: {error}") from error
+        raise CheckpointError(f"{file} does not fit this model: {error}") from error

@@ -13,13 +13,12 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from toolkit.checkpoint.staging import PROGRESS, TRAINING, WEIGHTS
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32, read_json
+from toolkit.rundir import MANIFEST, PROGRESS, TRAINING, WEIGHTS
 from toolkit.state import Progress
 
 VERSION = 1
-MANIFEST = "MANIFEST.json"
 
 #: Called with (event, facts) for events.jsonl.
 Note = Callable[..., None]

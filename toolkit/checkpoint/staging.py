@@ -16,9 +16,8 @@ import torch
 # The very rule of safetensors' load_model for which of several shared tensors a file must hold.
 from safetensors.torch import _remove_duplicate_names
 
+from toolkit.rundir import PROGRESS, TRAINING, WEIGHTS
 from toolkit.state import TrainState
-
-WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
 
 #: Bytes of a file that are handled at once: enough to go for the GIL seldom.
 PIECE = 32 << 20

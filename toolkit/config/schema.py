@@ -63,6 +63,9 @@ class Train:
     """For a model that leaves parameters out of some steps, with `reduction: fast`."""
     deterministic: bool = option(True)
     """Deterministic kernels on CUDA; slower, the same bytes each time."""
+    start_from_checkpoint: str | None = option(None, path=True)
+    """Weights that a new run begins with, all those of its model and no others: the folder of a finished run
+    (its best ones), of a checkpoint, or a model.safetensors. They are read once; null: drawn from `seed`."""
     log_per_epoch: int = option(20, minimum=1)
     """Lines of training metrics in an epoch."""
     eval_per_epoch: int = option(1, minimum=1)

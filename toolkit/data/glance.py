@@ -14,13 +14,23 @@ from toolkit.config.schema import Experiment
 from toolkit.data.hub import no_model, pretrained_file
 from toolkit.data.labels import Skipped, count_empty, nothing_known, refuse_unknown
 from toolkit.data.table import read_rows
+from toolkit.earlier import check_earlier
 
 #: Rows of each file that are looked at: some ten milliseconds.
 _ROWS = 2000
 
 
 def glance(experiment: Experiment) -> None:
-    """Raise DataError where first rows of a data file cannot be read as described, or a model is missing."""
+    """Raise DataError where first rows of a data file cannot be read as described, or a model is missing.
+
+    So where what earlier runs are to give is.
+    """
+    check_earlier(experiment)
+    glance_at_data(experiment)
+
+
+def glance_at_data(experiment: Experiment) -> None:
+    """The same for a model that is trained: what its own run began with is no matter any more."""
     data = experiment.data
     if not isinstance(data, TextTable):
         return

@@ -23,6 +23,13 @@ class Lists:
         lengths: Array = self.offsets[which + 1] - self.offsets[which]
         return lengths
 
+    def lasts(self, which: Array, empty: int) -> Array:
+        """Last number of each of these lists, [n]; `empty` of an empty one."""
+        found = np.full(len(which), empty, dtype=np.int64)
+        some = self.lengths(which) > 0
+        found[some] = self.values[self.offsets[which[some] + 1] - 1]
+        return found
+
     def gather(self, which: Array, fill: int) -> Array:
         """These lists as rows, [n, longest] int64, filled up at their ends; at least one column."""
         lengths = self.lengths(which)

@@ -67,6 +67,12 @@ class SpellingSet:
         return int(self.meta["vocabulary_size"])
 
     @property
+    def output_vocabulary_size(self) -> int | None:
+        """Tokens of the tokenizer that writes, if there is one."""
+        size = self.meta["output_vocabulary_size"]
+        return None if size is None else int(size)
+
+    @property
     def pad_id(self) -> int:
         """Fills a batch up to its longest sample."""
         return int(self.meta["pad_id"])

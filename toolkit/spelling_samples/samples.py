@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ _ORIGIN = (
     "SELECT file, line, errors, text FROM samples JOIN sources ON dataset = sources.id WHERE sample_id = ?"
 )
 _LEFT_OUT = "SELECT dataset, line - 1, words FROM left_out WHERE split = ? ORDER BY dataset, line"
+_LEFT_OUT_TEXTS = "SELECT dataset, line - 1, text FROM left_out WHERE split = ? ORDER BY dataset, line"
+_TEXTS = "SELECT text, target FROM samples WHERE sample_id = ?"
 _KNOWN = sum(1 << FEATURES.index(name) for name in ("punctuation", "in_dictionary", "lower_in_dictionary"))
 
 
@@ -58,6 +61,14 @@ class SpellingSamples:
         """Lengths of a list of these samples, [n]."""
         return self.lists[name].lengths(self.ids[indices])
 
+    def chosen(self, keep: npt.NDArray[np.bool_]) -> SpellingSamples:
+        """Those of the samples that are to be kept, [n]."""
+        names = ("ids", "lengths", "errors", "sources", "lines")
+        arrays = {name: getattr(self, name)[keep] for name in names}
+        for array in arrays.values():
+            array.setflags(write=False)
+        return replace(self, **arrays)
+
     def features(self, indices: Array) -> npt.NDArray[np.uint8]:
         """Features of the pieces of these samples, [n, most pieces, 13]; zeros fill up."""
         return unpack_features(self.rows(layout.FEATURES, indices, 0))
@@ -77,11 +88,21 @@ class SpellingSamples:
 
         Raises DataError where the database is damaged.
         """
-        try:
-            with self._connected() as connection:
-                yield from connection.execute(_LEFT_OUT, [self.split])
-        except sqlite3.Error as error:
-            raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
+        yield from self._found(_LEFT_OUT, [(self.split,)])
+
+    def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
+        """Yield what each of these samples says and should say; None where its file has labels alone.
+
+        Raises DataError where the database is damaged.
+        """
+        yield from self._found(_TEXTS, ((number,) for number in self.ids[indices].tolist()))
+
+    def left_out_texts(self) -> Iterator[tuple[int, int, str]]:
+        """Yield source, line (from 0) and text of what the split lacks, in the order of its files.
+
+        Raises DataError where the database is damaged.
+        """
+        yield from self._found(_LEFT_OUT_TEXTS, [(self.split,)])
 
     def origins(self, indices: Array) -> dict[int, Origin]:
         """File, line, number of errors and text of these samples. Raises sqlite3.Error."""
@@ -93,6 +114,15 @@ class SpellingSamples:
                 label = f"{errors} errors" if errors is not None else ""
                 found[index] = Origin(sample=index, file=file, line=line, label=label, text=text)
         return found
+
+    def _found(self, query: str, parameters: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Yield the rows of a query for each of these parameters, in order."""
+        try:
+            with self._connected() as connection:
+                for each in parameters:
+                    yield from connection.execute(query, each)
+        except sqlite3.Error as error:
+            raise DataError(f"{self.database} is damaged ({error}); {PREPARE_AGAIN}") from error
 
     def _connected(self) -> closing[sqlite3.Connection]:
         # Immutable: no lock is taken, so that many ranks may read over a network file system.

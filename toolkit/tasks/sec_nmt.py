@@ -2,6 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-class SecNmtTask:
-    """Being written."""
+import numpy as np
+import torch
+
+from toolkit.data.lists import Array
+from toolkit.decoding.language_model import Limits
+from toolkit.errors import DataError
+from toolkit.models.spelling.batches import NONE, CorrectionBatch
+from toolkit.models.spelling.searching import Written, write_texts
+from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.samples import SpellingSamples
+from toolkit.tasks.correction import CorrectionTask
+from toolkit.tasks.correction_batches import on, text_batch, text_targets
+
+#: Words of which a tokenizer that writes must be able to make a text.
+_PROBE = "a b"
+
+
+class SecNmtTask(CorrectionTask[CorrectionBatch]):
+    """One sequence for each text, of which no word need be at the place of another."""
+
+    def write(self, model: Any, batch: CorrectionBatch) -> list[list[Written]]:
+        limits = Limits(
+            begin=self._output.begin,
+            end=self._output.end,
+            length=self._experiment.model.max_output_length,
+        )
+        return write_texts(model, batch, self._search, limits)
+
+    def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
+        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
+        outputs = samples.rows(layout.OUTPUTS, indices, NONE)
+        sizes = samples.sizes(layout.OUTPUTS, indices)
+        signs = self._output.padding, self._output.begin, self._output.end
+        targets, labels = text_targets(outputs, sizes, *signs)
+        batch = text_batch(tokens, samples.lengths[indices], device)
+        return replace(batch, targets=on(targets, device), labels=on(labels, device))
+
+    def _originals(self, text: str) -> Sequence[str]:
+        return [text]
+
+    def _fits(self, samples: SpellingSamples) -> np.ndarray:
+        sizes = samples.sizes(layout.OUTPUTS, np.arange(len(samples)))
+        fits: np.ndarray = sizes < self._experiment.model.max_output_length
+        return fits
+
+    def _misfit(self) -> str:
+        most = self._experiment.model.max_output_length
+        return f"what they should say has more tokens than {self._BOUND}, {most} with the end sign"
+
+    def _width(self) -> int:
+        return int(self._experiment.model.max_output_length)
+
+    def _check(self) -> None:
+        tokens, _ = self._output.encode_words(_PROBE)
+        if self._output.decode(tokens) != _PROBE:
+            raise DataError(
+                f"{self._experiment.data.output_tokenizer_path}: this tokenizer writes words without the "
+                "spaces between them, expected one that writes texts: BPE (`stk spelling tokenizer bpe`)"
+            )

@@ -15,7 +15,8 @@ from safetensors.torch import load, load_file, load_model, save_model
 from torch import nn
 
 from tests.toolkit.checkpointing import new_state, state_at
-from toolkit.checkpoint.staging import PIECE, PROGRESS, TRAINING, WEIGHTS, Buffer, Staging
+from toolkit.checkpoint.staging import PIECE, Buffer, Staging
+from toolkit.rundir import PROGRESS, TRAINING, WEIGHTS
 from toolkit.state import Progress, TrainState
 
 DTYPES = (

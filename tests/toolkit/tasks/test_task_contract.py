@@ -13,7 +13,15 @@ import torch
 
 from tests.toolkit.bert import tiny_bert
 from tests.toolkit.entity_files import tiny_cached, tiny_co_mention, tiny_entities
-from tests.toolkit.spelling_files import tiny_texts, tiny_texts_graph, tiny_words, tiny_words_graph
+from tests.toolkit.spelling_files import (
+    tiny_corrections,
+    tiny_repaired_corrections,
+    tiny_texts,
+    tiny_texts_graph,
+    tiny_word_corrections,
+    tiny_words,
+    tiny_words_graph,
+)
 from tests.toolkit.tiny import assert_equal_runs, tiny
 from tests.toolkit.training import Attempt, Lab
 from toolkit.config import Experiment, identity, load_resolved, to_yaml
@@ -35,6 +43,9 @@ SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "entity_disambiguation": tiny_entities,
     "entity_disambiguation, cached vectors, steps of tokens": tiny_cached,
     "entity_disambiguation, co-mention": tiny_co_mention,
+    "sec_nmt": tiny_corrections,
+    "sec_nmt, characters without white space": tiny_repaired_corrections,
+    "sec_words_nmt, with context, a beam, steps of tokens": tiny_word_corrections,
     "sed_sequence": tiny_texts,
     "sed_sequence, graph": tiny_texts_graph,
     "sed_words": tiny_words,
@@ -164,18 +175,21 @@ def test_metrics_of_training_come_from_its_sums(task: Task, model: torch.nn.Modu
 
 
 def test_artifacts_are_written_where_the_run_says(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:
-    result = evaluate(task, model, "validation", Group(World.single(), CPU), Batches(batch_size=5), None)
     run = RunDir(tmp_path)
-    task.write_report(run, "validation", result)
+    for split in ("validation", "test"):
+        result = evaluate(task, model, split, Group(World.single(), CPU), Batches(batch_size=5), None)
+        task.write_report(run, split, result)
     written = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert all(run.artifacts in path.parents for path in written)
-    assert predicted(run, "validation") == len(task.splits["validation"])
+    assert predicted(run, "test") == len(task.splits["test"])
 
 
 def predicted(run: RunDir, split: str) -> int:
     """Samples in the predictions of a split, in whichever form its task writes them."""
     if run.detections(split).exists():
         return len(run.detections(split).read_text(encoding="utf-8").splitlines())
+    if run.corrections(split).exists():
+        return len(run.corrections(split).read_text(encoding="utf-8").splitlines())
     if run.dump(split).exists():
         return sum(len(line["predictions"]) for line in read_json_lines(run.dump(split)))
     return len(run.predictions(split).read_text(encoding="utf-8").splitlines()) - 1

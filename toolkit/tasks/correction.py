@@ -1,0 +1,261 @@
+"""What the tasks that correct spelling errors have in common; no task itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import merge
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.config.kinds import SpellingTexts
+from toolkit.config.schema import Experiment
+from toolkit.data.lists import Array
+from toolkit.errors import DataError
+from toolkit.files import open_atomic, write_json
+from toolkit.metrics.slice_score import ratio
+from toolkit.metrics.spelling.correction import score_corrections
+from toolkit.metrics.spelling.counts import Counts
+from toolkit.metrics.spelling.distance import score_distances
+from toolkit.models.export import export_model
+from toolkit.models.spelling.batches import NONE, CorrectionBatch, WordsCorrectionBatch
+from toolkit.models.spelling.losses import Summed, summed_cross_entropy
+from toolkit.models.spelling.searching import Search, Written
+from toolkit.rundir import RunDir
+from toolkit.spelling.words import normalised
+from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.prepared import SpellingSet, prepare
+from toolkit.spelling_samples.samples import SpellingSamples
+from toolkit.spelling_samples.sources import data_sets
+from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
+from toolkit.tasks.correction_batches import pack, text_of, unpack
+from toolkit.tokenization.tokenizer import load_tokenizer
+
+#: The split whose texts are really written; others are scored while the decoder reads their targets.
+_WRITTEN = "test"
+_READ_SUMS = ("loss", "count", "correct", "texts", "right")
+#: Positives of the words, lines, those as they should be, distances, units without an end.
+_WRITTEN_SUMS = (*Counts.__slots__, "lines", "equal", "distances", "unended")
+
+B = TypeVar("B", CorrectionBatch, WordsCorrectionBatch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetBatch(Generic[B]):
+    """Texts with their targets, as tensors; where they are to be written, also as texts."""
+
+    read: B
+    texts: tuple[tuple[str, str], ...] | None
+
+
+class CorrectionTask(Generic[B]):
+    """Cross-entropy of the tokens of the targets; scores are counts of tokens, texts, words.
+
+    Training and validation give the decoder the target up to the token that it is to write. Of the test set
+    it gets nothing: outputs are what it has written (`correction_batches.pack`).
+    """
+
+    train_sums = ("correct",)
+    score_sums = (*_READ_SUMS, *_WRITTEN_SUMS)
+    #: Key of the model that bounds what is written, and samples.
+    _BOUND: ClassVar[str] = "model.max_output_length"
+
+    @classmethod
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        return cls(experiment, prepare(experiment.data, report)).summary
+
+    def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
+        self._experiment = experiment
+        self._data = data = data or prepare(experiment.data)
+        self._output = load_tokenizer(data.path / layout.OUTPUT_TOKENIZER)
+        self.prepared = data.path
+        self.fingerprint = data.fingerprint
+        self._check()
+        self._search = Search(kind=experiment.task.search, width=experiment.task.beam_width)
+        self.splits: Mapping[str, SpellingSamples] = {}
+        self._without: dict[str, int] = {}
+        for name in data.splits:
+            self._open(name)
+        self.summary = "\n".join([data.summary(), *self._left_out()])
+        self.output_width = self._width()
+
+    def _open(self, name: str) -> None:
+        samples = self._data.split(name)
+        _check_targets(samples)
+        # Nothing of the test set is left out: what is written is bounded by itself.
+        fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
+        if not fits.any():
+            raise DataError(
+                f"{self.prepared}: no text of {name} is left, expected at least one: {self._misfit()}"
+            )
+        self.splits = {**self.splits, name: samples if fits.all() else samples.chosen(fits)}
+        self._without[name] = int((~fits).sum())
+
+    def _left_out(self) -> Iterator[str]:
+        for name, count in self._without.items():
+            if count:
+                yield f"left out: {count:,} texts of {name} ({self._misfit()})"
+
+    def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
+        known = prepare(data, report, base=self._data)
+        return type(self)(replace(self._experiment, data=data), known)
+
+    def model(self) -> nn.Module:
+        return build_model(
+            self._experiment,
+            vocabulary_size=self._data.vocabulary_size,
+            output_vocabulary_size=self._data.output_vocabulary_size,
+        )
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> TargetBatch[B]:
+        samples = self.splits[split]
+        texts = None
+        if split == _WRITTEN:
+            found = samples.texts(indices)
+            texts = tuple((text, text if target is None else target) for text, target in found)
+        return TargetBatch(read=self._batch(samples, indices, device), texts=texts)
+
+    def loss(self, model: nn.Module, batch: TargetBatch[B]) -> Loss:
+        found, right = _scored(model, batch.read)
+        correct = right.sum()[None].double()
+        return Loss(total=found.total, count=found.count, tokens=batch.read.real_tokens, sums=correct)
+
+    def score(self, model: nn.Module, batch: TargetBatch[B]) -> Score:
+        found, right = _scored(model, batch.read)
+        assert batch.read.labels is not None
+        known = batch.read.labels != NONE
+        texts = known.any(1)
+        counts = torch.stack([right.sum(), texts.sum(), (texts & (right == known).all(1)).sum()])
+        loss = torch.stack([found.total.double(), counts.new_tensor(found.count).double()])
+        outputs = np.full((len(known), self.output_width), -1, dtype=np.float32)
+        compared = [0.0] * len(_WRITTEN_SUMS)
+        if batch.texts is not None:
+            outputs = pack(self.write(model, batch.read), self.output_width)
+            compared = self._compare(batch.texts, outputs)
+        sums = torch.cat([loss, counts.double(), loss.new_tensor(compared)])
+        return Score(sums=sums, outputs=torch.from_numpy(outputs))
+
+    def _compare(self, texts: Sequence[tuple[str, str]], outputs: Array) -> list[float]:
+        """What was written, compared with the targets: the sums of _WRITTEN_SUMS."""
+        units = [unpack(row) for row in outputs]
+        made = [self._text(text, each) for (text, _), each in zip(texts, units, strict=True)]
+        golds = [normalised(target) for _, target in texts]
+        words = score_corrections([text for text, _ in texts], made, golds).counts
+        distances = score_distances(made, golds)
+        equal = sum(mine == gold for mine, gold in zip(made, golds, strict=True))
+        unended = sum(unit is None for each in units for unit in each)
+        positives: list[float] = [getattr(words, name) for name in Counts.__slots__]
+        return [*positives, distances.lines, equal, distances.distances, unended]
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {"token_accuracy": sums["correct"] / count}
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        """Metrics of a split; only texts that were written have those of corrections."""
+        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        found = {
+            "loss": ratio(sums["loss"], sums["count"]),
+            "token_accuracy": ratio(sums["correct"], sums["count"]),
+        }
+        if split != _WRITTEN:
+            return found | {"sequence_accuracy": ratio(sums["right"], sums["texts"])}
+        counts = _positives(sums)
+        return found | {
+            "sequence_accuracy": ratio(sums["equal"], sums["lines"]),
+            "correction_f1": counts.f1,
+            "precision": counts.precision,
+            "recall": counts.recall,
+            "mned": ratio(sums["distances"], sums["lines"]),
+        }
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        run.artifacts.mkdir(parents=True, exist_ok=True)
+        samples = self.splits[split]
+        left_out = sum(1 for _ in samples.left_out()) + self._without[split]
+        facts: dict[str, Any] = {"split": split, "texts": len(samples), "left_out": left_out}
+        names = self.score_sums[1:] if split == _WRITTEN else _READ_SUMS[1:]
+        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        facts["counts"] = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}
+        facts["metrics"] = self.metrics(split, evaluation)
+        write_json(run.correction_counts(split), facts)
+        if split == _WRITTEN:
+            with open_atomic(run.corrections(split)) as stream:
+                stream.writelines(f"{line}\n" for line in self._lines(samples, evaluation.outputs))
+
+    def _lines(self, samples: SpellingSamples, outputs: Array) -> Iterator[str]:
+        """Yield each line of the split's files as it was corrected; as it was where it was left out."""
+        places = zip(samples.sources.tolist(), samples.lines.tolist(), strict=True)
+        texts = samples.texts(np.arange(len(samples)))
+        written = (
+            (source, line, self._text(text, unpack(row)))
+            for (source, line), (text, _), row in zip(places, texts, outputs, strict=True)
+        )
+        for _, _, text in merge(written, samples.left_out_texts()):
+            yield text
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        root = Path(data_sets(self._experiment.data)[0]).stem
+        export_model(run, model, root, self._data.tokenizer_files)
+
+    # -- what is a task's own ----------------------------------------------------------------
+
+    def write(self, model: Any, batch: B) -> list[list[Written]]:
+        """What a model in evaluation mode makes of these texts: for each its units."""
+        raise NotImplementedError
+
+    def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> B:
+        raise NotImplementedError
+
+    def _text(self, text: str, units: Sequence[Written]) -> str:
+        """The correction of a text."""
+        return text_of(units, self._originals(text), self._output)
+
+    def _originals(self, text: str) -> Sequence[str]:
+        """What each unit of a text was."""
+        raise NotImplementedError
+
+    def _fits(self, samples: SpellingSamples) -> np.ndarray:
+        """Which samples can be learnt from, [n]."""
+        raise NotImplementedError
+
+    def _misfit(self) -> str:
+        """Why others cannot."""
+        raise NotImplementedError
+
+    def _width(self) -> int:
+        """Numbers that what is written of a text takes at most."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise DataError where the tokenizers do not fit."""
+
+
+def _scored(model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch) -> tuple[Summed, torch.Tensor]:
+    """The loss of a batch, and which tokens [B, T] are the most probable ones.
+
+    The rows come first, as torch's DataParallel cuts what comes first.
+    """
+    assert batch.labels is not None
+    scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
+    right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
+    return summed_cross_entropy(scores, batch.labels), right
+
+
+def _positives(sums: Mapping[str, float]) -> Counts:
+    return Counts(**{name: round(sums[name]) for name in Counts.__slots__})
+
+
+def _check_targets(samples: SpellingSamples) -> None:
+    """Raise DataError where a file says of its lines whether they are right, not what would be."""
+    _, firsts = np.unique(samples.sources, return_index=True)
+    for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
+        if target is None:
+            (origin,) = samples.origins(np.array([first])).values()
+            raise DataError(
+                f"{origin.file}: correct.txt holds labels, expected texts: name a benchmark of corrections "
+                "(task sec)"
+            )

@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_plan(parsers)
     _add_submit(parsers)
+    _add_sweep(parsers)
     _add_run(parsers)
     _add_resume(parsers)
     _add_status(parsers)
@@ -106,7 +107,7 @@ def _command(parsers: _Parsers, name: str, summary: str, description: str) -> ar
         name,
         help=summary,
         description=description,
-        epilog=_EPILOG if name in ("plan", "submit", "run", "prepare") else None,
+        epilog=_EPILOG if name in ("plan", "submit", "sweep", "run", "prepare") else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=name)
@@ -160,6 +161,40 @@ def _add_submit(parsers: _Parsers) -> None:
     _cluster(parser)
     parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
     _json(parser)
+
+
+def _add_sweep(parsers: _Parsers) -> None:
+    parser = _command(
+        parsers,
+        "sweep",
+        "submit every combination of values as one job array",
+        "A run for each combination of the values that keys list, as one job array:\n\n"
+        "  stk sweep CONFIG seed=1,2,3 train.lr=0.1,0.01      six runs\n"
+        "  stk sweep CONFIG model.kernels=[2],[2,3] --dry-run  commas in brackets and quotes separate nothing\n\n"
+        "Each is the very run that stk submit would make of its values: those that have finished or are live\n"
+        "are left out. All are checked first; nothing is submitted if one has a fault. Without Slurm they are\n"
+        "trained here, one after the other.",
+    )
+    parser.add_argument("config", metavar="CONFIG", help=_CONFIG_HELP)
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=a,b", help="set a key of the experiment, to each of these values"
+    )
+    parser.add_argument(
+        "--max-parallel",
+        type=_positive,
+        metavar="N",
+        help="tasks that run at the same time (default: resources.max_parallel)",
+    )
+    _cluster(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
+    _json(parser)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
 
 
 def _add_run(parsers: _Parsers) -> None:

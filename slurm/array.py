@@ -11,8 +11,6 @@ from toolkit.errors import UserError
 
 #: In a run's folder `submitit`: the batch script of its task.
 TASK_SCRIPT = "array.sh"
-#: submitit looks for the pickle of a task under the array's id and the task's.
-_PICKLE = '"submitit/${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}_submitted.pkl"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,9 @@ class ArrayPlan:
                 "",
                 "# Each task does in its own run's folder what a single job of that run does.",
                 'cd -P "$SLURM_ARRAY_TASK_ID" || exit 1',
-                f"[ -e {_PICKLE} ] || ln -f submitit/job.pkl {_PICKLE} || exit 1",
+                "# submitit looks for its pickle under the array's id and the task's.",
+                'pickle="submitit/${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}_submitted.pkl"',
+                '[ -e "$pickle" ] || ln -f submitit/job.pkl "$pickle" || exit 1',
                 f"exec /bin/bash submitit/{TASK_SCRIPT}",
                 "",
             ]

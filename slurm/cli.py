@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import entity_arguments, evaluate_arguments, spelling_arguments
+from slurm import entity_arguments, evaluate_arguments, spelling_arguments, sweep_arguments
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -164,37 +164,10 @@ def _add_submit(parsers: _Parsers) -> None:
 
 
 def _add_sweep(parsers: _Parsers) -> None:
-    parser = _command(
-        parsers,
-        "sweep",
-        "submit every combination of values as one job array",
-        "A run for each combination of the values that keys list, as one job array:\n\n"
-        "  stk sweep CONFIG seed=1,2,3 train.lr=0.1,0.01      six runs\n"
-        "  stk sweep CONFIG model.kernels=[2],[2,3] --dry-run  commas in brackets and quotes separate nothing\n\n"
-        "Each is the very run that stk submit would make of its values: those that have finished or are live\n"
-        "are left out. All are checked first; nothing is submitted if one has a fault. Without Slurm they are\n"
-        "trained here, one after the other.",
-    )
-    parser.add_argument("config", metavar="CONFIG", help=_CONFIG_HELP)
-    parser.add_argument(
-        "overrides", nargs="*", metavar="key=a,b", help="set a key of the experiment, to each of these values"
-    )
-    parser.add_argument(
-        "--max-parallel",
-        type=_positive,
-        metavar="N",
-        help="tasks that run at the same time (default: resources.max_parallel)",
-    )
+    parser = _command(parsers, "sweep", sweep_arguments.SUMMARY, sweep_arguments.DESCRIPTION)
+    sweep_arguments.add_arguments(parser, _CONFIG_HELP)
     _cluster(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
     _json(parser)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
-    return number
 
 
 def _add_run(parsers: _Parsers) -> None:

@@ -148,6 +148,6 @@ def _check_resources(found: Sequence[Combination]) -> None:
         one, two = (to_plain(each.experiment.resources) for each in (first, other))
         key = next(key for key in one if one[key] != two[key])
         raise UserError(
-            f"resources.{key} is {one[key]!r} with {first} and {two[key]!r} with {other}, but the tasks of a "
-            "job array all get the same. Sweep keys of what is computed; submit once for each of the resources"
+            f"resources.{key} is {one[key]!r} with {first} and {two[key]!r} with {other}, but all "
+            "tasks of a job array get the same. Sweep keys of what is computed; resources take a sweep each"
         )

@@ -26,6 +26,7 @@ from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir
 
 _INTERRUPTED = 130
+_ELSEWHERE = "was started by another command"
 
 
 def run(arguments: Namespace) -> int:
@@ -107,7 +108,7 @@ def _answer(
 ) -> dict[str, object]:
     """What --json prints: a line for each run, and the array's own id."""
     values = {each.run_id: each.values for each in reversed(combinations)}
-    rows = dict(zip(known, status([one.run for one in known]), strict=True))
+    rows = zip(known, status([one.run for one in known]), strict=True)
     first = next(iter(jobs.values()), None)
     return {
         "job_id": first.job_id.partition("_")[0] if first else None,
@@ -119,9 +120,10 @@ def _answer(
                 "job_id": jobs[one.run].job_id if one.run in jobs else now.job_id,
                 "state": now.state if one.run.path.exists() else None,
                 "values": dict(values[one.run.run_id]),
-                "skipped": one.skipped or None,
+                # Between the first look and the lock somebody else may have started it.
+                "skipped": one.skipped or (_ELSEWHERE if jobs and one.run not in jobs else None),
             }
-            for one, now in rows.items()
+            for one, now in rows
         ],
     }
 
@@ -138,7 +140,7 @@ def _tell(
     elif cluster == "slurm":
         for one in wanted:
             if one.run not in jobs:
-                print(f"left out: {one.run.run_id} was started by another command just now")
+                print(f"left out: {one.run.run_id} {_ELSEWHERE}")
         ids = [each.job_id.partition("_")[0] for each in jobs.values()]
         if ids:
             print(f"job     {ids[0]}, an array of {len(jobs)} runs")

@@ -45,7 +45,7 @@ def test_nothing_between_two_values_is_lost(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
+    "text, values",
     [
         ("1", ["1"]),
         ("", [""]),
@@ -98,7 +98,7 @@ def test_all_faults_are_told_with_the_combination_that_has_them(house: House) ->
 
 
 def test_resources_that_differ_are_refused_with_both_values(house: House) -> None:
-    with pytest.raises(UserError, match="resources.time is '10' with .*=10 and '20' with .*=20"):
+    with pytest.raises(UserError, match=r"resources\.time is '10' with .*=10 and '20' with .*=20"):
         combine(house.config, ["resources.time=10,20"])
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import entity_arguments, evaluate_arguments, spelling_arguments
+from slurm import entity_arguments, evaluate_arguments, spelling_arguments, sweep_arguments
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_plan(parsers)
     _add_submit(parsers)
+    _add_sweep(parsers)
     _add_run(parsers)
     _add_resume(parsers)
     _add_status(parsers)
@@ -106,7 +107,7 @@ def _command(parsers: _Parsers, name: str, summary: str, description: str) -> ar
         name,
         help=summary,
         description=description,
-        epilog=_EPILOG if name in ("plan", "submit", "run", "prepare") else None,
+        epilog=_EPILOG if name in ("plan", "submit", "sweep", "run", "prepare") else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=name)
@@ -159,6 +160,13 @@ def _add_submit(parsers: _Parsers) -> None:
     _experiment(parser)
     _cluster(parser)
     parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
+    _json(parser)
+
+
+def _add_sweep(parsers: _Parsers) -> None:
+    parser = _command(parsers, "sweep", sweep_arguments.SUMMARY, sweep_arguments.DESCRIPTION)
+    sweep_arguments.add_arguments(parser, _CONFIG_HELP)
+    _cluster(parser)
     _json(parser)
 
 

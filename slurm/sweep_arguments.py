@@ -8,7 +8,7 @@ SUMMARY = "submit every combination of values as one job array"
 DESCRIPTION = """\
 A run for each combination of the values that keys list, as one job array:
 
-  stk sweep CONFIG seed=1,2,3 optimizer.lr=0.1,0.01         six runs
+  stk sweep CONFIG seed=1,2,3 optimizer.lr=0.1,0.01     six runs
   stk sweep CONFIG model.kernels=[2],[2,3] --dry-run    two, and only shown: a comma in brackets or
                                                         quotes separates nothing
 

@@ -81,7 +81,7 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
     file = None if arguments.data is None else os.path.abspath(os.path.expanduser(arguments.data))
     if file is not None:
         # Here, where it takes a moment: the process that scores loads torch first.
-        glance(load_on_file(target.config, Path(file), overrides))
+        glance(load_on_file(target.config, Path(file), overrides), is_trained=True)
     output = None if arguments.output is None else os.path.abspath(arguments.output)
     return {"file": file, "overrides": overrides, "split": arguments.split, "output": output}
 

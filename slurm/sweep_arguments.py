@@ -18,6 +18,14 @@ same for all. Without Slurm the runs are trained here, one after the other.
 """
 
 
+def positive(text: str) -> int:
+    """A whole number from 1, as an argument."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
 def add_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
     """Add what only `stk sweep` takes."""
     parser.add_argument("config", metavar="CONFIG", help=config_help)
@@ -26,15 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser, config_help: str) -> None:
     )
     parser.add_argument(
         "--max-parallel",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="tasks that run at the same time (default: resources.max_parallel)",
     )
     parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
-    return number

@@ -123,13 +123,11 @@ def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
-def _cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cluster",
-        choices=("auto", "slurm", "local"),
-        default="auto",
-        help="auto (default): Slurm where a controller answers, else processes on this machine",
-    )
+_AUTO_HELP = "auto (default): Slurm where a controller answers, else processes on this machine"
+
+
+def _cluster(parser: argparse.ArgumentParser, default: str = "auto", help: str = _AUTO_HELP) -> None:
+    parser.add_argument("--cluster", choices=("auto", "slurm", "local"), default=default, help=help)
 
 
 def _add_plan(parsers: _Parsers) -> None:
@@ -310,9 +308,20 @@ def _add_prepare(parsers: _Parsers) -> None:
         "prepare",
         "only the data preparation",
         "Build the prepared data of an experiment, unless they are there; say what they hold and which rows\n"
-        "were left out. Training does this by itself when it begins.",
+        "were left out. Training does this by itself when it begins.\n\n"
+        "  stk prepare CONFIG                                 here and now\n"
+        "  stk prepare CONFIG --cluster slurm --cpus 16       as a job of one task, without GPUs\n\n"
+        "The job asks for the partition, account, time and memory of the experiment's resources. Texts with\n"
+        "errors go on where an interrupted preparation was; tables and mentions begin anew.",
     )
     _experiment(parser)
+    _cluster(parser, "local", "local (default): here and now; slurm: as a job; auto: as a job where possible")
+    parser.add_argument(
+        "--cpus",
+        type=sweep_arguments.positive,
+        metavar="N",
+        help="CPUs of the job (default: resources.cpus_per_task)",
+    )
     _json(parser)
 
 

@@ -20,7 +20,7 @@ from slurm.sweep_table import show
 from slurm.topology import scrub
 from toolkit.create import create_run, experiment_dir
 from toolkit.data.glance import glance
-from toolkit.errors import RunFailed, UserError
+from toolkit.errors import UserError
 from toolkit.machines.crew import Crew
 from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir
@@ -81,7 +81,7 @@ def _train(wanted: Sequence[Candidate], *, quiet: bool) -> int:
         code = _train_one(one, quiet=quiet)
         if code == _INTERRUPTED:
             return code
-        worst = max(worst, RunFailed.exit_code if code else 0)
+        worst = max(worst, code)
     return worst
 
 

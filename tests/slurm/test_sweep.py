@@ -228,3 +228,13 @@ def test_without_slurm_the_runs_are_trained_here_one_after_the_other(house: Hous
     assert all(run_of(line).result.exists() for line in found["runs"])
     again = house.call("sweep", house.config, "seed=1,2", "--cluster", "local")
     assert "nothing to do" in again.out
+
+
+def test_a_run_that_fails_here_does_not_keep_the_next_from_its_turn(house: House) -> None:
+    bad = "text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n"
+    house.write("bad.tsv", bad)
+    answer = house.call("sweep", house.config, "data.path=bad.tsv,reviews.tsv", "--cluster", "local")
+    assert answer.code == 2
+    assert "bad.tsv:3002: 1 fields, expected 2" in answer.err
+    assert house.runs == [house.run("data.path=reviews.tsv").run_id]
+    assert house.run("data.path=reviews.tsv").result.exists()

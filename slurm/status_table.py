@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slurm.status import RunStatus
+from toolkit.metrics.headline import headline
 
 _COLOURS = {
     "running": "green",
@@ -48,7 +49,7 @@ def _cells(row: RunStatus) -> list[str | Text]:
         f"{row.step}/{row.total_steps or '?'}",
         _number(row.epoch, 2),
         _number(metrics.get("train_loss"), 4),
-        _number(metrics.get("validation_accuracy", metrics.get("validation_loss")), 4),
+        _number(headline(metrics), 4),
         str(row.restarts),
         row.job_id or "",
     ]

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as RemainingColumn
 
+from toolkit.metrics.headline import headline
+
 _LINE_EVERY_S = 30.0
 _SHOWN = 2
 
@@ -114,8 +116,8 @@ class Live(Silent):
 
     def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
         facts = f"epoch {epoch:.1f}  loss {metrics['train_loss']:.3f}"
-        if "validation_accuracy" in metrics:
-            facts += f"  validation {metrics['validation_accuracy']:.3f}"
+        if (value := headline(metrics)) is not None:
+            facts += f"  validation {value:.3f}"
         self._progress.update(self._task, completed=step, facts=facts)
 
     def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:

@@ -212,6 +212,16 @@ class RunDir:
         """What was found of the errors of one split, JSON."""
         return self.artifacts / f"{split}_detection.json"
 
+    # Of the repair of white space.
+
+    def repairs(self, split: str) -> Path:
+        """The texts of one split with their white space repaired; a line for each text, in input order."""
+        return self.artifacts / f"{split}_repairs.txt"
+
+    def repair_counts(self, split: str) -> Path:
+        """Which spaces were inserted and deleted in the texts of one split, JSON."""
+        return self.artifacts / f"{split}_repair.json"
+
     # Of their correction.
 
     def corrections(self, split: str) -> Path:

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import torch
+
 from tests.toolkit.tiny import SIZES, of_tokens
+from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config import Experiment, load
+from toolkit.config.schema import Optimizer
+from toolkit.create import create_run
+from toolkit.distributed import Group
+from toolkit.files import write_json
+from toolkit.models.spelling.repair import TokenizationRepair
+from toolkit.optim import build_optimizer
+from toolkit.rng import seed_everything
+from toolkit.rundir import RunDir
 from toolkit.spelling.dictionary import write_dictionary
-from toolkit.tokenization.making import characters, save, train_bpe
+from toolkit.state import Progress, TrainState
+from toolkit.tokenization.making import CHARACTERS, SPECIAL, characters, save, train_bpe
+from toolkit.world import World
 
 WORDS = ("stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under")
 
@@ -97,11 +110,68 @@ def tiny_word_corrections(folder: Path, *overrides: str) -> Experiment:
 
 def tiny_repaired_corrections(folder: Path, *overrides: str) -> Experiment:
     """Texts of which white space is wrong, too: characters are read, texts written."""
+    noise = "data.noise={kind: chained, steps: [{kind: artificial, rate: 0.3}, whitespace]}"
+    return tiny_corrections(folder, noise, *_characters(folder), *overrides)
+
+
+def tiny_repair(folder: Path, *overrides: str) -> Experiment:
+    """White space of the texts, repaired."""
+    noise = "data.noise={kind: chained, steps: [whitespace, {kind: substring, max_characters: 60}]}"
+    model = "model={kind: tokenization_repair, hidden_dim: 16, num_heads: 2, num_encoder_layers: 2}"
+    return tiny_words(
+        folder, "task={kind: tokenization_repair}", model, noise, *_characters(folder), *overrides
+    )
+
+
+def tiny_plus(folder: Path, *overrides: str) -> Experiment:
+    """Errors of texts whose white space is wrong, too, found and corrected; the repair is learnt further."""
+    names = ("whitespace", "{kind: substring, max_characters: 60}")
+    noise = ", ".join(["{kind: artificial, rate: 0.3}", "save", "replace", *names])
+    return tiny_words(
+        folder,
+        "task={kind: tokenization_repair_plus}",
+        f"data.noise={{kind: chained, steps: [{noise}]}}",
+        *_characters(folder),
+        f"data.output_tokenizer_path={folder}/tokenizer.json",
+        # In quotes: a name may have a comma.
+        f"model={{kind: tokenization_repair_plus, repair_run: '{untrained_repair(folder).path}'}}",
+        "model.num_word_layers=1",
+        "model.num_sec_layers=1",
+        "model.fix_tokenization_repair=false",
+        "model.sec_max_output_length=200",
+        *overrides,
+    )
+
+
+def tiny_plus_detection(folder: Path, *overrides: str) -> Experiment:
+    """The same without correction, on repairs that stay, in steps of tokens."""
+    changes = ("data.output_tokenizer_path=null", "model.num_sec_layers=0")
+    fixed = ("model.fix_tokenization_repair=true", "model.word_features=false")
+    return tiny_plus(folder, *changes, *fixed, *of_tokens(400, 4), *overrides)
+
+
+def untrained_repair(folder: Path) -> RunDir:
+    """A finished run of tokenization repair that has learnt nothing."""
+    experiment = tiny_repair(folder)
+    run = create_run(experiment, folder / "repairs")
+    if not run.result.exists():
+        seed_everything(5)
+        sizes = {"vocabulary_size": len(CHARACTERS) + len(SPECIAL)}
+        model = TokenizationRepair(experiment.model, **sizes)
+        group = Group(World.single(), torch.device("cpu"))
+        optimizer = build_optimizer(model, Optimizer())
+        state = TrainState(Progress(step=1), model, optimizer, torch.amp.GradScaler("cpu"))
+        saved = Checkpoints(run, group, Identity(experiment="e", data="d"), 2, lambda event, **facts: None)
+        saved.save(state)
+        saved.wait()
+        write_json(run.result, {"best": {"step": 1}})
+    return run
+
+
+def _characters(folder: Path) -> tuple[str, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     save(characters(), folder / "characters.json")
-    noise = "data.noise={kind: chained, steps: [{kind: artificial, rate: 0.3}, whitespace]}"
-    reads = (f"data.tokenizer_path={folder}/characters.json", "data.max_length=200")
-    return tiny_corrections(folder, noise, *reads, *overrides)
+    return f"data.tokenizer_path={folder}/characters.json", "data.max_length=200"
 
 
 def _correction(folder: Path, kind: str, model: str, *overrides: str) -> Experiment:

@@ -7,7 +7,15 @@ from dataclasses import asdict
 
 from toolkit.attempts.goodput import Goodput
 from toolkit.report import formats, slices
-from toolkit.report.values import ClassReport, RunSummary, TwoClassCurves, View, main_metric, score_names
+from toolkit.report.values import (
+    ACCURACIES,
+    ClassReport,
+    RunSummary,
+    TwoClassCurves,
+    View,
+    main_metric,
+    score_names,
+)
 
 _HOSTS_SHOWN = 8
 
@@ -88,19 +96,28 @@ def operating_points(curves: TwoClassCurves) -> list[list[str]]:
 
 
 def epochs(summary: RunSummary) -> list[list[str]]:
-    """Return header and one row for each epoch: loss and accuracy of training and of validation.
+    """Return header and one row for each epoch: loss and accuracies of training and of validation.
 
     Nothing where there are none yet.
     """
-    known = {name for epoch in summary.by_epoch for name in (*epoch.training, *epoch.validation)}
-    names = [name for name in ("loss", "accuracy") if name in known]
-    if not names:
+    columns = _epoch_columns(summary)
+    if not columns:
         return []
-    rows = [["epoch", *(f"{split} {name}" for name in names for split in ("training", "validation"))]]
+    rows = [["epoch", *(f"{split} {formats.metric_title(name)}" for name, split in columns)]]
     for epoch in summary.by_epoch:
-        values = ((name, split.get(name)) for name in names for split in (epoch.training, epoch.validation))
+        values = ((name, getattr(epoch, split).get(name)) for name, split in columns)
         rows.append([str(epoch.epoch), *(formats.score(name, value) for name, value in values)])
     return rows
+
+
+def _epoch_columns(summary: RunSummary) -> list[tuple[str, str]]:
+    """Metrics and splits that an epoch has; not all of those of the validation are computed in training."""
+    return [
+        (name, split)
+        for name in ("loss", *ACCURACIES)
+        for split in ("training", "validation")
+        if any(name in getattr(epoch, split) for epoch in summary.by_epoch)
+    ]
 
 
 def label_counts(labels: Sequence[str], splits: Mapping[str, Sequence[int]]) -> list[list[str]]:

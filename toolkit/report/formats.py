@@ -13,7 +13,11 @@ NOTHING = "–"
 #: Columns of metrics.jsonl that say when and how fast, not how good.
 NOT_SCORES = frozenset({"time", "step", "epoch", "split", "lr", "grad_norm", "samples_per_s", "tokens_per_s"})
 
-_SHARES = frozenset({"accuracy", "popularity", "precision", "recall", "f1"})
+_SHARES = frozenset(
+    {"accuracy", "popularity", "precision", "recall", "f1", "real_word_rate", "non_word_rate"}
+)
+#: Before the names of shares: what they are shares of, or means over.
+_OF = ("text_", "macro_", "weighted_", "word_", "token_", "sequence_", "correction_", "repair_")
 _BIDIRECTIONAL = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 _CONTROL = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
 _UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
@@ -26,7 +30,9 @@ SHADE_POWER = 0.6
 def is_share(metric: str) -> bool:
     """Whether a metric lies between 0 and 1 and is read as a percentage."""
     metric = metric.partition("/")[0]
-    return metric.removeprefix("text_").removeprefix("macro_").removeprefix("weighted_") in _SHARES
+    for prefix in _OF:
+        metric = metric.removeprefix(prefix)
+    return metric in _SHARES
 
 
 def is_of_slice(metric: str) -> bool:
@@ -38,7 +44,9 @@ def metric_title(metric: str) -> str:
     """A metric's name for people; that of a slice stands as it is."""
     metric, _, of_slice = metric.partition("/")
     words = metric.replace("_", " ")
-    words = {"f1": "F1", "mcc": "Matthews correlation", "roc auc": "ROC AUC"}.get(words, words)
+    words = {"f1": "F1", "mcc": "Matthews correlation", "roc auc": "ROC AUC", "mned": "MNED"}.get(
+        words, words
+    )
     return words.replace(" f1", " F1") + (f", {of_slice}" if of_slice else "")
 
 

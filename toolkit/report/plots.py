@@ -18,7 +18,7 @@ from toolkit.report.canvas import legend_above, one_panel, png, two_panels
 from toolkit.report.class_plots import confusion_plot, curves_plot, labels_plot
 from toolkit.report.slice_plots import has_slice_curves, slices_over_time_plot, slices_plot
 from toolkit.report.themes import Theme
-from toolkit.report.values import RunSummary, main_metric
+from toolkit.report.values import ACCURACIES, RunSummary, main_metric
 
 _RESTARTS_DRAWN = 40
 _POINTS_MARKED = 60
@@ -36,7 +36,7 @@ def run_plots(summary: RunSummary) -> dict[str, Plot]:
             plots[_picture_name(metric)] = partial(metric_plot, summary, metric)
     if summary.points("train", "lr")[0]:
         plots["learning_rate.png"] = partial(learning_rate_plot, summary)
-    if _epochs_drawn(summary):
+    if _accuracies_drawn(summary):
         plots["epochs.png"] = partial(epochs_plot, summary)
     if summary.labels and any(map(any, summary.labels.texts.values())):
         plots["labels.png"] = partial(labels_plot, summary.run_id, summary.labels)
@@ -83,9 +83,10 @@ def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
 
 
 def epochs_plot(summary: RunSummary, theme: Theme) -> bytes:
-    """Draw loss and accuracy by epoch, of training and of validation, in two panels."""
+    """Draw loss and an accuracy by epoch, of training and of validation, in two panels."""
+    metrics = ("loss", *_accuracies_drawn(summary)[:1])
     with two_panels(theme, f"By epoch · {summary.run_id}") as (figure, *panels):
-        for axes, metric in zip(panels, ("loss", "accuracy"), strict=True):
+        for axes, metric in zip(panels, metrics, strict=True):
             splits = [(epoch.training, epoch.validation) for epoch in summary.by_epoch]
             for position, split in enumerate(("training", "validation")):
                 values = [scores[position].get(metric, math.nan) for scores in splits]
@@ -99,9 +100,10 @@ def epochs_plot(summary: RunSummary, theme: Theme) -> bytes:
         return png(figure)
 
 
-def _epochs_drawn(summary: RunSummary) -> bool:
+def _accuracies_drawn(summary: RunSummary) -> list[str]:
+    """Accuracies that training and validation have beside their losses."""
     known = [{*epoch.training} & {*epoch.validation} for epoch in summary.by_epoch]
-    return any({"loss", "accuracy"} <= names for names in known)
+    return [name for name in ACCURACIES if any({"loss", name} <= names for names in known)]
 
 
 def learning_rate_plot(summary: RunSummary, theme: Theme) -> bytes:

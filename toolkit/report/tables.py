@@ -15,6 +15,8 @@ from toolkit.report.class_tables import class_tables, thresholds, titled
 from toolkit.report.values import RunSummary, config_differences
 
 _STATE_STYLES = {"finished": "bold green", "failed": "bold red", "unfinished": "bold yellow"}
+#: A split and a metric, which a narrow terminal sets in lines.
+_EPOCH_HEADING_WIDTH = 32
 _LABEL_WIDTH = 24
 _LABELS = 40
 _EPOCHS = 20
@@ -112,7 +114,7 @@ def scores(summary: RunSummary) -> Table:
 def epochs(lines: Sequence[Sequence[str]]) -> Table:
     """Return loss and accuracy of each epoch; of many epochs, of the last ones."""
     head, *rows = lines
-    table = _plain("Epochs", [head, *rows[-_EPOCHS:]])
+    table = _plain("Epochs", [head, *rows[-_EPOCHS:]], _EPOCH_HEADING_WIDTH)
     if len(rows) > _EPOCHS:
         table.caption = Text(f"the last {_EPOCHS} of {len(rows)} epochs")
     return table
@@ -145,12 +147,12 @@ def comparison(summaries: Sequence[RunSummary]) -> Table:
     return table
 
 
-def _plain(title: str, rows: Sequence[Sequence[str]]) -> Table:
+def _plain(title: str, rows: Sequence[Sequence[str]], heading_width: int = _LABEL_WIDTH) -> Table:
     """Return rows below their header; the first column is text, the others numbers."""
     table = titled(title)
     table.add_column(Text(rows[0][0]), overflow="fold")
     for name in rows[0][1:]:
-        table.add_column(Text(formats.one_line(name, _LABEL_WIDTH)), justify="right")
+        table.add_column(Text(formats.one_line(name, heading_width)), justify="right")
     for first, *numbers in rows[1:]:
         table.add_row(Text(formats.one_line(first, _LABEL_WIDTH)), *(Text(number) for number in numbers))
     return table

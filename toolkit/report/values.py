@@ -239,6 +239,10 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
     return document | {"slices": {split: report.to_json() for split, report in summary.slices.items()}}
 
 
+#: Metrics that are shown by epoch, the first ones being the main ones.
+ACCURACIES = ("accuracy", "word_accuracy", "token_accuracy", "sequence_accuracy", "f1")
+
+
 def score_names(summaries: Iterable[RunSummary]) -> list[str]:
     """Return the metrics that measure quality, in the order in which they first appear.
 

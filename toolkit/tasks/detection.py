@@ -28,15 +28,17 @@ from toolkit.spelling_samples.prepared import SpellingSet, prepare
 from toolkit.spelling_samples.samples import SpellingSamples
 from toolkit.spelling_samples.sources import data_sets
 from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
+from toolkit.tasks.correction_batches import on
 
-_COUNTS = (
+#: What `counts_of` counts.
+COUNTS = (
     "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
     "non_words", "found_non",
 )  # fmt: skip
 #: An error is what is more likely one than not.
-_THRESHOLD = 0.5
+THRESHOLD = 0.5
 #: Output where a text has no more words.
-_NOTHING = -1.0
+NOTHING = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,10 @@ class DetectionTask:
 
     #: Whether texts are labelled, not words.
     of_texts: ClassVar[bool]
+    #: Name of the share of labels that are right.
+    accuracy: ClassVar[str]
     train_sums = ("correct",)
-    score_sums = ("loss", "count", *_COUNTS)
+    score_sums = ("loss", "count", *COUNTS)
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
@@ -98,11 +102,11 @@ class DetectionTask:
         if self._experiment.model.word_features:
             arrays["features"] = samples.features(indices)
         texts = DetectionBatch(
-            **{name: _on(values, device) for name, values in arrays.items()},
+            **{name: on(values, device) for name, values in arrays.items()},
             word_count=max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
             real_tokens=int(arrays["lengths"].sum()),
         )
-        return LabelledBatch(texts=texts, real=_on(real, device))
+        return LabelledBatch(texts=texts, real=on(real, device))
 
     def _labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
         """Labels, NONE where there is none, and whether what is labelled is a real word; of one shape."""
@@ -127,7 +131,7 @@ class DetectionTask:
         found = summed_cross_entropy(scores, labels)
         probabilities = scores.float().softmax(-1)[..., 1]
         head = torch.stack([found.total.double(), found.total.new_tensor(found.count, dtype=torch.float64)])
-        counts = _counts(probabilities > _THRESHOLD, labels, batch.real)
+        counts = counts_of(probabilities > THRESHOLD, labels, batch.real)
         return Score(sums=torch.cat([head, counts]), outputs=self._outputs(probabilities, batch))
 
     def _outputs(self, probabilities: torch.Tensor, batch: LabelledBatch) -> torch.Tensor:
@@ -135,18 +139,16 @@ class DetectionTask:
             return probabilities[:, None]
         words = batch.texts.words.max(1, keepdim=True).values + 1
         places = torch.arange(probabilities.shape[1], device=words.device)
-        outputs = probabilities.new_full((len(probabilities), self.output_width), _NOTHING)
-        outputs[:, : len(places)] = probabilities.masked_fill(places >= words, _NOTHING)
+        outputs = probabilities.new_full((len(probabilities), self.output_width), NOTHING)
+        outputs[:, : len(places)] = probabilities.masked_fill(places >= words, NOTHING)
         return outputs
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
-        return {"accuracy": sums["correct"] / count}
+        return {self.accuracy: sums["correct"] / count}
 
     def detection_score(self, evaluation: Evaluation) -> DetectionScore:
         """What was found, as counts."""
-        counts = dict(zip(_COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
-        positives = {name: counts.pop(name) for name in Counts.__slots__}
-        return DetectionScore(counts=Counts(**positives), **counts)
+        return score_of(evaluation.sums[2:])
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count = evaluation.sums[:2]
@@ -167,7 +169,7 @@ class DetectionTask:
         run.artifacts.mkdir(parents=True, exist_ok=True)
         with open_atomic(run.detections(split)) as stream:
             stream.writelines(f"{line}\n" for line in self._lines(split, evaluation.outputs))
-        counts = dict(zip(_COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
+        counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
         left_out = sum(1 for _ in self.splits[split].left_out())
         facts: dict[str, Any] = {"split": split, "texts": len(self.splits[split]), "left_out": left_out}
         facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
@@ -190,15 +192,11 @@ class DetectionTask:
             yield text
 
     def _line(self, row: Array) -> str:
-        return " ".join("1" if each > _THRESHOLD else "0" for each in row[row != _NOTHING].tolist())
+        return " ".join("1" if each > THRESHOLD else "0" for each in row[row != NOTHING].tolist())
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem
         export_model(run, model, root, self._data.tokenizer_files)
-
-
-def _on(values: Array, device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -209,8 +207,13 @@ def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch
     return scores.float(), labels
 
 
-def _counts(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """The counts of what was found, in the order of _COUNTS, computed on the device."""
+def counts_of(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """The counts of what was found, in the order of COUNTS, computed on the device.
+
+    found   [...] what is called wrong
+    labels  [...] NONE where there is none
+    real    [...] whether it is a real word
+    """
     known, wrong = labels != NONE, labels == 1
     right = found & wrong
     facts = [
@@ -218,3 +221,10 @@ def _counts(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> to
         right & real, wrong & ~real, right & ~real,
     ]  # fmt: skip
     return torch.stack([fact.sum() for fact in facts]).double()
+
+
+def score_of(sums: Array) -> DetectionScore:
+    """Counts that were added up, in the order of COUNTS."""
+    counts = dict(zip(COUNTS, sums.round().astype(int).tolist(), strict=True))
+    positives = {name: counts.pop(name) for name in Counts.__slots__}
+    return DetectionScore(counts=Counts(**positives), **counts)

@@ -10,6 +10,7 @@ class SedSequenceTask(DetectionTask):
     """Right or wrong, for each text."""
 
     of_texts = True
+    accuracy = "accuracy"
 
     def further_metrics(self, score: DetectionScore) -> dict[str, float]:
-        return {"accuracy": score.accuracy}
+        return {self.accuracy: score.accuracy}

@@ -10,9 +10,10 @@ class SedWordsTask(DetectionTask):
     """Right or wrong, for each word; a dictionary tells misspellings that are words from others."""
 
     of_texts = False
+    accuracy = "word_accuracy"
 
     def further_metrics(self, score: DetectionScore) -> dict[str, float]:
-        found = {"word_accuracy": score.accuracy}
+        found = {self.accuracy: score.accuracy}
         if self._experiment.data.dictionary:
             found |= {"real_word_rate": score.real_word_rate, "non_word_rate": score.non_word_rate}
         return found

@@ -39,6 +39,7 @@ class TextTokenizer:
     """Encodes texts without special tokens around them; what looks like one in a text is plain text.
 
     padding, unknown, begin, end  numbers of the special tokens
+    space                         that of a space; None where spaces stand within tokens
     """
 
     def __init__(self, tokenizer: Tokenizer, name: str = "the tokenizer") -> None:
@@ -49,6 +50,7 @@ class TextTokenizer:
         if missing := [token for token in SPECIAL if token not in vocabulary]:
             raise DataError(f"{name} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
         self.padding, self.unknown, self.begin, self.end = (vocabulary[token] for token in SPECIAL)
+        self.space: int | None = vocabulary.get(" ")
         self._known: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
@@ -58,7 +60,7 @@ class TextTokenizer:
     @property
     def reads_spaces(self) -> bool:
         """Whether every character is a token, a space, too; others have spaces within their tokens."""
-        return self._tokenizer.token_to_id(" ") is not None
+        return self.space is not None
 
     @property
     def fingerprint(self) -> str:

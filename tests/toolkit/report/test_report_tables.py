@@ -11,10 +11,12 @@ from rich.console import Console
 from tests.toolkit.report.report_folders import (
     write_attempts,
     write_classes,
+    write_config,
     write_failure,
     write_finished,
     write_metrics,
 )
+from toolkit.files import append_json_line
 from toolkit.report import render, summarize
 from toolkit.report.class_tables import confusions
 from toolkit.rundir import RunDir
@@ -85,6 +87,20 @@ def test_each_metric_has_a_row_and_each_split_a_column(finished_run: RunDir) -> 
 def test_each_epoch_has_a_row(finished_run: RunDir) -> None:
     rows = rows_of(printed([finished_run]))
     assert ["2", "0.3258", "0.4000", "67.42", "%", "80.00", "%"] in rows
+
+
+def test_an_epoch_shows_the_accuracies_that_the_task_has(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "corrections")
+    write_config(run)
+    training = {"loss": 2.0, "token_accuracy": 0.5}
+    append_json_line(run.metrics, {"step": 10, "epoch": 1.0, "split": "train", **training})
+    validation = {"loss": 1.0, "token_accuracy": 0.75, "sequence_accuracy": 0.125}
+    append_json_line(run.metrics, {"step": 10, "epoch": 1.0, "split": "validation", **validation})
+    rows = rows_of(printed([run], width=160).partition("Epochs")[2])
+    losses = ["training", "loss", "validation", "loss"]
+    accuracies = [*("training", "token", "accuracy"), *("validation", "token", "accuracy")]
+    assert ["epoch", *losses, *accuracies, "validation", "sequence", "accuracy"] in rows
+    assert ["1", "2.0000", "1.0000", "50.00", "%", "75.00", "%", "12.50", "%"] in rows
 
 
 def test_scores_of_each_class_stand_above_their_macro_average(finished_run: RunDir) -> None:

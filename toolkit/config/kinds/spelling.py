@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from toolkit.config.kinds.spelling_correction import Writing
 from toolkit.config.options import option
 
 
@@ -265,7 +266,7 @@ class WhitespaceRepair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhitespaceRepairPlus:
+class WhitespaceRepairPlus(Writing):
     """Which words of a text are misspelt whose white space may be wrong, and what they should be."""
 
     kind: str = option("tokenization_repair_plus")

@@ -8,8 +8,8 @@ from toolkit.config.options import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
-    """What the tasks that write corrections have in common."""
+class Writing:
+    """What the tasks that may write have in common."""
 
     kind: str = option("")
     """This task."""
@@ -17,6 +17,11 @@ class Correction:
     """How a correction is looked for: the best token at each step, or the best of several sequences."""
     beam_width: int = option(5, minimum=1)
     """Sequences that `beam` keeps side by side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction(Writing):
+    """Those that always write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

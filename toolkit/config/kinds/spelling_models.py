@@ -150,6 +150,6 @@ class TokenizationRepairPlus:
     max_length: int = option(514, minimum=8)
     """Characters of a text, special ones included."""
     sec_max_output_length: int = option(2048, minimum=2)
-    """Tokens that training writes for all words of a text together; samples with more are left out."""
+    """Tokens that are written for all words of a text together; one with more is not learnt to be written."""
     max_word_length: int = option(32, minimum=2)
     """Tokens that decoding writes for one word, the end included."""

@@ -34,3 +34,17 @@ def summed_cross_entropy(
     weight = None if weights is None else flat.new_tensor(weights)
     total = functional.cross_entropy(flat, wanted, weight=weight, ignore_index=NONE, reduction="sum")
     return Summed(total=total, count=int((wanted != NONE).sum()))
+
+
+def losses_of_texts(
+    scores: torch.Tensor, labels: torch.Tensor, weights: tuple[float, ...] | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy of scores [B, N, C] against labels [B, N] that are not NONE, summed for each text.
+
+    Returns the sums [B] and how many labels each is over [B]; weights as for `summed_cross_entropy`.
+    """
+    weight = None if weights is None else scores.new_tensor(weights)
+    flat = functional.cross_entropy(
+        scores.flatten(0, 1), labels.flatten(), weight=weight, ignore_index=NONE, reduction="none"
+    )
+    return flat.view(labels.shape).sum(1), (labels != NONE).sum(1)

@@ -9,7 +9,13 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import entity_arguments, evaluate_arguments, spelling_arguments, sweep_arguments
+from slurm import (
+    entity_arguments,
+    evaluate_arguments,
+    spelling_arguments,
+    sweep_arguments,
+    use_arguments,
+)
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -95,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_drill(parsers)
     _add_entities(parsers)
     _add_spelling(parsers)
+    _add_use(parsers)
     return parser
 
 
@@ -388,3 +395,10 @@ def _add_spelling(parsers: _Parsers) -> None:
             spelling_arguments.DESCRIPTION,
         )
     )
+
+
+def _add_use(parsers: _Parsers) -> None:
+    detect = _command(parsers, "detect", use_arguments.DETECT_SUMMARY, use_arguments.DETECT)
+    use_arguments.add_detect(detect, _RUN_HELP)
+    correct = _command(parsers, "correct", use_arguments.CORRECT_SUMMARY, use_arguments.CORRECT)
+    use_arguments.add_correct(correct, _RUN_HELP)

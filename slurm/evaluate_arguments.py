@@ -16,10 +16,11 @@ below the run's, and are found there when the same is asked again.
 
   stk evaluate RUN --data other.csv
 
-Without RUN: score predictions of spelling errors and corrections that lie in files, those of many
-models for many benchmarks, or a single one.
+On benchmarks of spelling: score predictions that lie in files, those of many models, and finished runs
+beside them. Without RUN also a single file of predictions.
 
   stk evaluate --benchmark FOLDER --baselines --markdown scores.md
+  stk evaluate RUN RUN --benchmark FOLDER
   stk evaluate --kind sec --input corrupt.txt --gold correct.txt --prediction mine.txt
 """
 
@@ -87,10 +88,10 @@ def _add_single(group: argparse._ArgumentGroup) -> None:
     )
 
 
-#: What belongs to each way of asking: of a run, of a folder of benchmarks, of a single prediction.
+#: What belongs to each way of asking: of a folder of benchmarks, of a run, of a single prediction.
 _WAYS = {
+    "benchmark": ("benchmark", "baselines", "dictionary", "markdown", "latex", "run", "overrides"),
     "run": ("run", "overrides", "data", "entity_db", "split", "output"),
-    "benchmark": ("benchmark", "baselines", "dictionary", "markdown", "latex"),
     "kind": ("kind", "input", "gold", "prediction", "lowercase_file", "dictionary"),
 }
 

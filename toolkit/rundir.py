@@ -202,6 +202,17 @@ class RunDir:
         """Every input line of one split with the predictions beside it, JSON lines."""
         return self.artifacts / f"{split}_predictions.jsonl"
 
+    # Of spelling.
+
+    @property
+    def encoding(self) -> Path:
+        """Tokenizers and dictionary that encode texts as the model knows them: a folder."""
+        return self.artifacts / "encoding"
+
+    def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:
+        """What the best weights say of a benchmark, a line for each of its texts."""
+        return self.artifacts / "benchmarks" / kind / group / f"{split}.txt"
+
     # Of the detection of spelling errors.
 
     def detections(self, split: str) -> Path:

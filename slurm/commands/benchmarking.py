@@ -1,4 +1,4 @@
-"""`stk evaluate` without a run: predictions of spelling that lie in files.
+"""`stk evaluate` on benchmarks of spelling: predictions that lie in files, and those of finished runs.
 
 What scores them takes a while to import, so that is done when it is needed.
 """
@@ -51,15 +51,17 @@ def score_folder(arguments: Namespace) -> int:
 
     What is wrong with some of them is told below the tables of the others.
     """
+    from slurm.benchmark_runs import predict
     from toolkit.benchmarks.layout import find_benchmarks
     from toolkit.benchmarks.scoring import Result, entries
 
     benchmarks = find_benchmarks(arguments.benchmark)
-    wanted = entries(benchmarks, _predictors(arguments))
+    runs = [arguments.run, *arguments.overrides] if arguments.run else []
+    wanted = entries(benchmarks, _predictors(arguments), predict(runs, benchmarks))
     if not wanted:
         raise UserError(
             f"{arguments.benchmark} has no predictions; expected predictions/MODEL.txt beside "
-            f"{benchmarks[0].corrupt}, or --baselines"
+            f"{benchmarks[0].corrupt}, a RUN, or --baselines"
         )
     found = _score(wanted, arguments)
     results = [each for each in found if isinstance(each, Result)]
@@ -71,7 +73,7 @@ def score_folder(arguments: Namespace) -> int:
 
 
 def _predictors(arguments: Namespace) -> Predictors:
-    """What makes predictions for the benchmarks. That of runs belongs here, too."""
+    """What makes predictions for the benchmarks by itself."""
     if not arguments.baselines:
         return {}
     from toolkit.benchmarks.baselines import baselines, english_words

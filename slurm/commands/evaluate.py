@@ -13,18 +13,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 
+from slurm import own_code
 from slurm.commands.benchmarking import score_folder, score_single
 from slurm.commands.report import render
 from slurm.evaluate_arguments import check_one_way
-from slurm.topology import scrub
 from toolkit.config import load_on_file
 from toolkit.create import experiment_dir
 from toolkit.data.glance import glance
 from toolkit.errors import RunFailed, UserError
-from toolkit.launch import rank_environment
-from toolkit.machines.layout import Machines
 from toolkit.rundir import RunDir, find_run
 
 _POLL_S = 0.05
@@ -91,9 +88,8 @@ def _score(target: RunDir, request: Mapping[str, Any], procs: int) -> dict[str, 
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         scratch = Path(folder)
         asked = json.dumps({**request, "meeting": folder})
-        # -P: or Python would prefer the code in the working directory to the run's own.
-        command = [sys.executable, "-P", "-m", "toolkit.rescore", str(target.path), asked]
-        environments = _environments(target, procs)
+        command = own_code.command("toolkit.rescore", target, asked)
+        environments = own_code.environments("toolkit.rescore", target, procs)
         answer = stack.enter_context((scratch / "answer.json").open("w+b"))
         errors = [stack.enter_context((scratch / f"{rank}.err").open("w+b")) for rank in range(1, procs)]
         ranks = [
@@ -142,17 +138,3 @@ def _wait(rank: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         rank.kill()
         rank.wait()
-
-
-def _environments(target: RunDir, procs: int) -> list[dict[str, str]]:
-    """The environment of each rank."""
-    environ = scrub()
-    # Faults are for a run.
-    environ.pop("STK_FAULTS", None)
-    environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    has_code = (target.code / "toolkit" / "rescore.py").is_file()
-    nonce, machines = f"evaluate-{uuid4().hex[:8]}", Machines.alone(procs)
-    made = [rank_environment(target, nonce, rank, machines, environ) for rank in range(procs)]
-    # A run that is older than this command is scored by the code that is installed.
-    own = {} if has_code else {"PYTHONPATH": environ.get("PYTHONPATH", "")}
-    return [{**environment, **own} for environment in made]

@@ -131,7 +131,7 @@ def test_a_file_says_in_which_lines_case_does_not_count(
     [
         ((), "nothing to score: name a RUN, or give --benchmark FOLDER or --kind KIND"),
         (("--kind", "sec", "--input", "a"), "--kind sec also needs --gold, --prediction"),
-        (("some-run", "--benchmark", "b"), "RUN does not go with --benchmark: leave one"),
+        (("some-run", "--benchmark", "b", "--split", "c"), "--benchmark does not go with --split: leave one"),
         (("--benchmark", "b", "--gold", "c"), "--benchmark does not go with --gold"),
         (("--benchmark", "b", "--data", "c"), "--benchmark does not go with --data"),
         (("some-run", "--dictionary", "c"), "RUN does not go with --dictionary"),

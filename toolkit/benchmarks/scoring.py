@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from toolkit.benchmarks.layout import Benchmark
@@ -59,11 +60,19 @@ class Entry:
         return Result(benchmark=self.benchmark, model=self.model, figures=figures)
 
 
-def entries(benchmarks: Sequence[Benchmark], predictors: Predictors) -> list[Entry]:
-    """Return what there is to score: what predictors make, and files of predictions."""
+def entries(
+    benchmarks: Sequence[Benchmark],
+    predictors: Predictors,
+    files: Mapping[Benchmark, Mapping[str, Path]] = MappingProxyType({}),
+) -> list[Entry]:
+    """Return what there is to score: what predictors make, files of predictions beside benchmarks, others."""
     found: list[Entry] = []
     for benchmark in benchmarks:
-        made: dict[str, Path | Predictor] = {**predictors.get(benchmark.kind, {}), **benchmark.predictions}
+        made: dict[str, Path | Predictor] = {
+            **predictors.get(benchmark.kind, {}),
+            **benchmark.predictions,
+            **files.get(benchmark, {}),
+        }
         found += (Entry(benchmark=benchmark, model=model, made_by=by) for model, by in made.items())
     return found
 

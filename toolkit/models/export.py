@@ -18,15 +18,18 @@ def export_model(run: RunDir, model: nn.Module, root: str, tokenizer: Sequence[P
     """Write `<root>_trained_model.sav`, a state dict that torch.load reads with weights_only.
 
     A pretrained model also becomes a folder that transformers' from_pretrained loads, with the files of its
-    tokenizer.
+    tokenizer. Beside any other model these lie in a folder of their own: a run can be used when all that it
+    was made from is gone.
     """
     run.artifacts.mkdir(parents=True, exist_ok=True)
     network = model.network if isinstance(model, Pretrained) else model
     _save(run.trained_model(root), network)
     if isinstance(model, Pretrained):
         model.network.save_pretrained(run.exported_model)
-        for file in tokenizer:
-            shutil.copyfile(file, run.exported_model / file.name)
+    folder = run.exported_model if isinstance(model, Pretrained) else run.encoding
+    for file in tokenizer:
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(file, folder / file.name)
 
 
 def export_encoders(run: RunDir, encoders: Mapping[str, Encoder], tokenizer: Sequence[Path]) -> None:

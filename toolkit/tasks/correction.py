@@ -201,6 +201,13 @@ class CorrectionTask(Generic[B]):
         root = Path(data_sets(self._experiment.data)[0]).stem
         export_model(run, model, root, self._data.tokenizer_files)
 
+    def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split."""
+        samples = self.splits[split]
+        written = self.write(model, self._batch(samples, indices, device))
+        texts = samples.texts(indices)
+        return [self._text(text, units) for (text, _), units in zip(texts, written, strict=True)]
+
     # -- what is a task's own ----------------------------------------------------------------
 
     def write(self, model: Any, batch: B) -> list[list[Written]]:

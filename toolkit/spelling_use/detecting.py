@@ -1,0 +1,61 @@
+"""Errors in texts, found by a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.data.lists import Array
+from toolkit.rundir import RunDir
+from toolkit.spelling_use.abilities import DETECTORS, check_use
+from toolkit.spelling_use.opening import BATCH_TOKENS, OpenRun, open_run
+from toolkit.spelling_use.passages import Passage
+
+#: Where an error is more likely than none.
+THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """Tells for each word of texts, or for each text, whether it has an error."""
+
+    opened: OpenRun
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether a text gets one label, not each of its words."""
+        return bool(self.opened.experiment.task.kind == "sed_sequence")
+
+    def detect(self, texts: Sequence[str], threshold: float = THRESHOLD) -> list[list[int]]:
+        """Return for each text a label for each of its words, or a single one: 1 for an error."""
+        return [
+            [int(each > threshold) for each in probabilities] for probabilities in self.probabilities(texts)
+        ]
+
+    def probabilities(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the same as probabilities of an error.
+
+        A text that is longer than the model reads is cut into passages with context; as a whole it is as
+        bad as the worst of them.
+        """
+        found, task = self.opened.read(texts)
+        rows = iter(self.opened.outputs(task))
+        return [self._joined(passages, [_probabilities(next(rows)) for _ in passages]) for passages in found]
+
+    def _joined(self, passages: Sequence[Passage], said: Sequence[list[float]]) -> list[float]:
+        if self.of_texts:
+            return [max((each[0] for each in said), default=0.0)]
+        cores = (slice(*passage.words) for passage in passages)
+        return [label for core, labels in zip(cores, said, strict=True) for label in labels[core]]
+
+
+def _probabilities(row: Array) -> list[float]:
+    """Those of a row of outputs; where there are no more words, there are none."""
+    found: list[float] = row[row >= 0].tolist()
+    return found
+
+
+def open_detector(run: RunDir, device: str = "auto", *, batch_tokens: int = BATCH_TOKENS) -> Detector:
+    """Open a finished run that detects errors. Raises as `open_run`, UserError for one of another task."""
+    check_use(run, DETECTORS, "detects no errors")
+    return Detector(open_run(run, device, batch_tokens=batch_tokens))

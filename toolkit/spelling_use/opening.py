@@ -1,0 +1,223 @@
+"""A finished run opened for use: its best weights, and what encodes texts as its training did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.checkpoint.manifest import read_manifest
+from toolkit.checkpoint.store import load_weights, verify
+from toolkit.config import load_resolved
+from toolkit.config.schema import Evaluation as Batches
+from toolkit.config.schema import Experiment
+from toolkit.data.budget import plan_evaluation_tokens
+from toolkit.data.lists import Array
+from toolkit.data.sources import TEST
+from toolkit.distributed import Group, choose_device
+from toolkit.errors import CheckpointError, DataError, UserError
+from toolkit.evaluate import evaluate
+from toolkit.files import read_json
+from toolkit.rundir import RunDir
+from toolkit.spelling.words import normalised, words_of
+from toolkit.spelling_samples import layout
+from toolkit.spelling_samples.characters import CharacterTokens
+from toolkit.spelling_samples.encoding import TextEncoder
+from toolkit.spelling_samples.prepared import prepare
+from toolkit.spelling_use.at_hand import TextsAtHand
+from toolkit.spelling_use.passages import Passage, passages_of_characters, passages_of_words, whole
+from toolkit.tasks.base import Task, task_class
+from toolkit.training import PRECISIONS
+from toolkit.world import World
+
+#: Padded tokens that a model reads at once.
+BATCH_TOKENS = 16384
+_ANY = "a"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A model with its best weights on a device.
+
+    experiment    of the run, with the options of its use
+    encoding      folder of its tokenizers and dictionary
+    batch_tokens  padded tokens that it reads at once
+    """
+
+    run: RunDir
+    experiment: Experiment
+    encoding: Path
+    encoder: TextEncoder
+    model: nn.Module
+    device: torch.device
+    batch_tokens: int
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text that the model reads, special ones included."""
+        model = self.experiment.model
+        own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
+        return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
+
+    def read(self, texts: Sequence[str]) -> tuple[list[list[Passage]], Task | None]:
+        """Encode texts, in passages where they are too long; the task has all passages in their order.
+
+        A text without words has no passage. There is no task where there is none.
+        """
+        found = [self._read(text) for text in texts]
+        passages = [[passage for passage, _ in each] for each in found]
+        read = [passage.text for each in passages for passage in each]
+        samples = [lists for each in found for _, lists in each]
+        if not samples:
+            return passages, None
+        return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
+
+    def _read(self, text: str) -> list[tuple[Passage, dict[str, Array]]]:
+        text = normalised(text)
+        if not text:
+            return []
+        lists = self.encoder.lists(text, None, None)
+        if len(lists[layout.TOKENS]) <= self.max_tokens:
+            return [(whole(text), lists)]
+        # Two tokens are special.
+        size = self.max_tokens - 2
+        if isinstance(self.encoder.tokens, CharacterTokens):
+            passages = passages_of_characters(text, size)
+        else:
+            passages = passages_of_words(words_of(text), size, self._tokens)
+        return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
+
+    def _tokens(self, word: str) -> int:
+        return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
+
+    def outputs(self, task: Task | None) -> Array:
+        """What the model says of the texts of a task, as in an evaluation: [texts, task.output_width].
+
+        Texts of similar length are read together.
+        """
+        if task is None:
+            return np.zeros((0, 0), np.float32)
+        group = Group(World.single(), self.device)
+        batches = Batches(batch_max_length=self.batch_tokens)
+        return evaluate(task, self.model, TEST, group, batches, self._precision).outputs
+
+    @torch.no_grad()
+    def corrected(self, task: Task | None) -> list[str]:
+        """What the model makes of the texts of a task that corrects; those of similar length together."""
+        if task is None:
+            return []
+        lengths = task.splits[TEST].lengths
+        found = [""] * len(lengths)
+        precision = self._precision
+        plan = plan_evaluation_tokens(lengths, self.batch_tokens)
+        for number in range(plan.steps):
+            indices = plan.step(number)
+            with torch.autocast(self.device.type, precision, enabled=precision is not None):
+                made = cast(_Corrects, task).correct(self.model, TEST, indices, self.device)
+            for index, text in zip(indices.tolist(), made, strict=True):
+                found[index] = text
+        return found
+
+    @property
+    def _precision(self) -> torch.dtype | None:
+        # On a CPU half the bits are no faster.
+        return PRECISIONS[self.experiment.train.precision] if self.device.type == "cuda" else None
+
+
+class _Corrects(Protocol):
+    """What a task that corrects has beside the rest."""
+
+    def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split."""
+
+
+def open_run(
+    run: RunDir,
+    device: str = "auto",
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    options: Mapping[str, object] | None = None,
+) -> OpenRun:
+    """Open a finished run of spelling on a device: auto, cpu or cuda.
+
+    options  of the task section, in place of the run's own
+
+    Raises UserError where the run has not finished, CheckpointError where its best checkpoint is lost or
+    damaged, DataError where what encodes texts is.
+    """
+    result = read_json(run.result)
+    if result is None:
+        raise UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
+    experiment = load_resolved(run.config)
+    experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
+    checkpoint = _verified(run, int(result["best"]["step"]))
+    encoding = _encoding(run, experiment, checkpoint)
+    encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
+    # A task has texts, were it only one.
+    model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
+    load_weights(checkpoint, model)
+    where = choose_device(World.single(), device)
+    return OpenRun(
+        run=run,
+        experiment=experiment,
+        encoding=encoding,
+        encoder=encoder,
+        model=model.to(where).eval(),
+        device=where,
+        batch_tokens=batch_tokens,
+    )
+
+
+def _verified(run: RunDir, step: int) -> Path:
+    folder = run.checkpoint(step)
+    if not folder.is_dir():
+        raise CheckpointError(
+            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
+        )
+    verify(folder)
+    return folder
+
+
+def _encoding(run: RunDir, experiment: Experiment, checkpoint: Path) -> Path:
+    """The folder of what encodes texts: the run's own, or its prepared set where the run is an old one."""
+    if (run.encoding / layout.TOKENIZER).exists():
+        return run.encoding
+    data = prepare(experiment.data)
+    if data.fingerprint != read_manifest(checkpoint).get("data"):
+        raise DataError(
+            f"the training data of {run.run_id} have changed since, and {run.encoding} does not hold what "
+            "encoded them: put back what it was trained on"
+        )
+    return data.path
+
+
+def _encoded_by(experiment: Experiment, folder: Path) -> Experiment:
+    held = {
+        name: str(folder / name) if (folder / name).exists() else None
+        for name in (layout.TOKENIZER, layout.OUTPUT_TOKENIZER, layout.DICTIONARY)
+    }
+    data = replace(
+        experiment.data,
+        tokenizer_path=held[layout.TOKENIZER],
+        output_tokenizer_path=held[layout.OUTPUT_TOKENIZER],
+        dictionary=held[layout.DICTIONARY],
+    )
+    return replace(experiment, data=data)
+
+
+def _task(
+    experiment: Experiment,
+    encoding: Path,
+    encoder: TextEncoder,
+    texts: Sequence[str],
+    samples: Sequence[Mapping[str, Array]],
+) -> Task:
+    kind = task_class(experiment)
+    at_hand = TextsAtHand.of(encoding, encoder, texts, samples)
+    # Every task of spelling takes the set that it reads; other tasks have none.
+    return kind(_encoded_by(experiment, encoding), at_hand)  # type: ignore[call-arg]

@@ -1,0 +1,140 @@
+"""Reads lines, asks a model about blocks of them, writes a line for each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from toolkit.errors import DataError
+from toolkit.files import open_atomic
+from toolkit.rundir import RunDir
+from toolkit.spelling_use.abilities import DETECTORS, task_of
+from toolkit.spelling_use.correcting import open_corrector
+from toolkit.spelling_use.detecting import THRESHOLD, open_detector
+from toolkit.spelling_use.forms import OF_LABELS, OF_TEXTS, Labels, parse_detected, parse_labels
+from toolkit.spelling_use.opening import BATCH_TOKENS
+from toolkit.spelling_use.requests import Job, Request
+from toolkit.spelling_use.streams import Source, blocks, source
+
+#: Is told of bytes read, and lines done.
+Tell = Callable[[int, int], object]
+
+
+class Answers(Protocol):
+    """Answers a block of texts, with the labels of each where these are given."""
+
+    def __call__(self, texts: Sequence[str], labels: Sequence[Labels] | None, form: str) -> list[str]: ...
+
+
+def work(run: RunDir, request: Request, output: TextIO) -> None:
+    """Do all jobs with one model. Raises UserError, CheckpointError, OSError.
+
+    output  where lines go for which there is no file
+    """
+    answers = _answers(run, request)
+    for job in request.jobs:
+        with ExitStack() as stack:
+            given = stack.enter_context(source(None if job.input is None else Path(job.input)))
+            sink = output if job.output is None else stack.enter_context(_file(Path(job.output)))
+            tell = stack.enter_context(_bar(given, _is_shown(request, sink)))
+            for texts, labels, size in _labelled(given, job, stack):
+                sink.writelines(f"{line}\n" for line in answers(texts, labels, job.form))
+                sink.flush()
+                tell(size, len(texts))
+
+
+def _answers(run: RunDir, request: Request) -> Answers:
+    batch_tokens = request.batch_tokens or BATCH_TOKENS
+    if task_of(run) in DETECTORS:
+        detector = open_detector(run, request.device, batch_tokens=batch_tokens)
+        threshold = THRESHOLD if request.threshold is None else request.threshold
+        return lambda texts, labels, form: [
+            OF_LABELS[form](*each) for each in zip(texts, detector.detect(texts, threshold), strict=True)
+        ]
+    corrector = open_corrector(run, request.device, batch_tokens=batch_tokens, options=request.options)
+    return lambda texts, labels, form: [
+        OF_TEXTS[form](*each) for each in zip(texts, corrector.correct(texts, labels), strict=True)
+    ]
+
+
+def _labelled(
+    given: Source, job: Job, stack: ExitStack
+) -> Iterator[tuple[list[str], list[list[int]] | None, int]]:
+    """Yield texts, their labels if there are any, and bytes. Raises DataError."""
+    beside = job.detections
+    others = None
+    if beside is not None:
+        labels_of = stack.enter_context(source(None if beside == "-" else Path(beside)))
+        others = (line for lines, _ in blocks(labels_of) for line in lines)
+    number = 1
+    for lines, size in blocks(given):
+        places = range(number, number + len(lines))
+        number += len(lines)
+        if others is not None:
+            rows = [*islice(others, len(lines))]
+            if len(rows) < len(lines):
+                raise DataError(
+                    f"{labels_of.name}: found {places[0] + len(rows) - 1:,} lines, expected one for each of "
+                    f"{given.name}, which has more"
+                )
+            labels = [
+                parse_labels(row, line, f"{labels_of.name}:{place}")
+                for row, line, place in zip(rows, lines, places, strict=True)
+            ]
+            yield lines, labels, size
+        elif job.detected:
+            found = [
+                parse_detected(line, f"{given.name}:{place}")
+                for line, place in zip(lines, places, strict=True)
+            ]
+            yield [text for text, _ in found], [labels for _, labels in found], size
+        else:
+            yield lines, None, size
+    if others is not None and next(others, None) is not None:
+        raise DataError(
+            f"{labels_of.name}: found more lines than {given.name} has, expected one for each of them"
+        )
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[TextIO]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_atomic(path) as stream:
+            yield stream
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _is_shown(request: Request, sink: TextIO) -> bool:
+    """Whether there is a bar: by itself not where it would stand among lines."""
+    if not sys.stderr.isatty():
+        return False
+    return not sink.isatty() if request.progress is None else request.progress
+
+
+@contextmanager
+def _bar(given: Source, is_shown: bool) -> Iterator[Tell]:
+    """Show how much of a source is done; of a pipe, how many lines."""
+    columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, *times, console=console, transient=True, disable=not is_shown, expand=True
+    ) as bar:
+        task = bar.add_task(Path(given.name).name, total=given.size, lines=0)
+        done = 0
+
+        def tell(count: int, lines: int) -> None:
+            nonlocal done
+            done += lines
+            bar.update(task, advance=count, lines=done)
+
+        yield tell

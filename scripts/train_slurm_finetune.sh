@@ -21,6 +21,6 @@ esac
 export STK_EXPERIMENT_NAME=${STK_EXPERIMENT_NAME:-finetune_$APPROACH}
 source "$here/study"
 
-scripts/prepare_spelling
+prepare_texts
 run "configs/spelling/finetune_$APPROACH.yaml" "$@"
 finish finetune

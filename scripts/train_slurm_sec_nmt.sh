@@ -26,6 +26,6 @@ transformer_with_tokenization_repair)
 esac
 source "$here/study"
 
-scripts/prepare_spelling
+prepare_texts
 run "configs/spelling/$config.yaml" "$@"
 finish sec_nmt

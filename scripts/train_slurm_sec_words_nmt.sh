@@ -14,6 +14,6 @@ settings NODES=4 LOGICAL_RANKS=16 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=6 NU
     EXPERIMENT_NAME=transformer_sec_words_nmt
 source "$here/study"
 
-scripts/prepare_spelling
+prepare_texts
 run configs/spelling/sec_words_nmt_transformer.yaml "$@"
 finish sec_words_nmt

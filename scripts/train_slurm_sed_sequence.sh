@@ -23,7 +23,7 @@ transformer)
 esac
 source "$here/study"
 
-scripts/prepare_spelling
+prepare_texts
 ablation model.word_features=true,false "configs/spelling/$config.yaml" \
     "name=${STK_EXPERIMENT_NAME:-sed_sequence_$APPROACH}_features_\${model.word_features}" "$@"
 finish sed_sequence

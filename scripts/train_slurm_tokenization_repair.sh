@@ -13,6 +13,6 @@ approach encoder_only
 settings NODES=2 BATCH_MAX_LENGTH=98304 NUM_ENCODER_LAYERS=6 EXPERIMENT_NAME=transformer_encoder_only
 source "$here/study"
 
-scripts/prepare_spelling
+prepare_texts
 run configs/spelling/tokenization_repair.yaml "$@"
 finish tokenization_repair

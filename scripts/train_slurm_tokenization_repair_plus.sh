@@ -20,6 +20,6 @@ plus_sed_plus_sec)
 esac
 source "$here/study"
 
-scripts/prepare_spelling
+prepare_texts
 run "configs/spelling/tokenization_repair_$APPROACH.yaml" "$@"
 finish tokenization_repair_plus

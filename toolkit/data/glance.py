@@ -27,8 +27,8 @@ def glance(experiment: Experiment, *, is_trained: bool = False) -> None:
     """Raise DataError where first rows of a data file cannot be read as described, or a file is missing.
 
     So where what earlier runs are to give is.
-    is_trained   a model is there, so what its run began with is no matter any more, and what encodes texts was
-                 kept with its prepared data
+    is_trained   a model is there, so what its run began with is no matter any more, and what encodes texts
+                 was kept with its prepared data
     """
     if not is_trained:
         check_earlier(experiment)

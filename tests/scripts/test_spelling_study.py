@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,21 @@ from toolkit.config.schema import Experiment
 from toolkit.rundir import RunDir
 
 SCRIPTS = ROOT / "scripts"
-#: Stands for stk: notes how it was called, and what a config would read.
-STK = """\
-#!/usr/bin/env python3
+#: Stands for stk: notes how it was called, and what a config would read. What only shows runs is done.
+STK = f"""\
+#!{sys.executable}
 import json, os, sys
-seen = {name: value for name, value in os.environ.items() if name.startswith("STK_")}
+words = sys.argv[1:]
+if words[0] == "plan" or "--dry-run" in words:
+    os.execv(sys.executable, [sys.executable, "-m", "slurm", *words])
+seen = {{name: value for name, value in os.environ.items() if name.startswith("STK_")}}
 with open(os.environ["CALLS"], "a") as calls:
-    print(json.dumps([sys.argv[1:], seen]), file=calls)
+    print(json.dumps([words, seen]), file=calls)
+if words[0] == "prepare":
+    print(json.dumps({{"job_id": "prepared"}}))
+if words[0] == "status" and "--json" in words:
+    runs = [os.path.basename(word) for word in words[2:]]
+    print(json.dumps([{{"job_id": run.rpartition("-")[0], "state": "pending"}} for run in runs]))
 """
 #: What scripts/prepare_spelling makes; it leaves alone what is there.
 PREPARED = (
@@ -34,10 +43,14 @@ PREPARED = (
     "dictionaries/merged_train.txt",
     "misspellings/train_misspellings.json",
     *(f"tokenizers/{name}.json" for name in ("bpe_1000", "bpe_10000", "characters", "bytes")),
+    "text/test.txt",
     *(
-        f"benchmarks/tokenization_repair/wiki_{noise}/{split}/corrupt.txt"
+        f"{folder}/{task}/wiki_{noise}/{split}/{side}.txt"
+        for folder in ("benchmarks", "benchmarks_small")
+        for task in ("sed_words", "sed_sequence", "sec", "tokenization_repair")
         for noise in ("artificial", "realistic")
         for split in ("dev", "test")
+        for side in ("corrupt", "correct")
     ),
 )
 
@@ -122,6 +135,7 @@ class Study:
             (home / "data" / "spelling" / name).touch()
         self._program("stk", STK)
         self._program("scontrol", "#!/bin/sh\nexit 0\n")
+        self._program("sbatch", '#!/bin/sh\nprintf \'%s\\n\' "$@" >"$CALLS.sbatch"; echo 99\n')
         self._program("environment/bin/pip", "#!/bin/sh\nexit 0\n")
         self.environment = {
             "PATH": f"{home}:{os.environ['PATH']}",
@@ -141,7 +155,7 @@ class Study:
     def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (self.home / "calls").unlink(missing_ok=True)
         return subprocess.run(
-            [SCRIPTS / f"train_slurm_{script}.sh", *arguments],
+            [SCRIPTS / (script if "." in script else f"train_slurm_{script}.sh"), *arguments],
             env={**self.environment, **environment},
             capture_output=True,
             text=True,
@@ -155,7 +169,8 @@ class Study:
 
     def experiments(self) -> list[Experiment]:
         """The experiments of all runs that were submitted."""
-        return [each for words, seen in self.calls() for each in self._of(words[1], words[2:], seen)]
+        started = [call for call in self.calls() if call[0][0] in ("submit", "sweep", "run")]
+        return [each for words, seen in started for each in self._of(words[1], words[2:], seen)]
 
     def _of(self, config: str, overrides: list[str], seen: Mapping[str, str]) -> Iterator[Experiment]:
         with self._monkeypatch.context() as patch:
@@ -261,9 +276,7 @@ def test_what_the_caller_has_set_wins(study: Study) -> None:
 
 
 @pytest.mark.parametrize("script", sorted({row.script for row in TABLE} | {"finetune"}))
-@pytest.mark.parametrize(
-    "given", [{}, {"APPROACH": "cnn"}, {"APPROACH": "gnn transformer"}, {"APPROACH": ""}]
-)
+@pytest.mark.parametrize("approach", [None, "", "cnn", "gnn transformer"])
 def test_what_is_no_approach_is_refused_with_those_that_are(
     study: Study, script: str, approach: str | None
 ) -> None:
@@ -291,3 +304,65 @@ def test_what_a_script_starts_from_must_be_given(study: Study, script: str, vari
     done = study.run(script, APPROACH=approach, **{variable: ""})
     assert (done.returncode, study.calls()) == (2, [])
     assert f"set {variable} to the folder" in done.stderr
+
+
+# ---- the whole study
+
+#: Finetuned run -> the one whose weights it begins with.
+SOURCES = {
+    **{
+        f"finetune_{task}{suffix}": f"{task}_{approach}_features_True"
+        for task in ("sed_words", "sed_sequence")
+        for approach, suffix in (("gnn", ""), ("transformer", "_transformer"))
+    },
+    "finetune_sec_nmt_transformer": "transformer_sec_nmt",
+    "finetune_sec_words_nmt_transformer": "transformer_sec_words_nmt",
+}
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+    """After all was submitted; each job has the name of its run."""
+    with pytest.MonkeyPatch.context() as patch:
+        study = Study(tmp_path_factory.mktemp("study"), patch)
+        done = study.run("reproduce_spelling.sh", "resources.partition=cpu", SMALL="1", STK_REPAIR_RUN="")
+        assert done.returncode == 0, done.stderr
+        yield study
+
+
+def test_one_script_submits_the_whole_study_in_order(reproduced: Study) -> None:
+    experiments = reproduced.experiments()
+    expected = [name for row in TABLE for name in row.names] + list(SOURCES)
+    assert sorted(each.name for each in experiments) == sorted(expected)
+    place = {each.name: number for number, each in enumerate(experiments)}
+    for each in experiments:
+        name, resources = each.name, each.resources
+        assert (resources.partition, resources.requeue) == ("cpu", "same_job")
+        after = SOURCES.get(name, "transformer_encoder_only" if "plus" in name else None)
+        assert resources.dependency == "afterok:prepared" + (f":{after}" if after else "")
+        if after is not None:
+            assert place[after] < place[name]
+        start = each.train.start_from_checkpoint or getattr(each.model, "repair_run", None)
+        assert (start is None) == (after is None)
+        assert start is None or Path(start).name.rpartition("-")[0] == after
+        assert start is None or Path(start).parent == reproduced.home / "experiments"
+
+
+def test_what_is_scored_in_the_end_waits_for_all_runs(reproduced: Study) -> None:
+    names = {each.name for each in reproduced.experiments()}
+    asked = (reproduced.home / "calls.sbatch").read_text().splitlines()
+    (waits,) = (line.removeprefix("--dependency=afterok:") for line in asked if "--dependency" in line)
+    assert set(waits.split(":")) == names
+    assert not any(line.startswith("--gres") for line in asked)
+    (wrapped,) = (line for line in asked if line.startswith("--wrap="))
+    assert "stk evaluate" in wrapped
+    assert {Path(word).name.rpartition("-")[0] for word in wrapped.split() if "-" in Path(word).name} >= names
+
+
+def test_without_slurm_the_study_is_trained_and_scored_here(study: Study) -> None:
+    (study.home / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    done = study.run("reproduce_spelling.sh", SMALL="1", STK_REPAIR_RUN="")
+    assert done.returncode == 0, done.stderr
+    kinds = [words[0] for words, _ in study.calls()]
+    assert (kinds.count("sweep"), kinds.count("run"), kinds[-1]) == (4, 12, "evaluate")
+    assert {each.resources.dependency for each in study.experiments()} == {None}

@@ -9,7 +9,13 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import entity_arguments, evaluate_arguments, spelling_arguments, use_arguments
+from slurm import (
+    entity_arguments,
+    evaluate_arguments,
+    spelling_arguments,
+    sweep_arguments,
+    use_arguments,
+)
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -79,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_plan(parsers)
     _add_submit(parsers)
+    _add_sweep(parsers)
     _add_run(parsers)
     _add_resume(parsers)
     _add_status(parsers)
@@ -107,7 +114,7 @@ def _command(parsers: _Parsers, name: str, summary: str, description: str) -> ar
         name,
         help=summary,
         description=description,
-        epilog=_EPILOG if name in ("plan", "submit", "run", "prepare") else None,
+        epilog=_EPILOG if name in ("plan", "submit", "sweep", "run", "prepare") else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=name)
@@ -123,13 +130,11 @@ def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
-def _cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cluster",
-        choices=("auto", "slurm", "local"),
-        default="auto",
-        help="auto (default): Slurm where a controller answers, else processes on this machine",
-    )
+_AUTO_HELP = "auto (default): Slurm where a controller answers, else processes on this machine"
+
+
+def _cluster(parser: argparse.ArgumentParser, default: str = "auto", help: str = _AUTO_HELP) -> None:
+    parser.add_argument("--cluster", choices=("auto", "slurm", "local"), default=default, help=help)
 
 
 def _add_plan(parsers: _Parsers) -> None:
@@ -160,6 +165,13 @@ def _add_submit(parsers: _Parsers) -> None:
     _experiment(parser)
     _cluster(parser)
     parser.add_argument("--fresh", action="store_true", help="put the run's folder aside and start anew")
+    _json(parser)
+
+
+def _add_sweep(parsers: _Parsers) -> None:
+    parser = _command(parsers, "sweep", sweep_arguments.SUMMARY, sweep_arguments.DESCRIPTION)
+    sweep_arguments.add_arguments(parser, _CONFIG_HELP)
+    _cluster(parser)
     _json(parser)
 
 
@@ -303,9 +315,20 @@ def _add_prepare(parsers: _Parsers) -> None:
         "prepare",
         "only the data preparation",
         "Build the prepared data of an experiment, unless they are there; say what they hold and which rows\n"
-        "were left out. Training does this by itself when it begins.",
+        "were left out. Training does this by itself when it begins.\n\n"
+        "  stk prepare CONFIG                                 here and now\n"
+        "  stk prepare CONFIG --cluster slurm --cpus 16       as a job of one task, without GPUs\n\n"
+        "The job asks for the partition, account, time and memory of the experiment's resources. Texts with\n"
+        "errors go on where an interrupted preparation was; tables and mentions begin anew.",
     )
     _experiment(parser)
+    _cluster(parser, "local", "local (default): here and now; slurm: as a job; auto: as a job where possible")
+    parser.add_argument(
+        "--cpus",
+        type=sweep_arguments.positive,
+        metavar="N",
+        help="CPUs of the job (default: resources.cpus_per_task)",
+    )
     _json(parser)
 
 

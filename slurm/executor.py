@@ -11,6 +11,13 @@ from submitit.slurm.slurm import SlurmExecutor, SlurmJob
 from slurm.job import TrainJob
 from slurm.plan import JobPlan
 from slurm.sbatch import sbatch
+from toolkit.rundir import RunDir
+
+
+def pack(run: RunDir) -> None:
+    """Put the pickle that starts a rank of the run into its folder, where the batch script takes it."""
+    run.submitit.mkdir(parents=True, exist_ok=True)
+    DelayedSubmission(TrainJob(str(run.path))).dump(run.submitit / "job.pkl")
 
 
 class PlanExecutor(SlurmExecutor):
@@ -26,11 +33,9 @@ class PlanExecutor(SlurmExecutor):
         The pickle lies there before sbatch is called, so the job can run even if this process dies
         before it learns the job's id.
         """
-        job = TrainJob(str(self._plan.run.path))
-        self.folder.mkdir(parents=True, exist_ok=True)
-        DelayedSubmission(job).dump(self.folder / "job.pkl")
+        pack(self._plan.run)
         try:
-            return str(self.submit(job).job_id)
+            return str(self.submit(TrainJob(str(self._plan.run.path))).job_id)
         finally:
             self._drop_unnamed_pickles()
 

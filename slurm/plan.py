@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slurm.quoting import directive, export
@@ -23,7 +24,7 @@ _OWN_OPTIONS = {
     "requeue": "an interrupted job must go back into the queue",
     "no-requeue": "an interrupted job must go back into the queue",
     "signal": "resources.signal_s sets the warning before the time limit",
-    "array": "one run is one job",
+    "array": "one run is one job, and `stk sweep` makes arrays of runs",
     "wrap": "the batch script is the plan's own",
     "nodes": "use resources.nodes",
     "ntasks": "use resources.nodes and resources.tasks_per_node",
@@ -74,8 +75,8 @@ class JobPlan:
         return "\n".join(
             [
                 "#!/bin/bash",
-                *self._job_directives(parts[0]),
-                *(line for part in parts[1:] for line in _component_directives(part)),
+                *directives(self.options()),
+                *(line for part in parts[1:] for line in ["#SBATCH hetjob", *directives(part.options)]),
                 "",
                 *self._environment(),
                 "",
@@ -84,7 +85,8 @@ class JobPlan:
             ]
         )
 
-    def _job_directives(self, first: Component) -> list[str]:
+    def options(self) -> dict[str, object]:
+        """What sbatch is told of the job, or of the first component of an uneven one."""
         # Slurm must put the job back after a preemption or the loss of a host, and what the first
         # start wrote must still be there then.
         fixed = {
@@ -96,8 +98,7 @@ class JobPlan:
             "signal": f"{WARNING_SIGNAL}@{signal_lead_s(self.resources)}",
         }
         following = {"dependency": f"afterany:{self.after}"} if self.after else {}
-        options = {**fixed, **first.options, **following}
-        return [directive(name, value) for name, value in options.items()]
+        return {**fixed, **components(self.resources)[0].options, **following}
 
     def _environment(self) -> list[str]:
         return [
@@ -172,6 +173,11 @@ class JobPlan:
         return f"# {least} to {self.world_size} processes, by how many hosts are free\n"
 
 
+def directives(options: Mapping[str, object]) -> list[str]:
+    """One #SBATCH line for each option."""
+    return [directive(name, value) for name, value in options.items()]
+
+
 def _check_folder(run: RunDir) -> None:
     """Raise UserError for a folder that would not reach the job unchanged."""
     for character, reason in _NOT_IN_FOLDERS.items():
@@ -197,7 +203,3 @@ def _step_options(first: Component) -> dict[str, str]:
     cpus = first.options.get("cpus-per-task")
     # From 22.05 on srun does not take this over from the job.
     return {"cpus-per-task": "${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))}
-
-
-def _component_directives(part: Component) -> list[str]:
-    return ["#SBATCH hetjob", *(directive(name, value) for name, value in part.options.items())]

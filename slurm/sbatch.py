@@ -115,7 +115,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
             number=len(known),
             after=job_id,
         )
-        return hand_in(plan, lambda: _sbatch_and_keep(plan, environ))
+        return hand_in(plan, lambda: sbatch_and_keep(plan, environ))
 
 
 def _live_follower(later: list[Submission]) -> Submission | None:
@@ -125,8 +125,11 @@ def _live_follower(later: list[Submission]) -> Submission | None:
     return next((one for one in later if one.job_id in states and not states[one.job_id].is_terminal), None)
 
 
-def _sbatch_and_keep(plan: JobPlan, environ: Mapping[str, str]) -> str:
-    """As submitit leaves it: the script under the job's id. The pickle is there from the first time."""
+def sbatch_and_keep(plan: JobPlan, environ: Mapping[str, str]) -> str:
+    """Submit a plan and return the job's id; as with submitit, the script lies under it then.
+
+    Raises SchedulerError. What the script needs besides itself is there already.
+    """
     job_id = sbatch(plan, environ)
     (plan.run.submitit / "script.sh").rename(plan.run.submitit / f"{job_id}_submission.sh")
     return job_id

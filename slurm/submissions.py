@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -28,9 +29,9 @@ class Submission:
     """One line of submissions.jsonl.
 
     cluster   slurm or local
-    job_id    Slurm's id, or `local-<process id of the launcher>`
+    job_id    Slurm's id, ARRAY_TASK for a task of an array, or `local-<process id of the launcher>`
     host      where it was submitted
-    name      the job's name
+    name      the job's name, of a task its array's
     """
 
     cluster: str
@@ -73,11 +74,13 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
     return submission
 
 
-def intend(run: RunDir, name: str) -> None:
-    """Write down, before sbatch is called, the name that the job will have."""
-    write_json(
-        run.intent, {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
-    )
+def intend(run: RunDir, name: str, **facts: Any) -> None:
+    """Write down, before sbatch is called, the name that the job will have.
+
+    facts   of a task of an array: its number as `task`, and where the array works as `work_dir`
+    """
+    known = {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
+    write_json(run.intent, known | facts)
 
 
 def settle(run: RunDir) -> Submission | None:
@@ -94,15 +97,27 @@ def settle(run: RunDir) -> Submission | None:
 def recover(run: RunDir) -> Submission | None:
     """Record the job that an intent led to, if there is one.
 
-    Names are unique in a run, and a job's working directory is the run's folder, so another job of
-    the same name is not mistaken for it. Raises SchedulerError where the controller does not answer.
+    Names are unique in a run, and a job's working directory is the run's folder, or the array's, so another
+    job of the same name is not mistaken for it. Raises SchedulerError where the controller does not answer.
     """
     intent = read_json(run.intent)
     if intent is None:
         return None
-    for job in controller.jobs(names=[intent["name"]]):
-        if os.path.realpath(job.work_dir) == os.path.realpath(run.path):
-            return record(run, cluster="slurm", job_id=job.base_id, name=intent["name"], recovered=True)
+    base = find_job(intent["name"], intent.get("work_dir", run.path))
+    if base is None:
+        return None
+    job_id = f"{base}_{intent['task']}" if "task" in intent else base
+    return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True)
+
+
+def find_job(name: str, work_dir: str | Path) -> str | None:
+    """The id of the job, or of the whole array, of this name that works there; None where there is none.
+
+    Raises SchedulerError where the controller does not answer.
+    """
+    for job in controller.jobs(names=[name]):
+        if os.path.realpath(job.work_dir) == os.path.realpath(work_dir):
+            return job.base_id
     return None
 
 

@@ -77,7 +77,7 @@ def submit(
     resources = resources or experiment.resources
     if cluster == "slurm":
         _check(experiment, resources, RunDir(parent / run_id(experiment)))
-    with _run_folder(experiment, parent, fresh) as run:
+    with run_folder(experiment, parent, fresh) as run:
         settle_if_possible(run)
         if run.result.exists():
             return Submitted(run, None)
@@ -146,7 +146,7 @@ def local_processes(resources: Resources) -> int:
 
 
 @contextmanager
-def _run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
+def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
     """The run's folder, held against other submitters; as it was before if nothing comes of it."""
     run = RunDir(parent / run_id(experiment))
     aside = put_aside(run) if fresh and run.path.exists() else None
@@ -163,11 +163,11 @@ def _run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[R
                 if aside is not None:
                     aside.rename(run.path)
             if isinstance(error, OSError):
-                raise _cannot_write(run, error) from error
+                raise cannot_write(run, error) from error
             raise
 
 
-def _cannot_write(run: RunDir, error: OSError) -> UserError:
+def cannot_write(run: RunDir, error: OSError) -> UserError:
     return UserError(
         f"cannot write the run folder {run.path}: {error.strerror or error}. "
         "STK_EXPERIMENT_DIR chooses another place."

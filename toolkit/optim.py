@@ -78,6 +78,8 @@ def lr_factor(config: LrScheduler, step: int, total_steps: int, steps_per_epoch:
         return (step + 1) / warmup
     if config.kind == "constant":
         return 1.0
+    if config.kind == "step" and config.step_at is not None:
+        return config.gamma ** sum(step >= share * total_steps for share in config.step_at)
     if config.kind == "step":
         return config.gamma ** int((step - warmup) / (config.step_epochs * steps_per_epoch))
     done = (step - warmup) / max(1, total_steps - warmup)

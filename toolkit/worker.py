@@ -358,7 +358,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare(path: Path, overrides: Sequence[str]) -> int:
-    experiment = load(path, overrides)
+    experiment = load_resolved(path / "config.yaml") if path.is_dir() else load(path, overrides)
     display = choose_display(is_main=True)
     try:
         display.message(task_class(experiment).prepare(experiment, display.preparing))

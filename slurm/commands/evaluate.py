@@ -20,7 +20,7 @@ from slurm.commands.report import render
 from slurm.evaluate_arguments import check_one_way
 from toolkit.config import load_on_file
 from toolkit.create import experiment_dir
-from toolkit.data.glance import glance_at_data
+from toolkit.data.glance import glance
 from toolkit.errors import RunFailed, UserError
 from toolkit.rundir import RunDir, find_run
 
@@ -78,7 +78,7 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
     file = None if arguments.data is None else os.path.abspath(os.path.expanduser(arguments.data))
     if file is not None:
         # Here, where it takes a moment: the process that scores loads torch first.
-        glance_at_data(load_on_file(target.config, Path(file), overrides))
+        glance(load_on_file(target.config, Path(file), overrides), is_trained=True)
     output = None if arguments.output is None else os.path.abspath(arguments.output)
     return {"file": file, "overrides": overrides, "split": arguments.split, "output": output}
 

@@ -110,7 +110,7 @@ def _run_here(
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
         print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
     code = _launch(target, environ, arguments, Crew(machines))
-    if code == UserError.exit_code and not existed and not _has_trained(target):
+    if code == UserError.exit_code and not existed and not has_trained(target):
         # Nothing came of it, and what was wrong has been told.
         shutil.rmtree(target.path, ignore_errors=True)
     return code
@@ -150,7 +150,7 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, cr
 
     code = launch(target, environ, crew, quiet=arguments.json)
     if code:
-        _explain(target, code, quiet=arguments.json)
+        explain(target, code, quiet=arguments.json)
     elif isinstance(crew, Member) and not target.result.exists():
         print(f"finished; the results are in the folder of node 0, on {crew.leader}", file=sys.stderr)
     else:
@@ -163,7 +163,7 @@ def _show_finished(target: RunDir, arguments: Namespace) -> int:
     return _show_result(target, arguments.json)
 
 
-def _has_trained(target: RunDir) -> bool:
+def has_trained(target: RunDir) -> bool:
     """Whether some start of the run came as far as its first step."""
     return any("first_step" in line for line in read_attempts(target))
 
@@ -188,7 +188,7 @@ def _show_result(target: RunDir, as_json: bool) -> int:
     return 0
 
 
-def _explain(target: RunDir, code: int, *, quiet: bool) -> None:
+def explain(target: RunDir, code: int, *, quiet: bool) -> None:
     """After a run that did not finish: what failed, or how to go on.
 
     What rank 0 could not write into failure.json it has told by itself, unless quiet.

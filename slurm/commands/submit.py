@@ -32,13 +32,13 @@ def choose(wanted: str, target: RunDir) -> str:
     """slurm or local; says so where auto falls back to local processes."""
     cluster = choose_cluster(wanted)
     if wanted == "auto" and cluster == "local":
-        _refuse_what_slurm_may_have(target)
+        refuse_what_slurm_may_have(target)
         if not target.result.exists():
             print("No Slurm controller answers here: training in local processes.", file=sys.stderr)
     return cluster
 
 
-def _refuse_what_slurm_may_have(target: RunDir) -> None:
+def refuse_what_slurm_may_have(target: RunDir) -> None:
     """Raise SlurmUnavailable where a job of the run may wait or run, unseen from here."""
     last = last_submission(target)
     is_of_slurm = target.intent.exists() or (last is not None and last.cluster == "slurm")

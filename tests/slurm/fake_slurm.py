@@ -55,7 +55,12 @@ def commit():
         "hosts": "", "user": "me", "partition": "main", "work_dir": given["chdir"],
         "name": given["job-name"],
     }}
-    (STATE / "jobs.json").write_text(json.dumps([*jobs, job]))
+    first, _, last = given.get("array", "").partition("%")[0].partition("-")
+    new = [job]
+    if first:
+        ids = [f"{{job['job_id']}}_{{task}}" for task in range(int(first), int(last) + 1)]
+        new = [dict(job, job_id=each) for each in ids]
+    (STATE / "jobs.json").write_text(json.dumps([*jobs, *new]))
     (STATE / "environment.json").write_text(json.dumps(dict(os.environ)))
     return job["job_id"]
 

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from slurm.plan import JobPlan
+from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
+from tests.toolkit.spelling_files import write_spelling_experiment
 from toolkit.config import identity, load_resolved
 
 
@@ -67,3 +69,21 @@ def test_what_is_computed_changes_the_run(house: House) -> None:
     plain = json.loads(house.stk("plan", house.config, "--json").out)
     other = json.loads(house.stk("plan", house.config, "optimizer.lr=0.5", "--json").out)
     assert other["run_id"] != plain["run_id"]
+
+
+def test_a_plan_of_texts_that_are_not_here_is_made_with_a_warning(house: House) -> None:
+    config = write_spelling_experiment(house.root / "spelling")
+    assert house.stk("plan", config).err == ""
+    (house.root / "spelling" / "texts.txt").unlink()
+    answer = house.stk("plan", config)
+    assert answer.code == 0
+    assert "#!/bin/bash" in answer.out
+    assert f"data.datasets.0: {house.root}/spelling/texts.txt does not exist" in answer.err
+
+
+def test_texts_that_are_not_here_are_never_submitted(house: House, fake: FakeSlurm) -> None:
+    config = write_spelling_experiment(house.root / "spelling")
+    (house.root / "spelling" / "texts.txt").unlink()
+    answer = house.stk("submit", config)
+    assert (answer.code, fake.jobs, house.runs) == (2, [], [])
+    assert f"data.datasets.0: {house.root}/spelling/texts.txt does not exist" in answer.err

@@ -41,6 +41,12 @@ def trace(config: LrScheduler, total: int, steps_per_epoch: int = 4) -> list[flo
             LrScheduler(kind="step", gamma=0.1, step_epochs=0.5, warmup=2),
             [0.5, 1, 1, 1, 0.1, 0.1, 0.01, 0.01],
         ),
+        (
+            LrScheduler(kind="step", gamma=0.1, step_at=(0.5, 0.75), warmup=2),
+            [0.5, 1, 1, 1, 0.1, 0.1, 0.01, 0.01],
+        ),
+        # Shares are of all steps, those of warm-up too, whatever an epoch has.
+        (LrScheduler(kind="step", gamma=0.1, step_at=(0.3,), step_epochs=0.5), [1, 1, 1, *[0.1] * 5]),
         # A share of 1 is all steps, not one step.
         (LrScheduler(kind="linear", warmup=1), [1 / 8, 2 / 8, 3 / 8, 4 / 8, 5 / 8, 6 / 8, 7 / 8, 1]),
     ],
@@ -55,6 +61,7 @@ schedules = st.builds(
     warmup=st.floats(0, 1) | st.integers(2, 300).map(float),
     final_factor=st.floats(0, 1),
     step_epochs=st.floats(0.1, 5),
+    step_at=st.none() | st.lists(st.floats(0.01, 1), max_size=5).map(tuple),
     # Ten drops a step over 200 steps: a smaller one would underflow to zero.
     gamma=st.floats(0.8, 1),
 )

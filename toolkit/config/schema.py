@@ -121,6 +121,8 @@ class LrScheduler:
     """Factor that linear and cosine reach when all steps are done: the last step still learns."""
     step_epochs: float = option(1.0, above=0)
     """Epochs between two reductions, for step."""
+    step_at: tuple[float, ...] | None = option(None, above=0, maximum=1)
+    """Shares of all steps at which step reduces, such as [0.75, 0.9], in place of every step_epochs."""
     gamma: float = option(0.5, above=0, maximum=1)
     """Factor of each reduction, for step."""
 

@@ -9,29 +9,32 @@ import os
 from itertools import islice
 from pathlib import Path
 
-from toolkit.config.kinds import Pretrained, TextTable
+from toolkit.config.kinds import Pretrained, SpellingTexts, TextTable
 from toolkit.config.schema import Experiment
 from toolkit.data.hub import no_model, pretrained_file
 from toolkit.data.labels import Skipped, count_empty, nothing_known, refuse_unknown
+from toolkit.data.named_files import check_named_files
 from toolkit.data.table import read_rows
 from toolkit.earlier import check_earlier
 
 #: Rows of each file that are looked at: some ten milliseconds.
 _ROWS = 2000
+#: Keys of files of which a prepared set of texts keeps copies.
+_KEPT = ("tokenizer_path", "output_tokenizer_path", "dictionary")
 
 
-def glance(experiment: Experiment) -> None:
-    """Raise DataError where first rows of a data file cannot be read as described, or a model is missing.
+def glance(experiment: Experiment, *, is_trained: bool = False) -> None:
+    """Raise DataError where first rows of a data file cannot be read as described, or a file is missing.
 
     So where what earlier runs are to give is.
+    is_trained   a model is there, so what its run began with is no matter any more, and what encodes texts
+                 was kept with its prepared data
     """
-    check_earlier(experiment)
-    glance_at_data(experiment)
-
-
-def glance_at_data(experiment: Experiment) -> None:
-    """The same for a model that is trained: what its own run began with is no matter any more."""
+    if not is_trained:
+        check_earlier(experiment)
     data = experiment.data
+    if isinstance(data, SpellingTexts):
+        check_named_files(data, besides=_KEPT if is_trained else ())
     if not isinstance(data, TextTable):
         return
     for name in (data.path, data.train, data.validation, data.test):

@@ -157,7 +157,7 @@ class Prepared:
 def prepare(data: TextTable, progress: Progress | None = None, *, lock_timeout_s: float = 3600.0) -> Prepared:
     """Open the prepared set of a data section, building it first where there is none.
 
-    Any number of processes may call this at once: one builds, the others wait up to lock_timeout_s.
+    Any number of processes may call this at once: one builds, the others wait while it lives.
     `progress` is told (stage, done, total); stages: hash (bytes), read, tokenize (rows), encode (tokens).
     Raises DataError, which says what to do; nothing is left behind then.
     """

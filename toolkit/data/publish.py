@@ -7,7 +7,9 @@ import os
 import shutil
 import socket
 import sqlite3
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -16,6 +18,8 @@ from toolkit.errors import DataError
 from toolkit.files import fsync_dir
 
 _POLL_S = 0.1
+#: How often whoever makes a folder shows that it lives.
+_BEAT_S = 20.0
 _CURES = {
     errno.ENOSPC: "free space there",
     errno.EDQUOT: "your quota there is used up: free space",
@@ -31,9 +35,11 @@ def publish_once(
     """Make the folder `path` unless it is ready; return whether this call made it.
 
     One process at a time calls `fill` with a temporary folder beside it, which is renamed when whole;
-    the others wait. What a killed process left behind, and a folder that is not ready, are removed.
-    Raises DataError where nothing can be written or the lock is not free in time; errors of `fill`
-    that are DataErrors pass. Needs no permission to write where the folder is ready.
+    the others wait, as long as that process lives: hours, if need be. What a killed process left behind,
+    and a folder that is not ready, are removed.
+    Raises DataError where nothing can be written, or where the lock is not free and its holder has shown no
+    sign of life for lock_timeout_s seconds; errors of `fill` that are DataErrors pass. Needs no permission
+    to write where the folder is ready.
     """
     if is_ready():
         return False
@@ -41,25 +47,72 @@ def publish_once(
         path.parent.mkdir(parents=True, exist_ok=True)
         # A group that shares the folder shares the lock, whoever made its file.
         lock = FileLock(path.parent / f".{path.name}.lock", timeout=lock_timeout_s, mode=0o664)
-        with lock.acquire(poll_interval=_POLL_S):
+        with _patiently(lock, path):
             if is_ready():
                 return False
             _remove_leftovers(path)
             return _make(path, fill, is_ready)
     except Timeout:
         raise DataError(
-            f"waited {lock_timeout_s:g} s for {path}, which {_holder(path)} is making; "
-            "if that process hangs, stop it and start again"
+            f"waited {lock_timeout_s:g} s for {path}, which {_holder(path)} is making, without a sign of "
+            "life from there; if that process hangs, stop it and start again"
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise DataError(f"cannot write under {path.parent}: {error}. {_cure(error)}") from error
+
+
+@contextmanager
+def _patiently(lock: FileLock, path: Path) -> Iterator[None]:
+    """Hold the lock; wait for it while its holder lives. Raises Timeout."""
+    while True:
+        seen = _beats(path)
+        try:
+            lock.acquire(poll_interval=_POLL_S)
+            break
+        except Timeout:
+            # Compared with what was seen, not with the clock: those of two hosts differ.
+            if _beats(path) == seen:
+                raise
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _beats(path: Path) -> list[tuple[str, int]]:
+    """What changes as long as somebody makes the folder."""
+    found = []
+    for temporary in _temporaries(path):
+        with suppress(FileNotFoundError):
+            found.append((temporary.name, temporary.stat().st_mtime_ns))
+    return found
+
+
+@contextmanager
+def _beating(folder: Path) -> Iterator[None]:
+    """Show to those who wait that this process lives: in a thread, for one step may take long."""
+    is_done = threading.Event()
+
+    def beat() -> None:
+        while not is_done.wait(_BEAT_S):
+            with suppress(OSError):
+                os.utime(folder)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
 
 
 def _make(path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool]) -> bool:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{socket.gethostname()}.tmp")
     try:
         temporary.mkdir()
-        fill(temporary)
+        with _beating(temporary):
+            fill(temporary)
         os.rename(temporary, path)
         fsync_dir(path.parent)
         return True

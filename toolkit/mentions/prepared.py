@@ -172,7 +172,7 @@ def prepare(
 ) -> MentionSet:
     """Open the prepared set of a data section, building it first where there is none.
 
-    Any number of processes may call this at once: one builds, the others wait up to lock_timeout_s.
+    Any number of processes may call this at once: one builds, the others wait while it lives.
     With `base`, the set that a model was trained on, `data.path` is a file to be scored: all of it is the
     split `test`, and slices, types and relations are those that training has seen.
     Raises DataError, which says what to do; nothing is left behind then.

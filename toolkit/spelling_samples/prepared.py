@@ -141,8 +141,8 @@ def prepare(
 ) -> SpellingSet:
     """Open the prepared set of a data section, making it first where there is none.
 
-    Any number of processes may call this at once: one makes it, the others wait up to lock_timeout_s. One
-    that was interrupted goes on with the shards that it has.
+    Any number of processes may call this at once: one makes it, the others wait while it lives. One that
+    was interrupted goes on with the shards that it has.
     With `base`, the set that a model was trained on, `data.path` is a file to be scored: all of it is the
     split `test`, and tokenizers and dictionary are those of that set.
     Raises DataError, which says what to do.

@@ -61,6 +61,8 @@ SPECIAL = {
     "train.batch_max_length": st.none(),
     "train.bucket_span": st.none(),
     "evaluation.batch_max_length": st.none(),
+    # Only a step schedule has it.
+    "lr_scheduler.step_at": st.none(),
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
     "resources.nodes": st.integers(1, 8),
     "resources.tasks_per_node": st.integers(1, 8),

@@ -236,6 +236,15 @@ def test_a_number_of_hosts_is_whole_and_positive(broken, nodes):
     assert fault.key == "resources.nodes"
 
 
+def test_shares_of_the_steps_are_for_a_learning_rate_that_falls_in_steps(good, broken):
+    assert good(lr_scheduler={"kind": "step", "step_at": [0.75, 0.9]}).lr_scheduler.step_at == (0.75, 0.9)
+    (fault,) = broken(lr_scheduler={"kind": "linear", "step_at": [0.75]})
+    assert (fault.key, fault.hint) == ("lr_scheduler.step_at", "kind: step, or null")
+    for share in (0, 1.5):
+        (fault,) = broken(lr_scheduler={"kind": "step", "step_at": [share]})
+        assert fault.key == "lr_scheduler.step_at.0"
+
+
 @pytest.mark.parametrize("parallel", ["dp", "none"])
 def test_what_is_for_one_process_takes_resources_of_one(broken, good, parallel):
     (fault,) = broken(train={"parallel": parallel}, resources={"tasks_per_node": 2})

@@ -79,3 +79,11 @@ def _parallel(experiment: Experiment) -> Iterator[Broken]:
     if parallel in ("dp", "none") and size > 1:
         problem = f"found {parallel}, which is for one process, but the resources make {size}"
         yield Broken(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
+
+
+@rule("lr_scheduler.kind", "lr_scheduler.step_at")
+def _steps_of_the_learning_rate(experiment: Experiment) -> Iterator[Broken]:
+    scheduler = experiment.lr_scheduler
+    if scheduler.step_at is not None and scheduler.kind != "step":
+        problem = f"found shares of the steps, but lr_scheduler.kind is {scheduler.kind}, which has no steps"
+        yield Broken(key=("lr_scheduler", "step_at"), problem=problem, hint="kind: step, or null")

@@ -1,0 +1,88 @@
+"""How much faster several processes make samples of texts than one.
+
+    python benchmarks/prepare_texts.py TEXTS TOKENIZER [--misspellings FILE] [--dictionary FILE] [--workers 2]
+
+TEXTS (clean texts, one a line) are repeated until there are --texts of them, and prepared into an empty
+folder with one process and with --workers, in turn, --rounds times; mixed noise where there are misspellings,
+else artificial noise. All of it counts: hashing, shards, and joining them, which one process does. What is
+told are texts a second of each round with the seconds of CPU that it took, and the ratio of the medians. That
+means something on an idle machine alone: beside other work the processes do not get the CPUs that they are
+counted with, and the seconds of CPU say what the division itself costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from dataclasses import replace
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import median
+
+from toolkit.config.kinds import SpellingTexts
+from toolkit.config.kinds.spelling import ArtificialNoise, MixedNoise
+from toolkit.spelling_samples.prepared import prepare
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("texts_file", type=Path, metavar="TEXTS")
+    parser.add_argument("tokenizer", type=Path, metavar="TOKENIZER")
+    parser.add_argument("--misspellings", metavar="FILE")
+    parser.add_argument("--dictionary", metavar="FILE")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--texts", type=int, default=40_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        data = _section(Path(name), arguments)
+        speeds: dict[int, list[float]] = {1: [], arguments.workers: []}
+        for number in range(arguments.rounds):
+            for workers, found in speeds.items():
+                folder = Path(name) / f"{number}-{workers}"
+                before = _cpu_s()
+                found.append(
+                    _speed(replace(data, workers=workers, prepared_dir=str(folder)), arguments.texts)
+                )
+                cpu_s, load = _cpu_s() - before, os.getloadavg()[0]
+                print(
+                    f"{workers} processes: {found[-1]:,.0f} texts/s, {cpu_s:.1f} s of CPU (load {load:.1f})"
+                )
+    one, several = (median(found) for found in speeds.values())
+    print(
+        f"{arguments.workers} processes are {several / one:.2f} times as fast as one: {os.cpu_count()} CPUs"
+    )
+
+
+def _section(folder: Path, arguments: argparse.Namespace) -> SpellingTexts:
+    lines = arguments.texts_file.read_text(encoding="utf-8").splitlines()
+    path = folder / "texts.txt"
+    path.write_text("\n".join(islice(cycle(lines), arguments.texts)) + "\n", encoding="utf-8")
+    misspellings = arguments.misspellings
+    noise = MixedNoise(misspellings=misspellings) if misspellings else ArtificialNoise()
+    return SpellingTexts(
+        datasets=(str(path),),
+        noise=noise,
+        tokenizer_path=str(arguments.tokenizer),
+        dictionary=arguments.dictionary,
+    )
+
+
+def _speed(data: SpellingTexts, texts: int) -> float:
+    start = time.perf_counter()
+    prepare(data)
+    return texts / (time.perf_counter() - start)
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+if __name__ == "__main__":
+    main()

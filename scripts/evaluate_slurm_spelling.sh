@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Score runs of the spelling study on its benchmarks, beside the baselines: tables in Markdown and LaTeX.
+#
+#   scripts/evaluate_slurm_spelling.sh RUN RUN …                  a run's folder or id
+#   SMALL=1 SBATCH_PARTITION=cpu scripts/evaluate_slurm_spelling.sh RUN RUN …
+#
+# On a login node a job, for which STK_GRES, STK_TIME and sbatch's own variables count, else here.
+# STUDY_AFTER: jobs that it waits for, with colons between them. STK_BENCHMARKS: other benchmarks.
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+source "$here/spelling_study"
+(($#)) || fail "give runs: their folders, or their ids"
+settings GRES=gpu:1 TIME=4:00:00
+source "$here/study"
+
+prepare_texts
+spelling=${STK_DATA_DIR:-data}/spelling
+scores=$(realpath -m "${STK_EXPERIMENT_DIR:-experiments}")/spelling_scores
+mkdir -p "$(dirname "$scores")"
+command=(stk evaluate "$@" --benchmark "${STK_BENCHMARKS:-$spelling/benchmarks}" --baselines
+    --dictionary "$spelling/dictionaries/merged_train.txt" --markdown "$scores.md" --latex "$scores.tex")
+if ! on_slurm; then
+    exec "${command[@]}"
+fi
+[[ $STK_GRES == null ]] || gres=$STK_GRES
+job=$(sbatch --parsable --job-name=spelling-evaluate --output="$scores.log" --time="$STK_TIME" --ntasks=1 \
+    ${gres:+"--gres=$gres"} ${STUDY_AFTER:+"--dependency=afterok:$STUDY_AFTER"} \
+    --wrap="cd $(printf %q "$PWD") && $(printf '%q ' "${command[@]}")")
+echo "job     $job, which scores $# runs on the benchmarks
+log     $scores.log
+tables  $scores.md $scores.tex"

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Find texts with misspelt words, with and without the features of words: two runs, one job array.
+#
+#   APPROACH=gnn scripts/train_slurm_sed_sequence.sh                    a graph network over tokens and words
+#   APPROACH=transformer scripts/train_slurm_sed_sequence.sh            a transformer over tokens
+#   APPROACH=gnn SMALL=1 scripts/train_slurm_sed_sequence.sh resources.partition=cpu
+#
+# docs/spelling-study.md says what SMALL and STK_… change. On a login node jobs, else here, one after the other.
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+source "$here/spelling_study"
+
+approach gnn transformer
+case $APPROACH in
+gnn)
+    config=sed_sequence
+    settings NODES=3 LOGICAL_RANKS=12 BATCH_MAX_LENGTH=98304 NUM_LAYERS=6
+    ;;
+transformer)
+    config=sed_sequence_transformer
+    settings NODES=2 BATCH_MAX_LENGTH=98304 NUM_ENCODER_LAYERS=6
+    ;;
+esac
+source "$here/study"
+
+prepare_texts
+ablation model.word_features=true,false "configs/spelling/$config.yaml" \
+    "name=${STK_EXPERIMENT_NAME:-sed_sequence_$APPROACH}_features_\${model.word_features}" "$@"
+finish sed_sequence

@@ -1,0 +1,70 @@
+"""ArrayPlan: runs as the tasks of one job array, and the very script that starts them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm.plan import JobPlan, directives
+from slurm.resources import components
+from toolkit.errors import UserError
+
+#: In a run's folder `submitit`: the batch script of its task.
+TASK_SCRIPT = "array.sh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayPlan:
+    """What `stk sweep` hands to sbatch; str(plan) is the batch script, byte for byte.
+
+    A task only goes into its run's folder: what it does there stands in the very script that the run would
+    have as a single job.
+
+    plans          one for each task; all have the same resources
+    folder         where the array works: it holds a link to each run, named by the number of its task
+    max_parallel   tasks that run at the same time; None for all
+    """
+
+    plans: tuple[JobPlan, ...]
+    folder: Path
+    max_parallel: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The job's name, which no other array has."""
+        return self.folder.name
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                "#!/bin/bash",
+                *directives(self._options()),
+                "",
+                "# Each task does in its own run's folder what a single job of that run does.",
+                'cd -P "$SLURM_ARRAY_TASK_ID" || exit 1',
+                "# submitit looks for its pickle under the array's id and the task's.",
+                'pickle="submitit/${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}_submitted.pkl"',
+                '[ -e "$pickle" ] || ln -f submitit/job.pkl "$pickle" || exit 1',
+                f"exec /bin/bash submitit/{TASK_SCRIPT}",
+                "",
+            ]
+        )
+
+    def _options(self) -> dict[str, object]:
+        first = self.plans[0]
+        if len(components(first.resources)) > 1:
+            raise UserError(
+                "resources.groups and resources.hosts make an uneven job, of which Slurm makes no array: "
+                "submit the runs one by one, with stk submit"
+            )
+        options = {**first.options(), "job-name": self.name, "chdir": self.folder}
+        for name in ("output", "error"):
+            if name in options:
+                options[name] = _in_run(str(options[name]))
+        throttle = "" if self.max_parallel is None else f"%{self.max_parallel}"
+        return {**options, "array": f"0-{len(self.plans) - 1}{throttle}"}
+
+
+def _in_run(file: str) -> str:
+    """A file's name for sbatch, in the folder of each task's run."""
+    return file if file.startswith("/") else f"%a/{file}"

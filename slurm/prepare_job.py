@@ -1,0 +1,98 @@
+"""Submitting the preparation of data as a job of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm.preflight import preflight
+from slurm.prepare_plan import PreparePlan, as_preparation
+from slurm.queue import poll
+from slurm.sbatch import hand_in, sbatch_and_keep
+from slurm.submissions import Submission, last_submission, submissions
+from slurm.submit import run_folder, settle_if_possible
+from toolkit.config import run_id, to_yaml
+from toolkit.config.schema import Experiment
+from toolkit.create import create_run
+from toolkit.files import write_atomic
+from toolkit.rundir import RunDir
+
+#: Beside the runs: a folder like a run's for each preparation.
+PREPARATIONS = "preparations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationJob:
+    """A job that prepares, or is to.
+
+    is_new   whether this call submitted it; another one is not made while it waits or runs
+    """
+
+    folder: RunDir
+    submission: Submission
+    state: str
+    is_new: bool
+
+    @property
+    def log(self) -> Path:
+        """Where it writes."""
+        return self.folder.logs / f"{self.submission.job_id}.rank_00000.log"
+
+    def to_json(self) -> dict[str, object]:
+        """What `stk prepare --cluster slurm --json` prints."""
+        return {
+            "job_id": self.submission.job_id,
+            "cluster": self.submission.cluster,
+            "state": self.state,
+            "log": str(self.log),
+            "folder": str(self.folder.path),
+        }
+
+
+def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = None) -> PreparationJob:
+    """Hand the preparation of an experiment's data to Slurm, unless its job waits or runs.
+
+    Raises SlurmRefused with all known limits before anything is written, SchedulerError otherwise.
+    """
+    experiment = as_preparation(experiment, cpus)
+    parent = parent / PREPARATIONS
+    plan = _plan(experiment, RunDir(parent / run_id(experiment)))
+    str(plan)
+    preflight(plan.resources)
+    with run_folder(experiment, parent, fresh=False) as folder:
+        settle_if_possible(folder)
+        if (live := _live(folder)) is not None:
+            return live
+        _renew(folder, experiment)
+        plan = _plan(experiment, folder)
+        submission = hand_in(plan, lambda: sbatch_and_keep(plan, os.environ))
+    return PreparationJob(folder=folder, submission=submission, state="pending", is_new=True)
+
+
+def _plan(experiment: Experiment, folder: RunDir) -> PreparePlan:
+    number = len(submissions(folder))
+    return PreparePlan(experiment=experiment, resources=experiment.resources, run=folder, number=number)
+
+
+def _live(folder: RunDir) -> PreparationJob | None:
+    """The job that still waits or runs."""
+    last = last_submission(folder)
+    if last is None:
+        return None
+    now = poll([last.job_id])[last.job_id]
+    # One that nobody knows any more has ended.
+    if now.is_terminal or not now.slurm_state:
+        return None
+    return PreparationJob(folder=folder, submission=last, state=now.state, is_new=False)
+
+
+def _renew(folder: RunDir, experiment: Experiment) -> None:
+    """Let the next job have the settings and the code of today: what it makes is keyed by its content."""
+    folder.result.unlink(missing_ok=True)
+    write_atomic(folder.config, to_yaml(experiment))
+    if submissions(folder):
+        shutil.rmtree(folder.code, ignore_errors=True)
+        create_run(experiment, folder.path.parent)
+    folder.submitit.mkdir(exist_ok=True)

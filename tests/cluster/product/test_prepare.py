@@ -1,0 +1,77 @@
+"""Preparation as a job: whatever stops it, it comes back, and goes on with what is done."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.waiting import wait_until
+from tests.toolkit.spelling_files import texts, write_spelling_experiment, write_texts
+from toolkit.rundir import RunDir
+
+from .user import User
+
+#: Enough for two starts to be stopped in the middle.
+TEXTS = 30_000
+
+
+@pytest.fixture
+def config(user: User) -> Path:
+    path = write_spelling_experiment(user.home / "spelling")
+    # Not made one by one: what they say does not matter, their number does.
+    write_texts(path.parent / "texts.txt", list(islice(cycle(texts(2000)), TEXTS)))
+    return path
+
+
+def shards(config: Path) -> set[str]:
+    """The shards that are done."""
+    return {file.name for file in (config.parent / "prepared").glob(".*.parts/shard-*.npz")}
+
+
+def test_a_preparation_that_is_requeued_and_preempted_goes_on_with_what_is_done(
+    user: User, config: Path
+) -> None:
+    host = user.cluster.hosts[0]
+    resources = ("resources.partition=preemptible0", f"resources.nodelist={host}", "resources.gres=gpu:4")
+    job = user.stk_json(
+        "prepare", str(config), "data.workers=2", *resources, "--cluster", "slurm", "--cpus", "2"
+    )
+    log = Path(job["log"])
+
+    def wait_for(stop: str, done: set[str]) -> set[str]:
+        """Return the shards when some are done that were not."""
+        wait_until(lambda: bool(shards(config) - done), lambda: f"{stop}: {log.read_text()}")
+        return shards(config)
+
+    first = wait_for("no shard", set())
+    # What Slurm sends before a time limit: to the batch script alone.
+    user.run("scancel", "--batch", "--signal=USR2", job["job_id"])
+    wait_until(lambda: "goes on with what is done" in log.read_text(), log.read_text)
+    wait_until(lambda: restarts(user, job["job_id"]) == 1, lambda: "not requeued")
+    second = wait_for("no new shard", shards(config) | first)
+    user.sbatch("--partition=urgent", f"--nodelist={host}", "--exclusive", "--time=5", "--wrap=true")
+    wait_until(lambda: restarts(user, job["job_id"]) == 2, lambda: "not preempted")
+    assert first <= second
+    assert user.wait_for_end(job["job_id"]) == "COMPLETED", log.read_text()
+    check_log(log.read_text(), kept=len(second))
+    (row,) = user.stk_json("status", job["folder"])
+    assert (row["state"], RunDir(Path(job["folder"])).result.exists()) == ("finished", True)
+    assert not user.stk_json("prepare", str(config))["built"]
+
+
+def restarts(user: User, job_id: str) -> int:
+    return int(user.cluster.job(job_id)["Restarts"])
+
+
+def check_log(text: str, kept: int) -> None:
+    """Each start said so, and the last one read only what those before had left."""
+    assert text.count("preparing on ") == 3
+    assert "Traceback" not in text
+    read = re.search(r"^([\d,]+) texts read in ", text, re.MULTILINE)
+    assert read is not None, text
+    total = TEXTS + 7
+    assert 0 < int(read[1].replace(",", "")) <= total - 2000 * (kept - 1), json.dumps(text)

@@ -1,0 +1,18 @@
+#!/bin/bash
+#SBATCH --job-name=tiny-0123abcd
+#SBATCH --chdir=/scratch/me/experiments/sweeps/tiny-0123abcd
+#SBATCH --output=%a/logs/%j.batch.log
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR2@120
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --gres=gpu:2
+#SBATCH --array=0-2%2
+
+# Each task does in its own run's folder what a single job of that run does.
+cd -P "$SLURM_ARRAY_TASK_ID" || exit 1
+# submitit looks for its pickle under the array's id and the task's.
+pickle="submitit/${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}_submitted.pkl"
+[ -e "$pickle" ] || ln -f submitit/job.pkl "$pickle" || exit 1
+exec /bin/bash submitit/array.sh

@@ -1,0 +1,113 @@
+"""The batch script of a job array: each task does what a single job of its run does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.array import TASK_SCRIPT, ArrayPlan
+from slurm.plan import JobPlan
+from tests.slurm.plans import PLANS, plan
+from toolkit.config.schema import Experiment, Group, Resources
+from toolkit.errors import UserError
+from toolkit.rundir import RunDir
+
+GOLDEN = Path(__file__).parent / "golden_array.sh"
+
+
+def array(experiment: Experiment, resources: Resources, folder: Path, runs: int = 3) -> ArrayPlan:
+    plans = tuple(
+        plan(replace(experiment, seed=seed), resources, RunDir(folder / f"tiny-{seed:08d}"))
+        for seed in range(runs)
+    )
+    return ArrayPlan(plans=plans, folder=folder / "sweeps" / "tiny-0123abcd", max_parallel=2)
+
+
+def test_the_whole_script_is_the_golden_one(experiment: Experiment) -> None:
+    resources, run = PLANS["two_nodes_with_gres"]
+    script = str(array(experiment, resources, run.path.parent))
+    if os.environ.get("STK_WRITE_GOLDEN"):
+        GOLDEN.write_text(script, encoding="utf-8", newline="")
+    assert script == GOLDEN.read_bytes().decode()
+
+
+@pytest.mark.parametrize("name", ["single_node", "two_nodes_with_gres", "elastic", "every_option"])
+def test_an_array_is_asked_for_what_a_single_job_is(experiment: Experiment, name: str) -> None:
+    resources, run = PLANS[name]
+    plans = array(experiment, resources, run.path.parent)
+    own = ("job-name", "chdir", "output", "array")
+    assert options(str(plans), without=own) == options(str(plans.plans[0]), without=own)
+
+
+def options(script: str, without: tuple[str, ...]) -> list[str]:
+    lines = [line for line in script.splitlines() if line.startswith("#SBATCH --")]
+    return [line for line in lines if line[10:].partition("=")[0] not in without]
+
+
+@pytest.mark.parametrize(
+    "given, expected", [(None, "%a/logs/%j.batch.log"), ("mine.log", "%a/mine.log"), ("/var/x", "/var/x")]
+)
+def test_a_task_writes_its_log_into_its_own_run(
+    experiment: Experiment, given: str | None, expected: str
+) -> None:
+    resources = Resources(sbatch={} if given is None else {"output": given})
+    assert f"#SBATCH --output={expected}\n" in str(array(experiment, resources, Path("/runs")))
+
+
+def test_uneven_hosts_make_no_array(experiment: Experiment) -> None:
+    uneven = Resources(groups=(Group(nodes=1, gpus=2), Group(nodes=1, gpus=1)))
+    with pytest.raises(UserError, match="of which Slurm makes no array"):
+        str(array(experiment, uneven, Path("/runs")))
+
+
+@pytest.mark.parametrize("task", [0, 2])
+def test_a_task_runs_the_script_of_its_run_in_the_folder_of_its_run(
+    experiment: Experiment, tmp_path: Path, task: int
+) -> None:
+    plans = array(experiment, Resources(), tmp_path / "it's $HOME `x`")
+    for number, each in enumerate(plans.plans):
+        lay_out(each)
+        plans.folder.mkdir(parents=True, exist_ok=True)
+        (plans.folder / str(number)).symlink_to(Path("..", "..", each.run.run_id))
+    (tmp_path / "srun").write_text('#!/bin/sh\npwd\necho "$PYTHONPATH"\nls submitit/*_submitted.pkl\n')
+    (tmp_path / "srun").chmod(0o755)
+    for _ in range(2):  # a requeued task finds what its first start left
+        done = run_task(plans, task, tmp_path)
+    own = plans.plans[task].run.path
+    pickles = [f"submitit/12_{task}_submitted.pkl", "submitit/77_submitted.pkl"]
+    assert done.stdout.splitlines() == [str(own), f"{own}/code", *pickles]
+
+
+def lay_out(each: JobPlan) -> None:
+    """A run's folder as `stk sweep` leaves it."""
+    each.run.submitit.mkdir(parents=True)
+    (each.run.submitit / "job.pkl").write_bytes(b"the job")
+    (each.run.submitit / TASK_SCRIPT).write_text(str(each))
+
+
+def run_task(plans: ArrayPlan, task: int, programs: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", str(plans)],
+        cwd=plans.folder,
+        env={
+            "PATH": f"{programs}:/usr/bin:/bin",
+            "SLURM_JOB_ID": "77",
+            "SLURM_ARRAY_JOB_ID": "12",
+            "SLURM_ARRAY_TASK_ID": str(task),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_a_task_without_a_run_fails_at_once(experiment: Experiment, tmp_path: Path) -> None:
+    plans = array(experiment, Resources(), tmp_path)
+    plans.folder.mkdir(parents=True)
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        run_task(plans, 1, tmp_path)
+    assert (failure.value.returncode, failure.value.stdout) == (1, "")

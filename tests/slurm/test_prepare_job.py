@@ -1,0 +1,243 @@
+"""stk prepare --cluster slurm: what is asked for, and what the job does about a warning."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.preparation import Progress, TimeLimitWatch
+from slurm.prepare_plan import PreparePlan, as_preparation
+from slurm.submissions import submissions
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import ROOT, House
+from tests.slurm.plans import PLANS
+from tests.slurm.stage import Stage
+from tests.toolkit.spelling_files import tiny_words, write_spelling_experiment
+from toolkit.config import load_resolved
+from toolkit.config.schema import Experiment, Group, Resources
+from toolkit.rundir import RunDir
+from toolkit.spelling_samples.build import STAGE
+
+GOLDEN = Path(__file__).parent / "golden_preparation.sh"
+
+
+def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny")) -> PreparePlan:
+    return PreparePlan(
+        experiment=experiment,
+        resources=experiment.resources,
+        run=RunDir(folder),
+        python="/opt/my venv/bin/python",
+    )
+
+
+def prepared(house: House, *arguments: object) -> Any:
+    answer = house.stk("prepare", house.config, "--cluster", "slurm", *arguments, "--json")
+    assert answer.code == 0, answer.err
+    return json.loads(answer.out)
+
+
+# -- the plan ------------------------------------------------------------------------------------
+
+
+def test_the_whole_script_is_the_golden_one(experiment: Experiment) -> None:
+    resources, _ = PLANS["every_option"]
+    script = str(plan(as_preparation(replace(experiment, resources=resources))))
+    if os.environ.get("STK_WRITE_GOLDEN"):
+        GOLDEN.write_text(script, encoding="utf-8", newline="")
+    assert script == GOLDEN.read_bytes().decode()
+
+
+def test_it_is_one_task_without_gpus_whatever_training_takes(experiment: Experiment) -> None:
+    uneven = Resources(groups=(Group(nodes=2, gpus=2),), gres="tmpdisk:5,gpu:a100:2", partition="long")
+    resources = as_preparation(replace(experiment, resources=uneven), cpus=4).resources
+    wanted = Resources(cpus_per_task=4, gres="tmpdisk:5", partition="long")
+    assert resources == wanted
+
+
+def test_a_list_of_several_hosts_is_no_wish_for_all_of_them(experiment: Experiment) -> None:
+    for given, kept in (("node[1-2]", None), ("node1", "node1"), (None, None)):
+        asked = as_preparation(replace(experiment, resources=Resources(nodelist=given)))
+        assert asked.resources.nodelist == kept
+
+
+@pytest.mark.parametrize(
+    "cpus_per_task, cpus, workers, expected",
+    [(None, None, None, 1), (8, None, None, 8), (8, 3, None, 3), (8, None, 2, 2)],
+)
+def test_texts_are_prepared_by_as_many_processes_as_there_are_cpus(
+    tmp_path: Path, cpus_per_task: int | None, cpus: int | None, workers: int | None, expected: int
+) -> None:
+    experiment = tiny_words(tmp_path, f"data.workers={workers or 'null'}")
+    experiment = replace(experiment, resources=Resources(cpus_per_task=cpus_per_task))
+    assert as_preparation(experiment, cpus).data.workers == expected
+
+
+# -- submitting ----------------------------------------------------------------------------------
+
+
+def test_the_job_and_its_log_are_told(house: House, fake: FakeSlurm) -> None:
+    answer = prepared(house, "--cpus", "4")
+    folder = RunDir(Path(answer["folder"]))
+    assert answer == {
+        "job_id": "101",
+        "cluster": "slurm",
+        "state": "pending",
+        "log": f"{folder.logs}/101.rank_00000.log",
+        "folder": str(house.experiments / "preparations" / house.run().run_id),
+    }
+    assert load_resolved(folder.config).resources.cpus_per_task == 4
+    assert (folder.code / "slurm" / "preparation.py").is_file()
+    assert "#SBATCH --cpus-per-task=4\n" in (folder.submitit / "101_submission.sh").read_text()
+    assert house.runs == []
+
+
+def test_people_are_told_how_to_follow_it(house: House, fake: FakeSlurm) -> None:
+    told = house.stk("prepare", house.config, "--cluster", "slurm").out
+    assert "job     101\nlog     " in told
+    assert "stk logs -f " in told
+
+
+def test_while_its_job_waits_no_other_one_is_made(house: House, fake: FakeSlurm) -> None:
+    prepared(house)
+    fake.change("101", state="RUNNING")
+    assert (prepared(house)["job_id"], prepared(house)["state"]) == ("101", "running")
+    fake.change("101", state="COMPLETED")
+    assert prepared(house)["job_id"] == "102"
+    folder = RunDir(house.experiments / "preparations" / house.run().run_id)
+    assert [each.job_id for each in submissions(folder)] == ["101", "102"]
+
+
+def test_the_next_job_has_the_settings_of_today(house: House, fake: FakeSlurm) -> None:
+    prepared(house)
+    fake.change("101", state="FAILED")
+    folder = RunDir(Path(prepared(house, "data.prepared_dir=elsewhere")["folder"]))
+    assert load_resolved(folder.config).data.prepared_dir == str(house.root / "elsewhere")
+
+
+def test_what_slurm_refuses_leaves_nothing(house: House, fake: FakeSlurm) -> None:
+    fake.submits("refuse", "sbatch: error: Invalid account")
+    answer = house.stk("prepare", house.config, "--cluster", "slurm")
+    assert (answer.code, list((house.experiments / "preparations").iterdir())) == (3, [])
+    assert "Invalid account" in answer.err
+
+
+def test_cpus_are_those_of_a_job(house: House) -> None:
+    answer = house.stk("prepare", house.config, "--cpus", "2")
+    assert answer.code == 2
+    assert "data.workers=N" in answer.err
+
+
+# -- inside the job ------------------------------------------------------------------------------
+
+
+def run_script(house: House, config: Path) -> tuple[RunDir, subprocess.CompletedProcess[str]]:
+    """What a job of the preparation does: its script, without Slurm."""
+    answer = json.loads(house.stk("prepare", config, "--cluster", "slurm", "--json").out)
+    folder = RunDir(Path(answer["folder"]))
+    done = subprocess.run(
+        ["bash", folder.submitit / f"{answer['job_id']}_submission.sh"],
+        cwd=folder.path,
+        env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": answer["job_id"]},
+        capture_output=True,
+        text=True,
+    )
+    return folder, done
+
+
+def test_the_script_prepares_the_data_and_says_so(house: House, fake: FakeSlurm) -> None:
+    config = write_spelling_experiment(house.root / "spelling")
+    folder, done = run_script(house, config)
+    assert done.returncode == 0, done.stderr
+    assert "with 1 process\nprepared: train " in done.stdout
+    assert " texts read in " in done.stdout
+    assert not json.loads(house.stk("prepare", config, "--json").out)["built"]
+    (row,) = json.loads(house.stk("status", str(folder.path), "--json").out)
+    assert row["state"] == "finished"
+
+
+def test_a_fault_in_the_data_is_a_message_in_the_log(house: House, fake: FakeSlurm) -> None:
+    (house.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n")
+    _, done = run_script(house, house.config)
+    assert done.returncode == 2
+    assert "reviews.tsv:3002: 1 fields, expected 2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def stage(fake: FakeSlurm, house: House) -> Stage:
+    return Stage(fake, house)
+
+
+def watch(stage: Stage, progress: Progress) -> TimeLimitWatch:
+    return TimeLimitWatch(load_resolved(stage.run.config), progress, stage.environ)
+
+
+def progress(*done: int, stage: str = STAGE) -> Progress:
+    found = Progress()
+    for each in done:
+        found.preparing(stage, each, 100)
+    return found
+
+
+def test_before_the_time_limit_it_goes_back_where_it_can_go_on(stage: Stage) -> None:
+    stage.says(EndTime=_soon())
+    assert "goes on with what is done" in watch(stage, progress(10, 20)).answer()
+    assert stage.requeues == [["requeue", "101"]]
+
+
+@pytest.mark.parametrize("done", [[], [10], [10, 10]])
+def test_a_start_that_has_done_nothing_lasting_is_its_last(stage: Stage, done: list[int]) -> None:
+    stage.says(EndTime=_soon())
+    assert "needs a longer resources.time" in watch(stage, progress(*done)).answer()
+    assert "needs a longer resources.time" in watch(stage, progress(1, 2, stage="read table")).answer()
+    assert stage.requeues == []
+
+
+def test_preempted_with_the_warning_signal_it_always_goes_back(stage: Stage) -> None:
+    stage.is_preempted()
+    assert "preempted" in watch(stage, progress()).answer()
+    assert stage.requeues == [["requeue", "101"]]
+
+
+def test_cancelled_it_stays_away(stage: Stage) -> None:
+    stage.is_cancelled()
+    assert watch(stage, progress(10, 20)).answer() == "the job was stopped: cancelled"
+    assert stage.requeues == []
+
+
+def _soon() -> str:
+    from datetime import datetime, timedelta
+
+    return (datetime.now() + timedelta(seconds=30)).isoformat(timespec="seconds")
+
+
+def test_a_warning_is_heard_even_if_the_script_ignored_it_before(stage: Stage) -> None:
+    stage.says(EndTime=_soon())
+    program = (
+        "import sys, threading\nfrom pathlib import Path\n"
+        "from slurm.preparation import Progress, TimeLimitWatch\n"
+        "from toolkit.config import load_resolved\n"
+        "import os\n"
+        "watch = TimeLimitWatch(load_resolved(Path(sys.argv[1])), Progress(), os.environ)\n"
+        "watch.start()\nprint('ready', flush=True)\n"
+        "[each.join() for each in threading.enumerate() if each.daemon]\n"
+    )
+    process = subprocess.Popen(
+        ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program, stage.run.config],
+        env={**stage.environ, "PYTHONPATH": str(ROOT), "PATH": f"{stage.environ['PATH']}:/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGUSR2)
+    assert "needs a longer resources.time" in process.stdout.readline()
+    assert process.wait() == 0

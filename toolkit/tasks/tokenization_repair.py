@@ -16,7 +16,7 @@ from toolkit.models.spelling.losses import summed_cross_entropy
 from toolkit.rundir import RunDir
 from toolkit.spelling_samples import layout
 from toolkit.tasks.base import Evaluation, Loss, Score, build_model
-from toolkit.tasks.repair_batches import REPAIR_SUMS, classes_of, repair_batch
+from toolkit.tasks.repair_batches import REPAIR_SUMS, classes_of, repair_batch, repaired_by
 from toolkit.tasks.repairing import RepairingTask, positives, repair_facts
 
 
@@ -70,6 +70,13 @@ class TokenizationRepairTask(RepairingTask):
             "sequence_f1": score.sequence_f1,
             "sequence_accuracy": score.sequence_accuracy,
         }
+
+    def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """These texts of a split, with their white space as a model in evaluation mode repairs it."""
+        batch = self.collate(split, indices, device)
+        rows = classes_of(_scores(model, batch), batch.lengths, self.output_width).cpu().numpy()
+        texts = self.splits[split].texts(indices)
+        return [repaired_by(text, row) for (text, _), row in zip(texts, rows, strict=True)]
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         run.artifacts.mkdir(parents=True, exist_ok=True)

@@ -25,14 +25,15 @@ from toolkit.models.spelling.repair_plus import PlusScores, TokenizationRepairPl
 from toolkit.models.spelling.searching import Search, Written, write_words
 from toolkit.rundir import RunDir
 from toolkit.spelling.features import FEATURES
-from toolkit.spelling.words import normalised
+from toolkit.spelling.words import normalised, words_of
 from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.prepared import SpellingSet
 from toolkit.spelling_samples.samples import SpellingSamples
 from toolkit.tasks.base import Evaluation, Loss, Score, build_model
-from toolkit.tasks.correction_batches import on, pack, word_targets
+from toolkit.tasks.correction_batches import on, pack, text_of, word_targets
 from toolkit.tasks.detection import COUNTS, THRESHOLD, counts_of, score_of
 from toolkit.tasks.plus_outputs import PlusOutputs
+from toolkit.tasks.plus_reading import PlusReader
 from toolkit.tasks.repair_batches import NOTHING, REPAIR_SUMS, classes_of, known_labels, padded, plus_batch
 from toolkit.tasks.repairing import RepairingTask, repair_facts
 from toolkit.tokenization.tokenizer import TextTokenizer, load_tokenizer
@@ -185,6 +186,20 @@ class TokenizationRepairPlusTask(RepairingTask):
             begin=self._output.begin, end=self._output.end, length=self._experiment.model.max_word_length
         )
         return write_words(model, texts, Search(kind=task.search, width=task.beam_width), limits)
+
+    def correct(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split.
+
+        With white space as it repairs it, and the words that this gives as it writes them, if it writes.
+        """
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        reader = PlusReader.of(self._data, with_features=self._experiment.model.word_features)
+        repaired = reader.repair(model, texts, device)
+        if self._output is None:
+            return repaired
+        written = self.write(model, reader.batch(texts, repaired, device))
+        words = map(words_of, repaired)
+        return [text_of(units, own, self._output) for units, own in zip(written, words, strict=True)]
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}

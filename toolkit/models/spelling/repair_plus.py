@@ -12,7 +12,7 @@ from torch import nn
 from toolkit.config.kinds.spelling_models import TokenizationRepair as RepairConfig
 from toolkit.config.kinds.spelling_models import TokenizationRepairPlus as Config
 from toolkit.errors import DataError
-from toolkit.models.spelling.batches import NONE, RepairPlusBatch
+from toolkit.models.spelling.batches import NONE, Batch, RepairPlusBatch
 from toolkit.models.spelling.decoder import Context, Decoder
 from toolkit.models.spelling.detection import CLASSES, with_features
 from toolkit.models.spelling.embedding import sines
@@ -129,13 +129,13 @@ class TokenizationRepairPlus(nn.Module):
         model = DecoderModel(self.decoder, contexts, characters.first)
         return WordsReading(model=model, texts=characters.texts, numbers=characters.numbers)
 
-    def repairs(self, batch: RepairPlusBatch) -> torch.Tensor:
+    def repairs(self, batch: Batch) -> torch.Tensor:
         """Scores of the repair alone [B, L, 3], for which no words need be known."""
         layers = self._characters(batch)
         scores: torch.Tensor = self.repair.head(layers[-1])
         return scores
 
-    def _characters(self, batch: RepairPlusBatch) -> list[torch.Tensor]:
+    def _characters(self, batch: Batch) -> list[torch.Tensor]:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self._fixed):
             layers: list[torch.Tensor] = self.repair.characters(batch.tokens, batch.real)
         return layers

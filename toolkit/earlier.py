@@ -74,7 +74,7 @@ def _best(key: str, run: RunDir, waits: bool) -> Path:
             return run.best
         raise DataError(
             f"{key}: {run.path} has not finished, so its best weights are not known; wait for it "
-            "(resources.dependency makes a job wait), or name one of its checkpoints"
+            "(a job does that with resources.dependency)"
         )
     folder = run.checkpoint(int(result["best"]["step"]))
     if not folder.is_dir():

@@ -81,10 +81,11 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
         starts.append(starts[-1] + len(word) + 1)
     places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
     parts = [made[begin:end] for begin, end in pairwise(places)]
+    # Where a word that is to stay was changed, nobody can say that it was joined with another one.
+    stays = [label or part.strip() == word for word, part, label in zip(words, parts, labels, strict=True)]
     found = ""
     for number, (word, part, label) in enumerate(zip(words, parts, labels, strict=True)):
-        near = label or any(labels[number + 1 : number + 2])
-        # Of a word that is gone nobody can say that it was joined with another one.
-        is_split = not near or part == "" or part.endswith(" ") or "" in parts[number + 1 : number + 2]
-        found += (part.strip() if label else word) + (" " if is_split else "")
+        near = slice(number, number + 2)
+        is_joined = any(labels[near]) and all(stays[near]) and not part.endswith(" ")
+        found += (part.strip() if label else word) + ("" if is_joined else " ")
     return normalised(found)

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from toolkit.checkpoint.manifest import read_manifest
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_resolved
 from toolkit.config.schema import Evaluation as Batches
@@ -28,7 +27,6 @@ from toolkit.spelling.words import normalised, words_of
 from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.characters import CharacterTokens
 from toolkit.spelling_samples.encoding import TextEncoder
-from toolkit.spelling_samples.prepared import prepare
 from toolkit.spelling_use.at_hand import TextsAtHand
 from toolkit.spelling_use.passages import Passage, passages_of_characters, passages_of_words, whole
 from toolkit.tasks.base import Task, task_class
@@ -166,7 +164,7 @@ def open_run(
     experiment = load_resolved(run.config)
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
     checkpoint = _verified(run, int(result["best"]["step"]))
-    encoding = _encoding(run, experiment, checkpoint)
+    encoding = _encoding(run)
     encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
     # A task has texts, were it only one.
     model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
@@ -193,17 +191,14 @@ def _verified(run: RunDir, step: int) -> Path:
     return folder
 
 
-def _encoding(run: RunDir, experiment: Experiment, checkpoint: Path) -> Path:
-    """The folder of what encodes texts: the run's own, or its prepared set where the run is an old one."""
-    if (run.encoding / layout.TOKENIZER).exists():
-        return run.encoding
-    data = prepare(experiment.data)
-    if data.fingerprint != read_manifest(checkpoint).get("data"):
+def _encoding(run: RunDir) -> Path:
+    """The folder of what encodes texts. Raises DataError."""
+    if not (run.encoding / layout.TOKENIZER).exists():
         raise DataError(
-            f"the training data of {run.run_id} have changed since, and {run.encoding} does not hold what "
-            "encoded them: put back what it was trained on"
+            f"{run.encoding} has no {layout.TOKENIZER}, which a run leaves there when it finishes: "
+            "nothing else says how its model reads; train it again"
         )
-    return data.path
+    return run.encoding
 
 
 def _encoded_by(experiment: Experiment, folder: Path) -> Experiment:

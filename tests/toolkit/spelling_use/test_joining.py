@@ -81,6 +81,7 @@ def test_a_text_that_fits_is_what_was_made_of_it() -> None:
         ("teh al so cta", "the also cat", [0, 0, 1, 0], "teh also cta"),
         ("teh al so cta", "the also cat", [0, 1, 0, 0], "teh also cta"),
         ("teh al so cta", "the also cat", [1, 0, 0, 1], "the al so cat"),
+        ("the stoen river", "tow river", [0, 1, 0], "the ow river"),
         ("teh  cta", "the cat", [0], "teh cta"),
         ("teh cta", "the cat", [1], "the cat"),
         ("", "", [], ""),

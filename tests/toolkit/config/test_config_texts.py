@@ -75,3 +75,13 @@ def test_workers_change_nothing_of_the_result(changed):
 def test_real_words_are_scored_where_a_dictionary_says_which_they_are(changed, sections, rates):
     experiment = check(changed(**sections))
     assert ("real_word_rate" in metric_names(experiment.task, experiment.data)) == rates
+
+
+@pytest.mark.parametrize("layers, tokenizer", [(2, None), (0, "bpe.json")])
+def test_a_decoder_and_the_tokenizer_that_it_writes_with_come_together(changed, faults, layers, tokenizer):
+    tree = changed(task={"kind": "tokenization_repair_plus"}, data={"output_tokenizer_path": tokenizer})
+    tree["model"] = {"kind": "tokenization_repair_plus", "repair_run": "runs/a", "num_sec_layers": layers}
+    (fault,) = faults(check, tree)
+    assert fault.key == "data.output_tokenizer_path"
+    tree["model"]["num_sec_layers"] = 2 - layers
+    check(tree)

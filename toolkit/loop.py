@@ -226,7 +226,7 @@ def _count(training: Training, agreement: Agreement, plan: EpochPlan, position: 
     if agreement.count == 0:
         # All of the step's samples are in quarantine: nothing was learnt, and there is no mean.
         return
-    training.recorder.count(progress.step, agreement)
+    training.recorder.count(progress.step, agreement, len(read))
     if training.calendar.logs_at(progress.step):
         sums = progress.sums
         metrics = {

@@ -59,11 +59,11 @@ class Recorder:
         self._board.open(step)
         self._display.start(self._calendar.total_steps, step)
 
-    def count(self, step: int, agreement: Agreement) -> None:
-        """Note a step that was done."""
+    def count(self, step: int, agreement: Agreement, samples: int) -> None:
+        """Note a step that was done with so many samples, of which a loss may count words or tokens."""
         if not self._is_main:
             return
-        self._interval.add(agreement)
+        self._interval.add(agreement, samples)
         self._metrics["train_loss"] = agreement.loss / agreement.count
         self._display.step(step, self._calendar.epoch(step), self._metrics)
         if time.monotonic() - self._written > _PROGRESS_EVERY_S:
@@ -177,8 +177,8 @@ class _Interval:
         self._since = time.perf_counter()
         self._samples = self._tokens = 0.0
 
-    def add(self, agreement: Agreement) -> None:
-        self._samples += agreement.count
+    def add(self, agreement: Agreement, samples: int) -> None:
+        self._samples += samples
         self._tokens += agreement.tokens
 
     def speed(self) -> dict[str, float]:

@@ -86,9 +86,9 @@ class TimeLimitWatch:
     def _wait(self) -> None:
         self._warned.wait()
         try:
-            print(f"stk: {self.answer()}", flush=True)
+            self._progress.message(f"stk: {self.answer()}")
         except StkError as error:
-            print(f"stk: not put back into the queue: {error}", flush=True)
+            self._progress.message(f"stk: not put back into the queue: {error}")
 
     def answer(self) -> str:
         """What is done about a warning, in a sentence. Raises SchedulerError."""
@@ -140,7 +140,7 @@ def main() -> int:
     try:
         return run_job(RunDir(Path(sys.argv[1])), dict(os.environ))
     except StkError as error:
-        print(f"error: {error}", file=sys.stderr)
+        Progress().message(f"error: {error}")
         return error.exit_code
 
 

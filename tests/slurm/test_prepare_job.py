@@ -167,8 +167,9 @@ def test_a_fault_in_the_data_is_a_message_in_the_log(house: House, fake: FakeSlu
     (house.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n")
     _, done = run_script(house, house.config)
     assert done.returncode == 2
-    assert "reviews.tsv:3002: 1 fields, expected 2" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "error: " in done.stdout
+    assert "reviews.tsv:3002: 1 fields, expected 2" in done.stdout
+    assert done.stderr == ""
 
 
 @pytest.fixture

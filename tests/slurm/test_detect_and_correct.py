@@ -108,7 +108,8 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(detects: RunDir, stk: Stk
 
 
 def test_ctrl_c_ends_it_with_130(detects: RunDir, stk: Stk) -> None:
-    command = [*_STK, "detect", str(detects.path)]
+    # Where tests run in the background of a shell, Ctrl-C is ignored, and by what they start, too.
+    command = ["env", "--default-signal=INT", *_STK, "detect", str(detects.path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -8,7 +8,7 @@ from toolkit.config import load_resolved
 from toolkit.errors import UserError
 from toolkit.rundir import RunDir
 
-DETECTORS = ("sed_words", "sed_sequence")
+DETECTORS = ("sed_words", "sed_sequence", "tokenization_repair_plus")
 CORRECTORS = ("sec_nmt", "sec_words_nmt", "tokenization_repair", "tokenization_repair_plus")
 
 _WRITES = {"sec": "text", "sed_words": "changed", "sed_sequence": "any_change"}
@@ -18,7 +18,12 @@ ON_BENCHMARKS: Mapping[str, Mapping[str, str]] = {
     "sed_sequence": {"sed_sequence": "labels"},
     "sec_nmt": _WRITES,
     "sec_words_nmt": _WRITES,
-    "tokenization_repair": {"tokenization_repair": "text"},
+    "tokenization_repair": {"tokenization_repair": "repaired"},
+    "tokenization_repair_plus": {
+        "tokenization_repair": "repaired",
+        "sed_words": "labels",
+        "sed_sequence": "any",
+    },
 }
 
 

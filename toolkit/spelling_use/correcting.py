@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.rundir import RunDir
 from toolkit.spelling.words import normalised
@@ -29,8 +30,21 @@ class Corrector:
         """
         if labels is not None:
             return self._marked(texts, labels)
+        return self._made("correct", texts)
+
+    def repair(self, texts: Sequence[str]) -> list[str]:
+        """Return texts with their white space repaired, of a run of a task that repairs it."""
+        is_plus = self.opened.experiment.task.kind == "tokenization_repair_plus"
+        return self._made("repair" if is_plus else "correct", texts)
+
+    def _made(self, what: str, texts: Sequence[str]) -> list[str]:
         found, task = self.opened.read(texts)
-        made = iter(self.opened.corrected(task))
+
+        def ask(task: Any, *batch: Any) -> list[str]:
+            said: list[str] = getattr(task, what)(*batch)
+            return said
+
+        made = iter(self.opened.asked(task, ask))
         return [joined_corrections(passages, [next(made) for _ in passages]) for passages in found]
 
     def _marked(self, texts: Sequence[str], labels: Sequence[Labels]) -> list[str]:

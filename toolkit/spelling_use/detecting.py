@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.data.lists import Array
 from toolkit.rundir import RunDir
@@ -47,6 +48,11 @@ class Detector:
             return [max((each[0] for each in said), default=0.0)]
         cores = (slice(*passage.words) for passage in passages)
         return [label for core, labels in zip(cores, said, strict=True) for label in labels[core]]
+
+
+def _detect(task: Any, *batch: Any) -> list[list[float]]:
+    found: list[list[float]] = task.detect(*batch)
+    return found
 
 
 def _probabilities(row: Array) -> list[float]:

@@ -51,6 +51,8 @@ def any_change(text: str, made: str) -> str:
     return str(int(normalised(text) != normalised(made)))
 
 
+#: Asks for repaired white space alone, of models that could do more.
+REPAIRED = "repaired"
 #: Of labels, and of texts.
 OF_LABELS: Mapping[str, Callable[[str, Labels], str]] = {
     "labels": labels_line,
@@ -60,6 +62,7 @@ OF_LABELS: Mapping[str, Callable[[str, Labels], str]] = {
 }
 OF_TEXTS: Mapping[str, Callable[[str, str], str]] = {
     "text": text_line,
+    REPAIRED: text_line,
     "changed": changed_line,
     "any_change": any_change,
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from toolkit.metrics.spelling.edits import Edit, edits_between
+from toolkit.spelling.repairs import differs_in_space
 from toolkit.spelling.windows import joined
 from toolkit.spelling.words import normalised, words_of
 from toolkit.spelling_use.passages import Passage
@@ -27,10 +28,24 @@ def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
         return passage.kept, passage.apart
     if passage.core == (0, len(passage.text)):
         return made, passage.apart
-    (edits,) = edits_between([passage.text], [made])
-    first, last = moved(passage.core, edits, len(passage.text), len(made))
+    if differs_in_space(passage.text, made):
+        first, last = (_after_letters(made, _letters(passage.text[:place])) for place in passage.core)
+    else:
+        (edits,) = edits_between([passage.text], [made])
+        first, last = moved(passage.core, edits, len(passage.text), len(made))
     apart = passage.apart if first == 0 else made[first - 1] == " " or made[first : first + 1] == " "
     return made[first:last], apart
+
+
+def _letters(text: str) -> int:
+    """How many characters are no white space."""
+    return sum(map(len, text.split()))
+
+
+def _after_letters(text: str, count: int) -> int:
+    """Where the next character that is no white space is, after so many of them."""
+    places = (place for place, character in enumerate(text) if not character.isspace())
+    return next(islice(places, count, None), len(text))
 
 
 def moved(places: Sequence[int], edits: Sequence[Edit], length: int, to: int) -> list[int]:
@@ -66,10 +81,11 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
         starts.append(starts[-1] + len(word) + 1)
     places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
     parts = [made[begin:end] for begin, end in pairwise(places)]
+    # Where a word that is to stay was changed, nobody can say that it was joined with another one.
+    stays = [label or part.strip() == word for word, part, label in zip(words, parts, labels, strict=True)]
     found = ""
     for number, (word, part, label) in enumerate(zip(words, parts, labels, strict=True)):
-        near = label or any(labels[number + 1 : number + 2])
-        # Of a word that is gone nobody can say that it was joined with another one.
-        is_split = not near or part == "" or part.endswith(" ") or "" in parts[number + 1 : number + 2]
-        found += (part.strip() if label else word) + (" " if is_split else "")
+        near = slice(number, number + 2)
+        is_joined = any(labels[near]) and all(stays[near]) and not part.endswith(" ")
+        found += (part.strip() if label else word) + ("" if is_joined else " ")
     return normalised(found)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from toolkit.checkpoint.manifest import read_manifest
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_resolved
 from toolkit.config.schema import Evaluation as Batches
@@ -28,7 +27,6 @@ from toolkit.spelling.words import normalised, words_of
 from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.characters import CharacterTokens
 from toolkit.spelling_samples.encoding import TextEncoder
-from toolkit.spelling_samples.prepared import prepare
 from toolkit.spelling_use.at_hand import TextsAtHand
 from toolkit.spelling_use.passages import Passage, passages_of_characters, passages_of_words, whole
 from toolkit.tasks.base import Task, task_class
@@ -38,6 +36,11 @@ from toolkit.world import World
 #: Padded tokens that a model reads at once.
 BATCH_TOKENS = 16384
 _ANY = "a"
+
+T = TypeVar("T")
+#: A task's own way to ask a model, in evaluation mode, about texts of a split: task, model, split, indices,
+#: device.
+Ask = Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +67,16 @@ class OpenRun:
         own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
         return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
 
-    def read(self, texts: Sequence[str]) -> tuple[list[list[Passage]], Task | None]:
+    def read(
+        self, texts: Sequence[str], *, by_words: bool = False
+    ) -> tuple[list[list[Passage]], Task | None]:
         """Encode texts, in passages where they are too long; the task has all passages in their order.
 
         A text without words has no passage. There is no task where there is none.
+
+        by_words  whether passages are cut between words even where characters are read
         """
-        found = [self._read(text) for text in texts]
+        found = [self._read(text, by_words) for text in texts]
         passages = [[passage for passage, _ in each] for each in found]
         read = [passage.text for each in passages for passage in each]
         samples = [lists for each in found for _, lists in each]
@@ -77,7 +84,7 @@ class OpenRun:
             return passages, None
         return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
 
-    def _read(self, text: str) -> list[tuple[Passage, dict[str, Array]]]:
+    def _read(self, text: str, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
         text = normalised(text)
         if not text:
             return []
@@ -86,13 +93,21 @@ class OpenRun:
             return [(whole(text), lists)]
         # Two tokens are special.
         size = self.max_tokens - 2
-        if isinstance(self.encoder.tokens, CharacterTokens):
+        if self.reads_characters and not by_words:
             passages = passages_of_characters(text, size)
         else:
             passages = passages_of_words(words_of(text), size, self._tokens)
         return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
 
+    @property
+    def reads_characters(self) -> bool:
+        """Whether a token is a character, spaces included."""
+        return isinstance(self.encoder.tokens, CharacterTokens)
+
     def _tokens(self, word: str) -> int:
+        if self.reads_characters:
+            # The space before it is one, too.
+            return len(word) + 1
         return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
 
     def outputs(self, task: Task | None) -> Array:
@@ -107,33 +122,26 @@ class OpenRun:
         return evaluate(task, self.model, TEST, group, batches, self._precision).outputs
 
     @torch.no_grad()
-    def corrected(self, task: Task | None) -> list[str]:
-        """What the model makes of the texts of a task that corrects; those of similar length together."""
+    def asked(
+        self, task: Task | None, ask: Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
+    ) -> list[T]:
+        """What the model says of each text of a task; those of similar length are read together."""
         if task is None:
             return []
         lengths = task.splits[TEST].lengths
-        found = [""] * len(lengths)
-        precision = self._precision
+        found: dict[int, T] = {}
         plan = plan_evaluation_tokens(lengths, self.batch_tokens)
         for number in range(plan.steps):
             indices = plan.step(number)
-            with torch.autocast(self.device.type, precision, enabled=precision is not None):
-                made = cast(_Corrects, task).correct(self.model, TEST, indices, self.device)
-            for index, text in zip(indices.tolist(), made, strict=True):
-                found[index] = text
-        return found
+            with torch.autocast(self.device.type, self._precision, enabled=self._precision is not None):
+                said = ask(task, self.model, TEST, indices, self.device)
+            found.update(zip(indices.tolist(), said, strict=True))
+        return [found[index] for index in range(len(lengths))]
 
     @property
     def _precision(self) -> torch.dtype | None:
         # On a CPU half the bits are no faster.
         return PRECISIONS[self.experiment.train.precision] if self.device.type == "cuda" else None
-
-
-class _Corrects(Protocol):
-    """What a task that corrects has beside the rest."""
-
-    def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
-        """What a model in evaluation mode makes of these texts of a split."""
 
 
 def open_run(
@@ -156,7 +164,7 @@ def open_run(
     experiment = load_resolved(run.config)
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
     checkpoint = _verified(run, int(result["best"]["step"]))
-    encoding = _encoding(run, experiment, checkpoint)
+    encoding = _encoding(run)
     encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
     # A task has texts, were it only one.
     model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
@@ -183,17 +191,14 @@ def _verified(run: RunDir, step: int) -> Path:
     return folder
 
 
-def _encoding(run: RunDir, experiment: Experiment, checkpoint: Path) -> Path:
-    """The folder of what encodes texts: the run's own, or its prepared set where the run is an old one."""
-    if (run.encoding / layout.TOKENIZER).exists():
-        return run.encoding
-    data = prepare(experiment.data)
-    if data.fingerprint != read_manifest(checkpoint).get("data"):
+def _encoding(run: RunDir) -> Path:
+    """The folder of what encodes texts. Raises DataError."""
+    if not (run.encoding / layout.TOKENIZER).exists():
         raise DataError(
-            f"the training data of {run.run_id} have changed since, and {run.encoding} does not hold what "
-            "encoded them: put back what it was trained on"
+            f"{run.encoding} has no {layout.TOKENIZER}, which a run leaves there when it finishes: "
+            "nothing else says how its model reads; train it again"
         )
-    return data.path
+    return run.encoding
 
 
 def _encoded_by(experiment: Experiment, folder: Path) -> Experiment:

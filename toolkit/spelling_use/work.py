@@ -15,11 +15,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from toolkit.errors import DataError
 from toolkit.files import open_atomic
 from toolkit.rundir import RunDir
-from toolkit.spelling_use.abilities import DETECTORS, task_of
-from toolkit.spelling_use.correcting import open_corrector
-from toolkit.spelling_use.detecting import THRESHOLD, open_detector
-from toolkit.spelling_use.forms import OF_LABELS, OF_TEXTS, Labels, parse_detected, parse_labels
-from toolkit.spelling_use.opening import BATCH_TOKENS
+from toolkit.spelling_use.correcting import Corrector
+from toolkit.spelling_use.detecting import THRESHOLD, Detector
+from toolkit.spelling_use.forms import OF_LABELS, OF_TEXTS, REPAIRED, Labels, parse_detected, parse_labels
+from toolkit.spelling_use.opening import BATCH_TOKENS, open_run
 from toolkit.spelling_use.requests import Job, Request
 from toolkit.spelling_use.streams import Source, blocks, source
 
@@ -51,17 +50,20 @@ def work(run: RunDir, request: Request, output: TextIO) -> None:
 
 
 def _answers(run: RunDir, request: Request) -> Answers:
-    batch_tokens = request.batch_tokens or BATCH_TOKENS
-    if task_of(run) in DETECTORS:
-        detector = open_detector(run, request.device, batch_tokens=batch_tokens)
-        threshold = THRESHOLD if request.threshold is None else request.threshold
-        return lambda texts, labels, form: [
-            OF_LABELS[form](*each) for each in zip(texts, detector.detect(texts, threshold), strict=True)
-        ]
-    corrector = open_corrector(run, request.device, batch_tokens=batch_tokens, options=request.options)
-    return lambda texts, labels, form: [
-        OF_TEXTS[form](*each) for each in zip(texts, corrector.correct(texts, labels), strict=True)
-    ]
+    opened = open_run(
+        run, request.device, batch_tokens=request.batch_tokens or BATCH_TOKENS, options=request.options
+    )
+    detector, corrector = Detector(opened), Corrector(opened)
+    threshold = THRESHOLD if request.threshold is None else request.threshold
+
+    def answer(texts: Sequence[str], labels: Sequence[Labels] | None, form: str) -> list[str]:
+        if form in OF_LABELS:
+            found = detector.detect(texts, threshold)
+            return [OF_LABELS[form](*each) for each in zip(texts, found, strict=True)]
+        made = corrector.repair(texts) if form == REPAIRED else corrector.correct(texts, labels)
+        return [OF_TEXTS[form](*each) for each in zip(texts, made, strict=True)]
+
+    return answer
 
 
 def _labelled(

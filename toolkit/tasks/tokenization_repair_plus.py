@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -193,13 +194,31 @@ class TokenizationRepairPlusTask(RepairingTask):
         With white space as it repairs it, and the words that this gives as it writes them, if it writes.
         """
         texts = [text for text, _ in self.splits[split].texts(indices)]
-        reader = PlusReader.of(self._data, with_features=self._experiment.model.word_features)
-        repaired = reader.repair(model, texts, device)
+        repaired = self._reader.repair(model, texts, device)
         if self._output is None:
             return repaired
-        written = self.write(model, reader.batch(texts, repaired, device))
+        written = self.write(model, self._reader.batch(texts, repaired, device))
         words = map(words_of, repaired)
         return [text_of(units, own, self._output) for units, own in zip(written, words, strict=True)]
+
+    def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """The same with nothing but their white space repaired."""
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        return self._reader.repair(model, texts, device)
+
+    def detect(
+        self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
+    ) -> list[list[float]]:
+        """How likely each word of these texts, as they stand, has an error."""
+        texts = self.collate(split, indices, device).texts
+        probabilities = _scores(model, texts).words.softmax(-1)[..., 1].cpu().numpy()
+        counts = (texts.words.max(1).values + 1).tolist()
+        return [row[:count].tolist() for row, count in zip(probabilities, counts, strict=True)]
+
+    @cached_property
+    def _reader(self) -> PlusReader:
+        # Evaluations do without its dictionary.
+        return PlusReader.of(self._data, with_features=self._experiment.model.word_features)
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}

@@ -6,6 +6,8 @@ import pytest
 
 from tests.toolkit.spelling_files import (
     tiny_corrections,
+    tiny_plus,
+    tiny_plus_detection,
     tiny_repair,
     tiny_repaired_corrections,
     tiny_texts,
@@ -64,3 +66,15 @@ def of_repaired_corrections(lab: Lab) -> RunDir:
 def of_repairs(lab: Lab) -> RunDir:
     """A run of tokenization_repair."""
     return lab.train(tiny_repair(lab.folder / "repairs", *_LONGER), Attempt())
+
+
+@pytest.fixture(scope="session")
+def of_plus(lab: Lab) -> RunDir:
+    """A run of tokenization_repair_plus that writes."""
+    return lab.train(tiny_plus(lab.folder / "plus"), Attempt())
+
+
+@pytest.fixture(scope="session")
+def of_plus_detection(lab: Lab) -> RunDir:
+    """A run of tokenization_repair_plus that does not."""
+    return lab.train(tiny_plus_detection(lab.folder / "plus_detection"), Attempt())

@@ -50,11 +50,16 @@ def test_only_marked_words_are_corrected(of_word_corrections: RunDir) -> None:
     assert corrector.correct(texts, [[1] * len(text.split()) for text in texts]) == made
 
 
-def test_a_search_may_be_another_one(of_corrections: RunDir) -> None:
-    options = {"search": "beam", "beam_width": 3}
-    corrector = open_corrector(of_corrections, "cpu", options=options)
-    assert corrector.opened.experiment.task.search == "beam"
-    assert all(corrector.correct(texts_of_test(of_corrections)))
+@pytest.mark.parametrize("kind", ["beam", "best_first"])
+def test_a_search_may_be_another_one(of_corrections: RunDir, kind: str) -> None:
+    texts = texts_of_test(of_corrections)[:3]
+    alone = {"search": kind, "beam_width": 1}
+    # With one branch there is nothing to choose from.
+    assert open_corrector(of_corrections, "cpu", options=alone).correct(texts) == open_corrector(
+        of_corrections, "cpu"
+    ).correct(texts)
+    wider = open_corrector(of_corrections, "cpu", options={"search": kind, "beam_width": 3})
+    assert len(wider.correct(texts)) == 3
 
 
 def test_repairs_are_those_of_the_evaluation(of_repairs: RunDir) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.toolkit.spelling_use.runs import texts_of_test
 from tests.toolkit.tiny import tiny
 from tests.toolkit.training import Attempt, Lab
-from toolkit.errors import CheckpointError, UserError
+from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.rundir import RunDir
 from toolkit.spelling.words import words_of
 from toolkit.spelling_use.detecting import open_detector
@@ -104,6 +104,9 @@ def test_runs_that_cannot_do_it_are_refused(lab: Lab, moved: RunDir) -> None:
     other = lab.train(tiny(lab.folder / "tiny"), Attempt())
     with pytest.raises(UserError, match=r"a run of text_classification.*expected one of sed_words"):
         open_detector(other, "cpu")
+    (moved.encoding / "tokenizer.json").unlink()
+    with pytest.raises(DataError, match=r"encoding has no tokenizer\.json"):
+        open_detector(moved, "cpu")
     moved.result.unlink()
     with pytest.raises(UserError, match="has not finished"):
         open_detector(moved, "cpu")

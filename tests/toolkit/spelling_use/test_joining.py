@@ -53,6 +53,19 @@ def test_repaired_space_of_passages_is_that_of_the_text(text: str) -> None:
     assert joined_corrections(found, [repair(passage.text) for passage in found]) == repair(text)
 
 
+@given(
+    text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool),
+    draw=st.data(),
+)
+def test_repaired_passages_lose_and_double_no_letter(text: str, draw: st.DataObject) -> None:
+    found = list(passages_of_characters(text, 24))
+    spaces = st.sampled_from(["", " "])
+    made = [
+        "".join(letter + draw.draw(spaces) for letter in passage.text.replace(" ", "")) for passage in found
+    ]
+    assert joined_corrections(found, made).replace(" ", "") == text.replace(" ", "")
+
+
 def test_a_text_that_fits_is_what_was_made_of_it() -> None:
     assert joined_corrections([whole("teh cat")], ["the  cat "]) == "the cat"
     assert joined_corrections([], []) == ""
@@ -68,6 +81,7 @@ def test_a_text_that_fits_is_what_was_made_of_it() -> None:
         ("teh al so cta", "the also cat", [0, 0, 1, 0], "teh also cta"),
         ("teh al so cta", "the also cat", [0, 1, 0, 0], "teh also cta"),
         ("teh al so cta", "the also cat", [1, 0, 0, 1], "the al so cat"),
+        ("the stoen river", "tow river", [0, 1, 0], "the ow river"),
         ("teh  cta", "the cat", [0], "teh cta"),
         ("teh cta", "the cat", [1], "the cat"),
         ("", "", [], ""),

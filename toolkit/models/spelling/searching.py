@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import torch
 
 from toolkit.decoding.beam import beam
+from toolkit.decoding.best_first import best_first
 from toolkit.decoding.language_model import Found, LanguageModel, Limits
 from toolkit.decoding.step_by_step import greedy
 from toolkit.models.spelling.batches import Batch, CorrectionBatch
@@ -23,7 +24,9 @@ B = TypeVar("B", bound=Batch, contravariant=True)
 class Search:
     """How sequences are looked for.
 
-    kind   greedy: the best token at each step; beam: the best of `width` sequences side by side
+    kind   greedy: the best token at each step; beam: the best of `width` sequences side by side;
+           best_first: the most probable sequence so far is gone on with, by its `width` best tokens, and no
+           more often than a beam would
     """
 
     kind: str = "greedy"
@@ -33,6 +36,8 @@ class Search:
         """The best sequence of each input."""
         if self.kind == "beam":
             found = [each[0] for each in beam(model, limits, width=self.width)]
+        elif self.kind == "best_first":
+            found = best_first(model, limits, budget=self.width * limits.length, branches=self.width)
         else:
             found = greedy(model, limits)
         return [_written(each) for each in found]

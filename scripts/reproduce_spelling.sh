@@ -2,7 +2,7 @@
 # Reproduce the whole spelling study: prepare, train, finetune, evaluate, tables. docs/spelling-study.md tells of it.
 #
 #   scripts/reproduce_spelling.sh resources.partition=gpu
-#   SMALL=1 scripts/reproduce_spelling.sh                         an hour or two on a CPU
+#   SMALL=1 scripts/reproduce_spelling.sh                         small models, on CPUs
 #
 # On a login node all jobs are submitted at once and wait for each other, else all is done here, one after the
 # other. Arguments are keys of all runs. What has finished is not repeated.

@@ -149,7 +149,7 @@ def test_detections_may_lie_in_a_file_of_their_own(
     for wrong, told in (
         ("0 0\n0\n", "standard input:1: found 2 labels, expected 3, one for each word, or one for the text"),
         ("0 0 0\n", "standard input: found 1 lines, expected one for each of texts.txt, which has more"),
-        ("0 7 0\n0\n", "standard input:1: found '7' among the labels, expected 0 and 1 only"),
+        ("0 7 0\n0\n", "standard input:1: found '7' among the labels, expected 0 (right) and 1 (wrong)"),
         ("0\n0\n0\n", "standard input: found more lines than texts.txt has, expected one for each of them"),
     ):
         answer = stk("correct", corrects.path, "texts.txt", "--detections", "-", input=wrong)

@@ -11,6 +11,7 @@ from toolkit.rundir import RunDir
 from toolkit.spelling_use.abilities import DETECTORS, check_use
 from toolkit.spelling_use.opening import BATCH_TOKENS, OpenRun, open_run
 from toolkit.spelling_use.passages import Passage
+from toolkit.tasks.base import Task
 
 #: Where an error is more likely than none.
 THRESHOLD = 0.5
@@ -39,9 +40,14 @@ class Detector:
         A text that is longer than the model reads is cut into passages with context; as a whole it is as
         bad as the worst of them.
         """
-        found, task = self.opened.read(texts)
-        rows = iter(self.opened.outputs(task))
-        return [self._joined(passages, [_probabilities(next(rows)) for _ in passages]) for passages in found]
+        found, task = self.opened.read(texts, by_words=True)
+        said = iter(self._said(task))
+        return [self._joined(passages, [next(said) for _ in passages]) for passages in found]
+
+    def _said(self, task: Task | None) -> list[list[float]]:
+        if self.opened.experiment.task.kind == "tokenization_repair_plus":
+            return self.opened.asked(task, _detect)
+        return [_probabilities(row) for row in self.opened.outputs(task)]
 
     def _joined(self, passages: Sequence[Passage], said: Sequence[list[float]]) -> list[float]:
         if self.of_texts:

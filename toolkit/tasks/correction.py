@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from heapq import merge
-from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from toolkit.config.kinds import SpellingTexts
 from toolkit.config.schema import Experiment
 from toolkit.data.lists import Array
 from toolkit.errors import DataError
@@ -21,7 +18,6 @@ from toolkit.metrics.slice_score import ratio
 from toolkit.metrics.spelling.correction import score_corrections
 from toolkit.metrics.spelling.counts import Counts
 from toolkit.metrics.spelling.distance import score_distances
-from toolkit.models.export import export_model
 from toolkit.models.spelling.batches import NONE, CorrectionBatch, WordsCorrectionBatch
 from toolkit.models.spelling.losses import Summed, summed_cross_entropy
 from toolkit.models.spelling.searching import Search, Written
@@ -30,9 +26,9 @@ from toolkit.spelling.words import normalised
 from toolkit.spelling_samples import layout
 from toolkit.spelling_samples.prepared import SpellingSet, prepare
 from toolkit.spelling_samples.samples import SpellingSamples
-from toolkit.spelling_samples.sources import data_sets
 from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
 from toolkit.tasks.correction_batches import pack, text_of, unpack
+from toolkit.tasks.spelling import SpellingTask, lines_of_files
 from toolkit.tokenization.tokenizer import load_tokenizer
 
 #: The split whose texts are really written; others are scored while the decoder reads their targets.
@@ -52,7 +48,7 @@ class TargetBatch(Generic[B]):
     texts: tuple[tuple[str, str], ...] | None
 
 
-class CorrectionTask(Generic[B]):
+class CorrectionTask(SpellingTask, Generic[B]):
     """Cross-entropy of the tokens of the targets; scores are counts of tokens, texts, words.
 
     Training and validation give the decoder the target up to the token that it is to write. Of the test set
@@ -69,22 +65,17 @@ class CorrectionTask(Generic[B]):
         return cls(experiment, prepare(experiment.data, report)).summary
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
-        self._experiment = experiment
-        self._data = data = data or prepare(experiment.data)
-        self._output = load_tokenizer(data.path / layout.OUTPUT_TOKENIZER)
-        self.prepared = data.path
-        self.fingerprint = data.fingerprint
+        super().__init__(experiment, data)
+        self._output = load_tokenizer(self.prepared / layout.OUTPUT_TOKENIZER)
         self._check()
         self._search = Search(kind=experiment.task.search, width=experiment.task.beam_width)
-        self.splits: Mapping[str, SpellingSamples] = {}
         self._without: dict[str, int] = {}
-        for name in data.splits:
-            self._open(name)
-        self.summary = "\n".join([data.summary(), *self._left_out()])
+        self.splits = {name: self._chosen(name, samples) for name, samples in self.splits.items()}
+        self.summary = "\n".join([self.summary, *self._left_out()])
         self.output_width = self._width()
 
-    def _open(self, name: str) -> None:
-        samples = self._data.split(name)
+    def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
+        """What can be learnt from of a split; counts the rest. Raises DataError where nothing is left."""
         _check_targets(samples)
         # Nothing of the test set is left out: what is written is bounded by itself.
         fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
@@ -92,17 +83,13 @@ class CorrectionTask(Generic[B]):
             raise DataError(
                 f"{self.prepared}: no text of {name} is left, expected at least one: {self._misfit()}"
             )
-        self.splits = {**self.splits, name: samples if fits.all() else samples.chosen(fits)}
         self._without[name] = int((~fits).sum())
+        return samples if fits.all() else samples.chosen(fits)
 
     def _left_out(self) -> Iterator[str]:
         for name, count in self._without.items():
             if count:
                 yield f"left out: {count:,} texts of {name} ({self._misfit()})"
-
-    def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
-        known = prepare(data, report, base=self._data)
-        return type(self)(replace(self._experiment, data=data), known)
 
     def model(self) -> nn.Module:
         return build_model(
@@ -187,19 +174,10 @@ class CorrectionTask(Generic[B]):
                 stream.writelines(f"{line}\n" for line in self._lines(samples, evaluation.outputs))
 
     def _lines(self, samples: SpellingSamples, outputs: Array) -> Iterator[str]:
-        """Yield each line of the split's files as it was corrected; as it was where it was left out."""
-        places = zip(samples.sources.tolist(), samples.lines.tolist(), strict=True)
+        """Each line of the split's files as it was corrected; as it was where it was left out."""
         texts = samples.texts(np.arange(len(samples)))
-        written = (
-            (source, line, self._text(text, unpack(row)))
-            for (source, line), (text, _), row in zip(places, texts, outputs, strict=True)
-        )
-        for _, _, text in merge(written, samples.left_out_texts()):
-            yield text
-
-    def export(self, run: RunDir, model: nn.Module) -> None:
-        root = Path(data_sets(self._experiment.data)[0]).stem
-        export_model(run, model, root, self._data.tokenizer_files)
+        made = (self._text(text, unpack(row)) for (text, _), row in zip(texts, outputs, strict=True))
+        return lines_of_files(samples, made)
 
     def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
         """What a model in evaluation mode makes of these texts of a split."""

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from heapq import merge
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from toolkit.config.kinds import SpellingTexts
 from toolkit.config.schema import Experiment
 from toolkit.data.lists import Array
 from toolkit.files import open_atomic, write_json
 from toolkit.metrics.spelling.counts import Counts
 from toolkit.metrics.spelling.detection import DetectionScore
-from toolkit.models.export import export_model
 from toolkit.models.spelling.batches import NONE, DetectionBatch
 from toolkit.models.spelling.losses import summed_cross_entropy
 from toolkit.rundir import RunDir
 from toolkit.spelling.features import FEATURES
 from toolkit.spelling_samples import layout
-from toolkit.spelling_samples.prepared import SpellingSet, prepare
+from toolkit.spelling_samples.prepared import SpellingSet
 from toolkit.spelling_samples.samples import SpellingSamples
-from toolkit.spelling_samples.sources import data_sets
-from toolkit.tasks.base import Evaluation, Loss, Report, Score, build_model
+from toolkit.tasks.base import Evaluation, Loss, Score, build_model
 from toolkit.tasks.correction_batches import on
+from toolkit.tasks.spelling import SpellingTask, lines_of_files, no_errors
 
 #: What `counts_of` counts.
 COUNTS = (
@@ -49,7 +45,7 @@ class LabelledBatch:
     real: torch.Tensor
 
 
-class DetectionTask:
+class DetectionTask(SpellingTask):
     """Cross-entropy over right and wrong; scores are counts of what was found.
 
     Outputs are the probabilities of an error: of each word, -1 after the last one, or of the text.
@@ -62,23 +58,10 @@ class DetectionTask:
     train_sums = ("correct",)
     score_sums = ("loss", "count", *COUNTS)
 
-    @classmethod
-    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        return prepare(experiment.data, report).summary()
-
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
-        self._experiment = experiment
-        self._data = data = data or prepare(experiment.data)
-        self.prepared = data.path
-        self.fingerprint = data.fingerprint
-        self.summary = data.summary()
-        self.splits: Mapping[str, SpellingSamples] = {name: data.split(name) for name in data.splits}
+        super().__init__(experiment, data)
         # Every word has a token of its own, and two tokens are none of a word.
         self.output_width = 1 if self.of_texts else experiment.data.max_length - 2
-
-    def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
-        known = prepare(data, report, base=self._data)
-        return type(self)(replace(self._experiment, data=data), known)
 
     def model(self) -> nn.Module:
         return build_model(
@@ -176,27 +159,12 @@ class DetectionTask:
         write_json(run.detection_counts(split), facts)
 
     def _lines(self, split: str, outputs: Array) -> Iterator[str]:
-        """Yield the labels of each line of the split's files; no errors where a line was left out."""
-        samples = self.splits[split]
-        read = (
-            (source, line, self._line(row))
-            for source, line, row in zip(
-                samples.sources.tolist(), samples.lines.tolist(), outputs, strict=True
-            )
-        )
-        missing = (
-            (source, line, " ".join(["0"] * (1 if self.of_texts else words)))
-            for source, line, words in samples.left_out()
-        )
-        for _, _, text in merge(read, missing):
-            yield text
+        """Labels of each line of the split's files; no errors where a line was left out."""
+        none = (lambda text: "0") if self.of_texts else no_errors
+        return lines_of_files(self.splits[split], map(self._line, outputs), none)
 
     def _line(self, row: Array) -> str:
         return " ".join("1" if each > THRESHOLD else "0" for each in row[row != NOTHING].tolist())
-
-    def export(self, run: RunDir, model: nn.Module) -> None:
-        root = Path(data_sets(self._experiment.data)[0]).stem
-        export_model(run, model, root, self._data.tokenizer_files)
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:

@@ -18,6 +18,7 @@ from toolkit.spelling_samples import layout
 from toolkit.tasks.base import Evaluation, Loss, Score, build_model
 from toolkit.tasks.repair_batches import REPAIR_SUMS, classes_of, repair_batch, repaired_by
 from toolkit.tasks.repairing import RepairingTask, positives, repair_facts
+from toolkit.tasks.spelling import lines_of_files
 
 
 class TokenizationRepairTask(RepairingTask):
@@ -85,9 +86,9 @@ class TokenizationRepairTask(RepairingTask):
         facts["left_out"] = sum(1 for _ in samples.left_out())
         facts["counts"] = repair_facts(self.repair_score(evaluation))
         write_json(run.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
-        lines = self._repaired(samples, evaluation.outputs)
+        lines = lines_of_files(samples, self._repaired(samples, evaluation.outputs))
         with open_atomic(run.repairs(split)) as stream:
-            stream.writelines(self._with_left_out(samples, lines))
+            stream.writelines(f"{line}\n" for line in lines)
 
 
 def _scores(model: nn.Module, batch: RepairBatch) -> torch.Tensor:

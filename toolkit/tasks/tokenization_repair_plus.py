@@ -37,6 +37,7 @@ from toolkit.tasks.plus_outputs import PlusOutputs
 from toolkit.tasks.plus_reading import PlusReader
 from toolkit.tasks.repair_batches import NOTHING, REPAIR_SUMS, classes_of, known_labels, padded, plus_batch
 from toolkit.tasks.repairing import RepairingTask, repair_facts
+from toolkit.tasks.spelling import lines_of_files, no_errors
 from toolkit.tokenization.tokenizer import TextTokenizer, load_tokenizer
 
 #: The split whose words are really written.
@@ -276,9 +277,9 @@ class TokenizationRepairPlusTask(RepairingTask):
         if self._output is not None and split == _WRITTEN:
             files[run.corrections(split)] = outputs.corrections(samples, rows)
         for path, lines in files.items():
-            is_labels = path == run.detections(split)
+            of_left_out = no_errors if path == run.detections(split) else str
             with open_atomic(path) as stream:
-                stream.writelines(self._with_left_out(samples, lines, as_labels=is_labels))
+                stream.writelines(f"{line}\n" for line in lines_of_files(samples, lines, of_left_out))
 
 
 def _scores(model: nn.Module, batch: RepairPlusBatch) -> PlusScores:

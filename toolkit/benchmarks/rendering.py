@@ -48,7 +48,7 @@ def _markdown(table: Table) -> str:
     for model, cells in table.rows:
         lines.append([_in_markdown(model), *(_bold(cell, "**{}**") for cell in cells)])
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"## {_in_markdown(table.title)}\n\n{rows}\n"
+    return f"## {table.title.translate(_MARKDOWN)}\n\n{rows}\n"
 
 
 def latex(tables: Iterable[Table]) -> str:
@@ -60,7 +60,7 @@ def _latex(table: Table) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_in_latex(table.title)}}}",
+        rf"\caption{{{table.title.translate(_LATEX)}}}",
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
         r"\toprule",
         " & ".join(["model", *map(_in_latex, table.columns)]) + r" \\",

@@ -160,6 +160,13 @@ def test_markdown_has_the_best_in_bold_and_names_as_they_are(tmp_path: Path) -> 
     ]
 
 
+def test_titles_are_whole_in_documents(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    distance = table(tmp_path, "Mean normalised edit distance")
+    assert distance.title in markdown([distance]).splitlines()[0]
+    assert rf"\caption{{{distance.title}}}" in latex([distance])
+
+
 def test_latex_has_the_best_in_bold_and_names_as_they_are(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     lines = latex([table(tmp_path, "Correction F1")]).splitlines()

@@ -19,7 +19,7 @@ from typing import Any
 
 from slurm.handover import Job, go_on, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.sbatch import without_hosts
-from slurm.status import is_training_here
+from slurm.status.rows import is_training_here
 from slurm.submissions import last_resources
 from slurm.why import REQUESTED, Seen, is_back
 from toolkit.attempts import recovery

@@ -9,13 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from slurm import (
-    entity_arguments,
-    evaluate_arguments,
-    spelling_arguments,
-    sweep_arguments,
-    use_arguments,
-)
+from slurm.arguments import entities, evaluate, spelling, sweep, use
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -169,8 +163,8 @@ def _add_submit(parsers: _Parsers) -> None:
 
 
 def _add_sweep(parsers: _Parsers) -> None:
-    parser = _command(parsers, "sweep", sweep_arguments.SUMMARY, sweep_arguments.DESCRIPTION)
-    sweep_arguments.add_arguments(parser, _CONFIG_HELP)
+    parser = _command(parsers, "sweep", sweep.SUMMARY, sweep.DESCRIPTION)
+    sweep.add_arguments(parser, _CONFIG_HELP)
     _cluster(parser)
     _json(parser)
 
@@ -268,9 +262,7 @@ def _add_report(parsers: _Parsers) -> None:
 
 
 def _add_evaluate(parsers: _Parsers) -> None:
-    evaluate_arguments.add_arguments(
-        _command(parsers, "evaluate", evaluate_arguments.SUMMARY, evaluate_arguments.DESCRIPTION), _RUN_HELP
-    )
+    evaluate.add_arguments(_command(parsers, "evaluate", evaluate.SUMMARY, evaluate.DESCRIPTION), _RUN_HELP)
 
 
 def _add_cancel(parsers: _Parsers) -> None:
@@ -325,7 +317,7 @@ def _add_prepare(parsers: _Parsers) -> None:
     _cluster(parser, "local", "local (default): here and now; slurm: as a job; auto: as a job where possible")
     parser.add_argument(
         "--cpus",
-        type=sweep_arguments.positive,
+        type=sweep.positive,
         metavar="N",
         help="CPUs of the job (default: resources.cpus_per_task)",
     )
@@ -376,29 +368,29 @@ def _add_drill(parsers: _Parsers) -> None:
 
 
 def _add_entities(parsers: _Parsers) -> None:
-    entity_arguments.add_actions(
+    entities.add_actions(
         _command(
             parsers,
             "entities",
             "sentences with mentions, and what they may mean",
-            entity_arguments.DESCRIPTION,
+            entities.DESCRIPTION,
         )
     )
 
 
 def _add_spelling(parsers: _Parsers) -> None:
-    spelling_arguments.add_actions(
+    spelling.add_actions(
         _command(
             parsers,
             "spelling",
             "dictionaries, misspellings, tokenizers, benchmarks",
-            spelling_arguments.DESCRIPTION,
+            spelling.DESCRIPTION,
         )
     )
 
 
 def _add_use(parsers: _Parsers) -> None:
-    detect = _command(parsers, "detect", use_arguments.DETECT_SUMMARY, use_arguments.DETECT)
-    use_arguments.add_detect(detect, _RUN_HELP)
-    correct = _command(parsers, "correct", use_arguments.CORRECT_SUMMARY, use_arguments.CORRECT)
-    use_arguments.add_correct(correct, _RUN_HELP)
+    detect = _command(parsers, "detect", use.DETECT_SUMMARY, use.DETECT)
+    use.add_detect(detect, _RUN_HELP)
+    correct = _command(parsers, "correct", use.CORRECT_SUMMARY, use.CORRECT)
+    use.add_correct(correct, _RUN_HELP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from slurm import controller
-from slurm.status import RunStatus
+from slurm.status.rows import RunStatus
 from toolkit.errors import SchedulerError
 
 #: Asked again after this long: asking moves the start, so it must not happen in every round.

@@ -15,7 +15,7 @@ from slurm import controller
 from slurm.plan import JobPlan
 from slurm.preflight import preflight
 from slurm.sbatch import hand_in
-from slurm.status import status
+from slurm.status.rows import status
 from slurm.submissions import Submission, exclusively, record, settle, submissions
 from slurm.topology import scrub
 from toolkit.attempts.recovery import release

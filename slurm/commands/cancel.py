@@ -7,7 +7,7 @@ import signal
 from argparse import Namespace
 
 from slurm import controller
-from slurm.status import is_launcher_alive, status
+from slurm.status.rows import is_launcher_alive, status
 from slurm.submissions import last_submission
 from toolkit.create import experiment_dir
 from toolkit.errors import UserError

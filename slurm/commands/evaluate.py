@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from slurm import own_code
+from slurm.arguments.evaluate import check_one_way
 from slurm.commands.benchmarking import score_folder, score_single
 from slurm.commands.report import render
-from slurm.evaluate_arguments import check_one_way
 from toolkit.config import load_on_file
 from toolkit.create import experiment_dir
 from toolkit.data.glance import glance

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from slurm.status import status
+from slurm.status.rows import status
 from slurm.submissions import last_submission
 from toolkit.create import experiment_dir
 from toolkit.errors import RunNotFound

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from slurm.preparation import prepare_data, prepare_entities
-from slurm.prepare_job import PreparationJob, submit_preparation
+from slurm.preparing.job import PreparationJob, submit_preparation
+from slurm.preparing.preparation import prepare_data, prepare_entities
 from slurm.submit import choose_cluster
 from toolkit.config import load
 from toolkit.config.kinds import SpellingTexts

@@ -7,7 +7,7 @@ from argparse import Namespace
 from slurm import controller
 from slurm.preempt import REQUEST_EVENT
 from slurm.release import waits_for_begin_time
-from slurm.status import RunStatus, status
+from slurm.status.rows import RunStatus, status
 from slurm.submissions import last_submission
 from slurm.why import WARNING_SIGNAL
 from toolkit.create import experiment_dir

@@ -14,7 +14,7 @@ from pathlib import Path
 from slurm.commands.report import render
 from slurm.commands.resume import stored_experiment
 from slurm.here import check_world_size, machines_here, rank_environ, refuse_by_hand
-from slurm.status import status
+from slurm.status.rows import status
 from slurm.submit import put_aside, refuse_if_live
 from slurm.topology import how_started, world_from_step
 from toolkit.attempts.ledger import read_attempts

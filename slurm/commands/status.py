@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 
-from slurm.status import status
+from slurm.status.rows import status
 from toolkit.create import experiment_dir
 from toolkit.rundir import find_run, find_runs
 
@@ -18,7 +18,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps([row.to_json() for row in rows], ensure_ascii=False))
     elif rows:
-        from slurm.status_table import show
+        from slurm.status.table import show
 
         show(rows)
     else:

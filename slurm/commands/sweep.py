@@ -9,14 +9,14 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from slurm.combinations import Combination, combine
 from slurm.commands.run import explain, has_trained
 from slurm.commands.submit import refuse_what_slurm_may_have
-from slurm.status import status
+from slurm.status.rows import status
 from slurm.submissions import Submission
 from slurm.submit import choose_cluster, local_processes
-from slurm.sweep import Candidate, candidates, submit_array
-from slurm.sweep_table import show
+from slurm.sweeps.combinations import Combination, combine
+from slurm.sweeps.sweep import Candidate, candidates, submit_array
+from slurm.sweeps.table import show
 from slurm.topology import scrub
 from toolkit.create import create_run, experiment_dir
 from toolkit.data.glance import glance

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from time import sleep, strftime
 
 from slurm.release import Releaser
-from slurm.status import RunStatus, status
+from slurm.status.rows import RunStatus, status
 from toolkit.create import experiment_dir
 from toolkit.rundir import find_run, find_runs
 
@@ -72,6 +72,6 @@ class _Table:
         self._live.__exit__(None, None, None)
 
     def show(self, rows: Sequence[RunStatus]) -> None:
-        from slurm.status_table import table
+        from slurm.status.table import table
 
         self._live.update(table(rows), refresh=True)

@@ -18,7 +18,7 @@ from slurm.drill.preemption import Pair, choose_pair, parse_tiers
 from slurm.drill.rows import Digest, Row, digest, events, signals_seen
 from slurm.drill.task import STRIDE
 from slurm.release import Releaser
-from slurm.status import RunStatus, status
+from slurm.status.rows import RunStatus, status
 from slurm.submissions import last_submission
 from slurm.submit import submit
 from toolkit.attempts.ledger import read_attempts

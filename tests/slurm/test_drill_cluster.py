@@ -13,7 +13,7 @@ from slurm import controller
 from slurm.drill import cluster
 from slurm.drill.cluster import ClusterDrill
 from slurm.drill.task import STRIDE, drill_experiment
-from slurm.status import RunStatus
+from slurm.status.rows import RunStatus
 from slurm.submissions import Submission
 from slurm.submit import Submitted
 from toolkit.attempts.ledger import explain_last, read_attempts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.combinations import combine, split_values
+from slurm.sweeps.combinations import combine, split_values
 from tests.slurm.house import House
 from toolkit.config import run_id
 from toolkit.config.yaml_files import parse

@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from slurm.status import RunStatus
+from slurm.status.rows import RunStatus
 from toolkit.metrics.headline import headline
 
 _COLOURS = {

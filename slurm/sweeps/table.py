@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from slurm.combinations import Combination
-from slurm.sweep import Candidate
+from slurm.sweeps.combinations import Combination
+from slurm.sweeps.sweep import Candidate
 
 
 def show(combinations: Sequence[Combination], known: Sequence[Candidate]) -> None:

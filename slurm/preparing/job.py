@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm.preflight import preflight
-from slurm.prepare_plan import PreparePlan, as_preparation
+from slurm.preparing.plan import PreparePlan, as_preparation
 from slurm.queue import poll
 from slurm.sbatch import hand_in, sbatch_and_keep
 from slurm.submissions import Submission, last_submission, submissions

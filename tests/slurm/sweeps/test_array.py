@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from slurm.array import TASK_SCRIPT, ArrayPlan
 from slurm.plan import JobPlan
+from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from tests.slurm.plans import PLANS, plan
 from toolkit.config.schema import Experiment, Group, Resources
 from toolkit.errors import UserError
 from toolkit.rundir import RunDir
 
-GOLDEN = Path(__file__).parent / "golden_array.sh"
+GOLDEN = Path(__file__).parent / "golden.sh"
 
 
 def array(experiment: Experiment, resources: Resources, folder: Path, runs: int = 3) -> ArrayPlan:

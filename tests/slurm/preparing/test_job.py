@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from slurm.preparation import Progress, TimeLimitWatch
-from slurm.prepare_plan import PreparePlan, as_preparation
+from slurm.preparing.plan import PreparePlan, as_preparation
+from slurm.preparing.preparation import Progress, TimeLimitWatch
 from slurm.submissions import submissions
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import ROOT, House
@@ -26,7 +26,7 @@ from toolkit.config.schema import Experiment, Group, Resources
 from toolkit.rundir import RunDir
 from toolkit.spelling_samples.build import STAGE
 
-GOLDEN = Path(__file__).parent / "golden_preparation.sh"
+GOLDEN = Path(__file__).parent / "golden.sh"
 
 
 def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny")) -> PreparePlan:
@@ -94,7 +94,7 @@ def test_the_job_and_its_log_are_told(house: House, fake: FakeSlurm) -> None:
         "folder": str(house.experiments / "preparations" / house.run().run_id),
     }
     assert load_resolved(folder.config).resources.cpus_per_task == 4
-    assert (folder.code / "slurm" / "preparation.py").is_file()
+    assert (folder.code / "slurm" / "preparing" / "preparation.py").is_file()
     assert "#SBATCH --cpus-per-task=4\n" in (folder.submitit / "101_submission.sh").read_text()
     assert house.runs == []
 
@@ -224,7 +224,7 @@ def test_a_warning_is_heard_even_if_the_script_ignored_it_before(stage: Stage) -
     stage.says(EndTime=_soon())
     program = (
         "import sys, threading\nfrom pathlib import Path\n"
-        "from slurm.preparation import Progress, TimeLimitWatch\n"
+        "from slurm.preparing.preparation import Progress, TimeLimitWatch\n"
         "from toolkit.config import load_resolved\n"
         "import os\n"
         "watch = TimeLimitWatch(load_resolved(Path(sys.argv[1])), Progress(), os.environ)\n"

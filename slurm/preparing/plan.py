@@ -33,7 +33,7 @@ class PreparePlan(JobPlan):
         return {**JobPlan.options(self), "output": self.log, "signal": warning}
 
     def _launch(self, parts: tuple[Component, ...]) -> list[str]:
-        command = [self.python, "-P", "-u", "-m", "slurm.preparation", str(self.run.path)]
+        command = [self.python, "-P", "-u", "-m", "slurm.preparing.preparation", str(self.run.path)]
         return [
             "# A warning may come before Python has begun to listen.",
             f"trap '' {WARNING_SIGNAL}",

@@ -1,6 +1,6 @@
 """Preparing data: what `stk prepare` does here, and what its job runs.
 
-python -P -m slurm.preparation FOLDER
+python -P -m slurm.preparing.preparation FOLDER
 
 The job needs no signal to save: what it has done lies on the disk. After a preemption Slurm puts it back,
 for it does not leave before it is made to. Before its time limit it asks for that, where it has done

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm import controller
-from slurm.array import TASK_SCRIPT, ArrayPlan
 from slurm.plan import JobPlan
 from slurm.preflight import preflight
 from slurm.sbatch import environment
-from slurm.status import RunStatus, status
+from slurm.status.rows import RunStatus, status
 from slurm.submissions import Submission, find_job, intend, record, submissions
 from slurm.submit import run_folder, settle_if_possible
+from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from toolkit.attempts.recovery import release
 from toolkit.config import run_id, to_yaml
 from toolkit.config.schema import Experiment

@@ -1,0 +1,1 @@
+"""The preparation of data, here or as a job of its own."""

@@ -45,12 +45,11 @@ def _table(kind: str, metric: Metric, results: Sequence[Result]) -> Table:
     columns = tuple(dict.fromkeys(result.benchmark.title for result in results))
     models = dict.fromkeys(result.model for result in results)
     values = {(result.model, result.benchmark.title): result.figures[metric.name] for result in results}
-    best = {
-        column: metric.best([value for (_, of), value in values.items() if of == column])
-        for column in columns
-    }
+    of_columns = {column: [value for (_, of), value in values.items() if of == column] for column in columns}
+    # A single value is the best of nothing.
+    best = {column: metric.best(these) for column, these in of_columns.items() if len(these) > 1}
     cells = {
-        (model, column): Cell(text=metric.shown(value), is_best=metric.shown(value) == best[column])
+        (model, column): Cell(text=metric.shown(value), is_best=metric.shown(value) == best.get(column))
         for (model, column), value in values.items()
     }
     return Table(

@@ -126,13 +126,13 @@ def test_how_much_is_done_is_told(tmp_path: Path) -> None:
     assert sum(told) == 2
 
 
-def test_a_table_marks_the_best_of_each_column_and_of_distances_the_lowest(tmp_path: Path) -> None:
+def test_a_table_marks_the_best_of_several_and_of_distances_the_lowest(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     second = correction_benchmark(tmp_path, "second")
     (second / "predictions" / "right.txt").unlink()
     f1 = table(tmp_path, "Correction F1")
     assert f1.columns == ("neuspell/jfleg", "neuspell/second")
-    assert shown(f1) == {"idle_1": ["0.00", "*0.00*"], "right": ["*100.00*", ""]}
+    assert shown(f1) == {"idle_1": ["0.00", "0.00"], "right": ["*100.00*", ""]}
     distance = table(tmp_path, "Mean normalised edit distance")
     assert shown(distance)["right"] == ["*0.0000*", ""]
     assert shown(distance)["idle_1"][0] == "0.1939"

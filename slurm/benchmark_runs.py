@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,20 @@ class _Wanted:
         write_json(self._made_of, self.facts())
 
 
-def predict(names: Sequence[str], benchmarks: Sequence[Benchmark]) -> Files:
+def predict(names: Sequence[str], benchmarks: Sequence[Benchmark], tell: Callable[[str], None]) -> Files:
     """Return the predictions of runs for benchmarks of what they can do; what is missing is made first.
+
+    tell  gets a line for each run that is put to work
 
     Raises UserError for a run that can do none of them, RunFailed where it fails.
     """
     found: dict[Benchmark, dict[str, Path]] = {benchmark: {} for benchmark in benchmarks}
-    for run in [find_run(name, experiment_dir()) for name in names]:
+    for number, run in enumerate([find_run(name, experiment_dir()) for name in names], start=1):
         wanted = _wanted(run, benchmarks)
-        _make(run, [each for each in wanted if not each.is_there])
+        missing = [each for each in wanted if not each.is_there]
+        if missing:
+            tell(f"run {number} of {len(names)}: {run.run_id} on {_told(missing)}")
+            _make(run, missing)
         for each in wanted:
             found[each.benchmark][run.run_id] = each.file
     return found
@@ -92,10 +97,12 @@ def _possible(run: RunDir, benchmarks: Sequence[Benchmark]) -> Iterator[_Wanted]
             yield _Wanted(run=run, benchmark=benchmark, form=forms[benchmark.kind])
 
 
+def _told(wanted: Sequence[_Wanted]) -> str:
+    return ", ".join(f"{each.benchmark.kind}/{each.benchmark.title}" for each in wanted)
+
+
 def _make(run: RunDir, wanted: Sequence[_Wanted]) -> None:
     """Let one process of the run make these predictions."""
-    if not wanted:
-        return
     jobs = tuple(
         Job(input=str(each.benchmark.corrupt.absolute()), output=str(each.file), form=each.form)
         for each in wanted

@@ -57,7 +57,7 @@ def score_folder(arguments: Namespace) -> int:
 
     benchmarks = find_benchmarks(arguments.benchmark)
     runs = [arguments.run, *arguments.overrides] if arguments.run else []
-    wanted = entries(benchmarks, _predictors(arguments), predict(runs, benchmarks))
+    wanted = entries(benchmarks, _predictors(arguments), predict(runs, benchmarks, _tell))
     if not wanted:
         raise UserError(
             f"{arguments.benchmark} has no predictions; expected predictions/MODEL.txt beside "
@@ -70,6 +70,10 @@ def score_folder(arguments: Namespace) -> int:
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return UserError.exit_code if faults else 0
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _predictors(arguments: Namespace) -> Predictors:

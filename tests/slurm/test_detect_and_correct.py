@@ -185,6 +185,7 @@ def test_runs_stand_beside_the_predictions_of_a_benchmark(
     asked = ("evaluate", detects.path, corrects.path, "--benchmark", "bench", "--json")
     first = stk(*asked)
     assert first.returncode == 0, first.stderr
+    assert f"run 1 of 2: {detects.run_id} on sed_words/" in first.stderr
     rows = {(each["kind"], each["model"]) for each in json.loads(first.stdout)["results"]}
     assert rows == {
         ("sed_words", "half"), ("sed_words", detects.run_id), ("sed_words", corrects.run_id),
@@ -194,7 +195,9 @@ def test_runs_stand_beside_the_predictions_of_a_benchmark(
     assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
     # Kept as they are for the same texts and weights, and made again for others.
     kept.write_text("the cat sat\na dog\nfine\n", encoding="utf-8")
-    again = json.loads(stk(*asked).stdout)["results"]
+    answer = stk(*asked)
+    assert " of 2: " not in answer.stderr
+    again = json.loads(answer.stdout)["results"]
     (mine,) = [each for each in again if (each["kind"], each["model"]) == ("sec", corrects.run_id)]
     assert mine["metrics"]["f1"] == 1.0
     (root / "sec" / "neuspell" / "jfleg" / "corrupt.txt").write_text("teh cat sat\na dgo\nbad\n")

@@ -44,19 +44,15 @@ def beam(model: LanguageModel, limits: Limits, *, width: int = 5, alpha: float =
         inputs=torch.arange(count), slots=torch.zeros(count, dtype=torch.long),
         tokens=torch.full((count,), limits.begin), scores=torch.zeros(count), paths=[()] * count,
     )  # fmt: skip
-    for _ in range(limits.length):
+    for done in range(1, limits.length + 1):
         log_probabilities, prefixes = prefixes.advance(live.tokens)
         rooms = torch.tensor([width - len(each) for each in ended])
         parents, live = _grown(live, log_probabilities, rooms, width)
-        going = _ended(live, limits.end, ended)
+        going = _ended(live, limits, done, ended)
         live = _kept(live, going)
         if not len(going):
             break
         prefixes = prefixes.take(parents[going])
-    for place, path in zip(
-        live.inputs.tolist(), zip(live.scores.tolist(), live.paths, strict=True), strict=True
-    ):
-        ended[place].append(Found(tokens=path[1], log_probability=path[0], complete=False))
     return [ranked(each, alpha) for each in ended]
 
 
@@ -88,12 +84,21 @@ def _grown(
     return parents, _Live(inputs=inputs, slots=slots, tokens=picked, scores=best[inputs, slots], paths=paths)
 
 
-def _ended(live: _Live, end: int, ended: list[list[Found]]) -> torch.Tensor:
-    """Add the sequences that have ended to those of their inputs; the rows of the others."""
-    for row in (live.tokens == end).nonzero().squeeze(1).tolist():
-        found = Found(tokens=live.paths[row][:-1], log_probability=float(live.scores[row]), complete=True)
-        ended[int(live.inputs[row])].append(found)
-    return (live.tokens != end).nonzero().squeeze(1)
+def _ended(live: _Live, limits: Limits, done: int, ended: list[list[Found]]) -> torch.Tensor:
+    """Add the sequences that have ended, or may have no more than `done` tokens, to those of their inputs.
+
+    Returns the rows of the others.
+    """
+    going = []
+    for row, (place, token) in enumerate(zip(live.inputs.tolist(), live.tokens.tolist(), strict=True)):
+        complete = token == limits.end
+        if not complete and done < limits.of(place):
+            going.append(row)
+            continue
+        path = live.paths[row][:-1] if complete else live.paths[row]
+        found = Found(tokens=path, log_probability=float(live.scores[row]), complete=complete)
+        ended[place].append(found)
+    return torch.tensor(going, dtype=torch.long)
 
 
 def _kept(live: _Live, rows: torch.Tensor) -> _Live:

@@ -48,7 +48,7 @@ def best_first(
     As no step raises a score, the first complete sequence (or one of the longest length) that comes to the
     front is the best one, if all branches were kept.
     """
-    searches = [_Search(limits=limits, rescore=rescore) for _ in range(len(model))]
+    searches = [_Search(end=limits.end, length=limits.of(row), rescore=rescore) for row in range(len(model))]
     for _ in range(budget):
         going = [
             (row, each)
@@ -69,15 +69,15 @@ def best_first(
 class _Search:
     """The open sequences of one input."""
 
-    def __init__(self, *, limits: Limits, rescore: Rescore | None) -> None:
-        self._limits, self._rescore = limits, rescore
+    def __init__(self, *, end: int, length: int, rescore: Rescore | None) -> None:
+        self._end, self._length, self._rescore = end, length, rescore
         self._open = [_Hypothesis(0.0, 0, (), 0.0, False)]
         self.answer: Found | None = None
 
     def pop(self) -> _Hypothesis | None:
         """The best open sequence; None, with the answer set, where that is final."""
         best = heapq.heappop(self._open)
-        if best.complete or len(best.tokens) >= self._limits.length:
+        if best.complete or len(best.tokens) >= self._length:
             self.answer = best.found()
             return None
         return best
@@ -87,7 +87,7 @@ class _Search:
         for token, value in zip(tokens, log_probabilities, strict=True):
             if value == -math.inf:
                 continue
-            total, complete = parent.log_probability + value, token == self._limits.end
+            total, complete = parent.log_probability + value, token == self._end
             path = parent.tokens if complete else (*parent.tokens, token)
             more = self._rescore(path, complete) if self._rescore else 0.0
             heapq.heappush(

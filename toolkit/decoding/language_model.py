@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -42,11 +43,17 @@ class Limits:
 
     begin, end  the signs before and after a sequence
     length      most tokens that are written, the end sign included
+    lengths     the same of each input, where some get fewer
     """
 
     begin: int
     end: int
     length: int
+    lengths: Sequence[int] | None = None
+
+    def of(self, row: int) -> int:
+        """Return the most tokens that are written for an input."""
+        return self.length if self.lengths is None else min(self.length, self.lengths[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ def sample(model: LanguageModel, limits: Limits, *, top_k: int, seeds: Sequence[
 
 
 def _write(model: LanguageModel, limits: Limits, choose: Choice) -> list[Found]:
-    """Write all sequences side by side; those that have ended leave the batch."""
+    """Write all sequences side by side; those that have ended, or are too long, leave the batch."""
     count = len(model)
     written: list[list[int]] = [[] for _ in range(count)]
     total, complete = [0.0] * count, [False] * count
@@ -46,7 +46,8 @@ def _write(model: LanguageModel, limits: Limits, choose: Choice) -> list[Found]:
     prefixes = model.begin()
     tokens = torch.full((count,), limits.begin)
     rows = torch.arange(count)
-    for _ in range(limits.length):
+    lengths = torch.tensor([limits.of(row) for row in range(count)])
+    for done in range(1, limits.length + 1):
         log_probabilities, prefixes = prefixes.advance(tokens)
         tokens = choose(log_probabilities, rows)
         chosen = log_probabilities.gather(1, tokens[:, None]).squeeze(1)
@@ -55,7 +56,8 @@ def _write(model: LanguageModel, limits: Limits, choose: Choice) -> list[Found]:
             complete[row] = token == limits.end
             if token != limits.end:
                 written[row].append(token)
-        going = (tokens != limits.end).nonzero().squeeze(1)
+        has_room = (lengths[rows] > done).to(tokens.device)
+        going = ((tokens != limits.end) & has_room).nonzero().squeeze(1)
         if len(going) == 0:
             break
         if len(going) < len(tokens):

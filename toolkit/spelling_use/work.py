@@ -26,6 +26,10 @@ from toolkit.spelling_use.streams import Source, blocks, source
 Tell = Callable[[int, int], object]
 
 
+#: Corrects texts, all words of them or those that are labelled.
+Correct = Callable[[Sequence[str], Sequence[Labels] | None], list[str]]
+
+
 class Answers(Protocol):
     """Answers a block of texts, with the labels of each where these are given."""
 
@@ -54,16 +58,31 @@ def _answers(run: RunDir, request: Request) -> Answers:
         run, request.device, batch_tokens=request.batch_tokens or BATCH_TOKENS, options=request.options
     )
     detector, corrector = Detector(opened), Corrector(opened)
+    correct = corrector.correct if len(request.jobs) == 1 else _once(corrector.correct)
     threshold = THRESHOLD if request.threshold is None else request.threshold
 
     def answer(texts: Sequence[str], labels: Sequence[Labels] | None, form: str) -> list[str]:
         if form in OF_LABELS:
             found = detector.detect(texts, threshold)
             return [OF_LABELS[form](*each) for each in zip(texts, found, strict=True)]
-        made = corrector.repair(texts) if form == REPAIRED else corrector.correct(texts, labels)
+        made = corrector.repair(texts) if form == REPAIRED else correct(texts, labels)
         return [OF_TEXTS[form](*each) for each in zip(texts, made, strict=True)]
 
     return answer
+
+
+def _once(correct: Correct) -> Correct:
+    """Benchmarks of several kinds may have the same texts: a block of them is corrected once."""
+    known: dict[tuple[str, ...], list[str]] = {}
+
+    def corrected(texts: Sequence[str], labels: Sequence[Labels] | None) -> list[str]:
+        if labels is not None:
+            return correct(texts, labels)
+        if (found := known.get(tuple(texts))) is None:
+            found = known[tuple(texts)] = correct(texts, labels)
+        return found
+
+    return corrected
 
 
 def _labelled(

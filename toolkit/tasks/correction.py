@@ -121,7 +121,8 @@ class CorrectionTask(SpellingTask, Generic[B]):
         outputs = np.full((len(known), self.output_width), -1, dtype=np.float32)
         compared = [0.0] * len(_WRITTEN_SUMS)
         if batch.texts is not None:
-            outputs = pack(self.write(model, batch.read), self.output_width)
+            written = self.write(model, batch.read, [text for text, _ in batch.texts])
+            outputs = pack(written, self.output_width)
             compared = self._compare(batch.texts, outputs)
         sums = torch.cat([loss, counts.double(), loss.new_tensor(compared)])
         return Score(sums=sums, outputs=torch.from_numpy(outputs))
@@ -182,14 +183,14 @@ class CorrectionTask(SpellingTask, Generic[B]):
     def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
         """What a model in evaluation mode makes of these texts of a split."""
         samples = self.splits[split]
-        written = self.write(model, self._batch(samples, indices, device))
-        texts = samples.texts(indices)
-        return [self._text(text, units) for (text, _), units in zip(texts, written, strict=True)]
+        texts = [text for text, _ in samples.texts(indices)]
+        written = self.write(model, self._batch(samples, indices, device), texts)
+        return [self._text(text, units) for text, units in zip(texts, written, strict=True)]
 
     # -- what is a task's own ----------------------------------------------------------------
 
-    def write(self, model: Any, batch: B) -> list[list[Written]]:
-        """What a model in evaluation mode makes of these texts: for each its units."""
+    def write(self, model: Any, batch: B, texts: Sequence[str]) -> list[list[Written]]:
+        """What a model in evaluation mode makes of a batch of these texts: for each its units."""
         raise NotImplementedError
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> B:

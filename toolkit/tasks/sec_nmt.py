@@ -21,18 +21,25 @@ from toolkit.tasks.correction_batches import on, text_batch, text_targets
 
 #: Words of which a tokenizer that writes must be able to make a text.
 _PROBE = "a b"
+#: A correction has at most so many times the tokens that the text itself would have, and so many more.
+_TIMES, _MORE = 2, 16
 
 
 class SecNmtTask(CorrectionTask[CorrectionBatch]):
     """One sequence for each text, of which no word need be at the place of another."""
 
-    def write(self, model: Any, batch: CorrectionBatch) -> list[list[Written]]:
+    def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         limits = Limits(
             begin=self._output.begin,
             end=self._output.end,
             length=self._experiment.model.max_output_length,
+            lengths=[self._most(text) for text in texts],
         )
         return write_texts(model, batch, self._search, limits)
+
+    def _most(self, text: str) -> int:
+        """Tokens above which what is written is no correction any more, but a model that has lost its way."""
+        return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
         tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)

@@ -29,7 +29,7 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
     the test set, where they are scored as what is written of them.
     """
 
-    def write(self, model: Any, batch: WordsCorrectionBatch) -> list[list[Written]]:
+    def write(self, model: Any, batch: WordsCorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         limits = Limits(
             begin=self._output.begin,
             end=self._output.end,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -70,6 +71,19 @@ def test_other_inputs_of_the_batch_change_nothing(name: str, model: TableModel) 
     together = SEARCHES[name](model, LIMITS)
     alone = SEARCHES[name](_Only(model, len(model) - 1), LIMITS)
     assert alone[0].tokens == together[-1].tokens
+
+
+@pytest.mark.parametrize("name", sorted(set(SEARCHES) - {"sample"}))
+@few
+@given(model=models, lengths=st.lists(st.integers(1, 5), min_size=3, max_size=3))
+def test_an_input_that_gets_fewer_tokens_is_searched_as_if_alone(
+    name: str, model: TableModel, lengths: list[int]
+) -> None:
+    together = SEARCHES[name](model, replace(LIMITS, lengths=lengths))
+    for row, found in enumerate(together):
+        alone = replace(LIMITS, length=min(LIMITS.length, lengths[row]))
+        (expected,) = SEARCHES[name](_Only(model, row), alone)
+        assert (found.tokens, found.complete) == (expected.tokens, expected.complete)
 
 
 @few

@@ -69,11 +69,11 @@ def says(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:
     def unit(text: str | None) -> Written:
         return None if text is None else tuple(output.encode_words(text)[0].tolist())
 
-    def write(model: nn.Module, batch: CorrectionBatch) -> list[list[Written]]:
-        texts = [reads.decode(row) for row in batch.tokens.tolist()]
+    def write(model: nn.Module, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
+        read = [reads.decode(row) for row in batch.tokens.tolist()]
         if of_words:
-            return [[unit(said.get(word, word)) for word in words_of(text)] for text in texts]
-        return [[unit(said[text])] for text in texts]
+            return [[unit(said.get(word, word)) for word in words_of(text)] for text in read]
+        return [[unit(said[text])] for text in read]
 
     task.write = write  # type: ignore[method-assign]
 
@@ -115,13 +115,44 @@ def test_words_without_an_end_stay_as_they_were(made, tmp_path):
     assert written == ["the stone under river", "", CORRUPT[2].strip(), "river, window", "stone the"]
 
 
+class Endless:
+    """A model that writes on and on; rows of each of its steps."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.steps: list[int] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def reading(self, _: object) -> Endless:
+        return self
+
+    begin = take = lambda self, *_: self
+
+    def advance(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Endless]:
+        self.steps.append(len(tokens))
+        return torch.eye(30)[torch.full((len(tokens),), 7)], self
+
+
+def test_a_model_that_finds_no_end_is_stopped_at_about_twice_the_text(made):
+    task = made(tiny_corrections)
+    texts = ["the river", "stone"]
+    output = load_tokenizer(task.prepared / layout.OUTPUT_TOKENIZER)
+    most = [2 * len(output.encode_words(text)[0]) + 16 for text in texts]
+    assert max(most) < task.output_width
+    model = Endless(2)
+    assert task.write(model, None, texts) == [[None], [None]]
+    assert model.steps == [2] * min(most) + [1] * (max(most) - min(most))
+
+
 def test_what_the_model_writes_is_what_is_scored(made):
     task = made(tiny_word_corrections)
     model = task.model().eval()
     batch = task.collate("test", np.arange(3), CPU)
     with torch.no_grad():
         rows = task.score(model, batch).outputs.numpy()
-    units = task.write(model, batch.read)
+    units = task.write(model, batch.read, [text for text, _ in batch.texts])
     assert [len(each) for each in units] == [len(words_of(text)) for text, _ in batch.texts]
     assert [row[row != -1].size for row in rows] == [
         sum(len(unit or ()) + 1 for unit in each) for each in units

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from toolkit.config.json_files import NotJson, read_json_mapping
 from toolkit.config.kinds import TASKS
+from toolkit.config.options import SWEEP
 from toolkit.config.options import limits as limits_of
 from toolkit.config.processes import PROCESS_KEYS, share_out
 from toolkit.config.rules import check_rules
@@ -29,12 +30,22 @@ def check(tree: Mapping[str, Any], origins: Origins | None = None) -> Experiment
 
 def check_into(tree: Mapping[str, Any], faults: Faults) -> Experiment:
     """As `check`, with the faults that composition found; raises ConfigError if there are any."""
-    experiment = _Checker(faults).experiment(dict(tree))
+    experiment = _Checker(faults).experiment(_without_sweep(tree, faults))
     if not faults.doubts(PROCESS_KEYS):
         experiment = replace(experiment, resources=share_out(experiment.resources))
     check_rules(experiment, faults)
     faults.raise_any()
     return experiment
+
+
+def _without_sweep(tree: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
+    """The tree of one experiment: a section that makes many of it is a fault, and passed over."""
+    one = dict(tree)
+    if one.pop(SWEEP, None) is not None:
+        problem = "this section makes many runs, but one is asked for here"
+        hint = f"`stk sweep` makes them; {SWEEP}=null leaves it out, for the experiment alone"
+        faults.add((SWEEP,), problem, hint, unsure=False)
+    return one
 
 
 @cache

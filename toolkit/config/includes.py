@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.config.interpolation import resolve_text
 from toolkit.config.tree import UNKNOWN, Faults, Key, Origin
-from toolkit.config.yaml_files import Document, Unreadable, parse, read_text
+from toolkit.config.yaml_files import Document, Files, Unreadable
 
 _INCLUDE = re.compile(r"\s*\$\{\s*from_file\s*:(.*)\}\s*", re.DOTALL)
 
@@ -58,12 +58,22 @@ def mark(value: Any, files: tuple[Path, ...]) -> Any:
     return value
 
 
+def unmark(value: Any) -> Any:
+    """A value as it was before `mark`."""
+    if isinstance(value, dict):
+        return {name: unmark(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [unmark(inner) for inner in value]
+    return f"${{from_file:{value.path}}}" if isinstance(value, Include) else value
+
+
 class Includes:
     """Reads the included files of one experiment; their paths may refer to its `tree`."""
 
-    def __init__(self, root: Path, faults: Faults) -> None:
+    def __init__(self, root: Path, faults: Faults, files: Files | None = None) -> None:
         self.root = root
         self.faults = faults
+        self.files = files or Files()
         self.tree: dict[str, Any] = {}
 
     def expand(self, container: Any, key: Key) -> None:
@@ -76,10 +86,10 @@ class Includes:
 
     def open(self, container: Any, name: Any, key: Key) -> Any:
         """The value at a place, where an include is replaced by what the file holds."""
-        value = container[name]
-        if isinstance(value, Include):
+        # A file may hold nothing but the include of another.
+        while isinstance(value := container[name], Include):
             container[name] = self._read(value, key)
-        return container[name]
+        return value
 
     def _read(self, include: Include, key: Key) -> Any:
         text = resolve_text(_unquoted(include.path), self.tree, key, self.faults)
@@ -96,16 +106,17 @@ class Includes:
     def _load(self, path: Path, files: tuple[Path, ...], key: Key) -> Any:
         """The marked value of a file, whose keys' origins are recorded under `key`."""
         try:
-            document = parse(read_text(path))
+            document = self.files.read(path)
         except Unreadable as error:
             self._refuse(path, error, key)
             return UNKNOWN
-        if not isinstance(document.value, dict | list):
-            found = "is empty" if document.value is None else "holds a single value"
+        if document.value is None:
             self.faults.add(
-                key, f"the included file {shown(path)} {found}, expected `key: value` lines or a list"
+                key, f"the included file {shown(path)} is empty, expected keys, a list or a value"
             )
             return UNKNOWN
+        if not isinstance(document.value, dict | list):
+            self.faults.origins.put(key, Origin(shown(path)))
         record(document, path, key, self.faults)
         return mark(document.value, files)
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from typing import Any
 
 from toolkit.config.tree import UNKNOWN, Faults, Key
 
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
+#: A text whose references name variables only: what it comes to depends on nothing else in the tree.
+_OF_VARIABLES = re.compile(r"(?:[^$\\]|\$\{oc\.env:[A-Za-z_][A-Za-z0-9_]*(?:,[\w ./~-]*)?\})*")
+_VARIABLE = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]*)")
 _NOT_SET = re.compile(r"Environment variable '(.*?)' not found")
 _NO_KEY = re.compile(r"Interpolation key '(.*?)' not found")
 
@@ -24,7 +28,7 @@ def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
 
     Each one that fails is recorded and leaves UNKNOWN; so does a value `???`.
     """
-    source = _source(tree, (), faults)
+    source = _of_variables(_source(tree, (), faults))
     config = _config(source) if _has_reference(source) else None
     resolved: dict[str, Any] = _resolve(source, config, (), faults)
     return resolved
@@ -43,6 +47,32 @@ def resolve_text(text: str, tree: dict[str, Any], key: Key, faults: Faults) -> s
     if key not in faults.unsure:
         faults.add(key, f"found {text!r}, which refers to a value that is not known before this include")
     return None
+
+
+def _of_variables(value: Any) -> Any:
+    """A source with references to variables replaced: a sweep has the same ones a thousand times."""
+    if isinstance(value, dict):
+        return {name: _of_variables(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_of_variables(inner) for inner in value]
+    if not (isinstance(value, str) and "${" in value and _OF_VARIABLES.fullmatch(value)):
+        return value
+    settings = tuple(os.environ.get(name) for name in _VARIABLE.findall(value))
+    return _with_variables(value, settings)
+
+
+@lru_cache(maxsize=1024)
+def _with_variables(text: str, settings: tuple[str | None, ...]) -> Any:
+    """The text with its variables' values; as it stands where that fails, so that the fault is told."""
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        value = _config({"text": text})["text"]
+    except OmegaConfBaseException:
+        return text
+    if isinstance(value, str) and ("${" in value or value in ("null", _MISSING)):
+        return text
+    return value
 
 
 def _has_reference(value: Any) -> bool:
@@ -76,16 +106,23 @@ def _config(source: dict[str, Any]) -> Any:
 
 
 def _parses(text: str, key: Key, faults: Faults) -> bool:
+    reason = _against(text)
+    if reason:
+        faults.add(key, f"found {text!r}, which is no valid reference: {reason}", _LITERAL)
+    return not reason
+
+
+@lru_cache(maxsize=1024)
+def _against(text: str) -> str:
+    """Why a text is no valid reference; empty where it is one."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     try:
         OmegaConf.create([text])
     except (OmegaConfBaseException, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        faults.add(key, f"found {text!r}, which is no valid reference: {reason}", _LITERAL)
-        return False
-    return True
+        return str(error).splitlines()[0]
+    return ""
 
 
 _LITERAL = r"write \${...} for the text itself"

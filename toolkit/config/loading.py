@@ -14,15 +14,23 @@ from toolkit.config.overrides import apply
 from toolkit.config.plain import to_plain
 from toolkit.config.schema import Experiment, Resources
 from toolkit.config.tree import COMMAND_LINE, Faults, suggest
+from toolkit.config.yaml_files import Files
 
 
-def load(path: Path, overrides: Sequence[str] = (), config_root: Path | None = None) -> Experiment:
+def load(
+    path: Path,
+    overrides: Sequence[str] = (),
+    config_root: Path | None = None,
+    *,
+    files: Files | None = None,
+) -> Experiment:
     """Compose and check an experiment file.
 
+    files   what the runs of one sweep have in common; without it a section `sweep` is a fault
     Raises ConfigError with all faults of composition, types, limits and rules together.
     """
     faults = file_faults(path)
-    return check_into(gather(path, overrides, config_root, faults), faults)
+    return check_into(gather(path, overrides, config_root, faults, files), faults)
 
 
 def load_resolved(path: Path) -> Experiment:

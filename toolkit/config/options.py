@@ -8,6 +8,9 @@ from typing import Any
 
 _KEY = "stk"
 
+#: The section of an experiment file that says which runs `stk sweep` makes of it. It is no part of them.
+SWEEP = "sweep"
+
 
 def option(
     default: Any = MISSING,

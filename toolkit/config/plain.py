@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 from toolkit.config.options import is_identity
@@ -17,21 +17,33 @@ _DIGITS = 8
 
 def to_plain(config: Experiment | Resources) -> dict[str, Any]:
     """All fields as mappings, lists and scalars, defaults included."""
-    plain: dict[str, Any] = _plain(config, lambda _: True)
+    plain: dict[str, Any] = _plain(config, identity_only=False)
     return plain
 
 
 def to_yaml(config: Experiment | Resources) -> str:
     """The resolved experiment, or its resources, as YAML; `load_resolved` gives an equal one back.
 
-    Texts stand literally, `${` too, so it is no experiment file to be composed again.
+    Of resources alone only what is unlike the defaults: a run keeps the code that it began with, which may
+    know fewer keys than what submits it again. Texts stand literally, `${` too, so it is no experiment file
+    to be composed again.
     """
-    return dump(to_plain(config))
+    plain = to_plain(config)
+    if isinstance(config, Resources):
+        usual = to_plain(Resources())
+        plain = {name: value for name, value in plain.items() if value != usual[name]}
+    return "".join(_section_yaml(json.dumps({name: value})) for name, value in plain.items()) or "{}\n"
+
+
+@lru_cache(maxsize=256)
+def _section_yaml(section: str) -> str:
+    """One key of the top level, from JSON: the runs of a sweep differ in few of them."""
+    return dump(json.loads(section))
 
 
 def identity(experiment: Experiment) -> str:
     """Eight hex digits of SHA-256 over all that can change the result, in canonical JSON."""
-    canonical = _canonical(_plain(experiment, is_identity))
+    canonical = _canonical(_plain(experiment, identity_only=True))
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
@@ -41,14 +53,23 @@ def run_id(experiment: Experiment) -> str:
     return f"{experiment.name}-{identity(experiment)}"
 
 
-def _plain(value: Any, keep: Callable[[Field[Any]], bool]) -> Any:
-    if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name), keep) for each in fields(value) if keep(each)}
+def _plain(value: Any, *, identity_only: bool) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, dict):
-        return {name: _plain(inner, keep) for name, inner in value.items()}
+        return {name: _plain(inner, identity_only=identity_only) for name, inner in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(inner, keep) for inner in value]
+        return [_plain(inner, identity_only=identity_only) for inner in value]
+    if is_dataclass(value):
+        names = _names(value.__class__, identity_only)
+        return {name: _plain(getattr(value, name), identity_only=identity_only) for name in names}
     return value
+
+
+@cache
+def _names(cls: type, identity_only: bool) -> tuple[str, ...]:
+    """The fields of a dataclass, or those that can change the result."""
+    return tuple(each.name for each in fields(cls) if not identity_only or is_identity(each))
 
 
 def _canonical(value: Any) -> Any:

@@ -15,6 +15,11 @@ from toolkit.config.options import option
 #: What a run's name may hold, because it becomes a folder and a job name.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
+#: What may be told to a webhook.
+NOTICES = ("end", "failure", "hold", "requeue")
+#: An environment variable's name.
+VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+
 #: A range of hosts.
 NODES_PATTERN = r"[1-9][0-9]*-[1-9][0-9]*"
 
@@ -208,6 +213,11 @@ class Resources:
     dependency: str | None = option(None)
     mail_user: str | None = option(None)
     mail_type: str | None = option(None)
+    webhook_env: str | None = option(None, pattern=VARIABLE_PATTERN)
+    """Name of the environment variable that holds the address of a webhook, such as STK_WEBHOOK_URL. The
+    address itself, which is a secret, must stand nowhere here."""
+    webhook_events: tuple[str, ...] = option(("end", "failure", "hold"), choices=NOTICES)
+    """What the webhook is told of: end, failure, hold, requeue."""
     comment: str | None = option(None)
     licenses: str | None = option(None)
     exclusive: bool = option(False)

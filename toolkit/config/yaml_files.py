@@ -93,6 +93,29 @@ class Document:
     faults: list[tuple[Key, int, str, str]] = field(default_factory=list)
 
 
+class Files:
+    """Reads YAML files, each once: what many experiments share is parsed for the first of them.
+
+    A file that cannot be read is tried again.
+    """
+
+    def __init__(self) -> None:
+        self._documents: dict[Path, Document] = {}
+
+    def read(self, path: Path) -> Document:
+        """A file's document, with values of its own to be changed. Raises Unreadable."""
+        known = self._documents.get(path)
+        if known is None:
+            known = self._documents[path] = parse(read_text(path))
+        return Document(_copied(known.value), known.lines, known.faults)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+
+
 def scalar(text: str) -> Any:
     """What an unquoted YAML scalar means: None, a bool, an int, a float or the text itself."""
     for tag, form in _FORMS.items():

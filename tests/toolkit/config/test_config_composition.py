@@ -39,6 +39,37 @@ def test_an_include_within_a_list_is_read(movies, write):
     assert tree["resources"] == {"groups": [{"nodes": 2, "gpus": 1}]}
 
 
+@pytest.mark.parametrize(
+    "content, value", [("300", 300), ("a text", "a text"), ("# a\ntrue", True), ("''", "")]
+)
+def test_an_included_file_may_hold_a_single_value(movies, write, content, value):
+    write("configs/parts/width.yaml", content)
+    composed = compose(movies, ["model.filters=${from_file:parts/width.yaml}"])
+    assert composed.tree["model"]["filters"] == value
+    assert composed.origins.as_dict()["model.filters"] == "configs/parts/width.yaml"
+
+
+def test_a_single_value_may_refer_to_keys_and_the_environment(movies, write, monkeypatch):
+    monkeypatch.setenv("ROOT", "/data")
+    write("configs/tokenizer/bpe.yaml", "${oc.env:ROOT}/${name}.json\n")
+    override = ["data.tokenizer=${from_file:tokenizer/bpe.yaml}"]
+    assert compose(movies, override).tree["data"]["tokenizer"] == "/data/movies.json"
+
+
+def test_a_file_may_hold_nothing_but_the_include_of_another(movies, write):
+    write("configs/tokenizer/small.yaml", "${from_file:tokenizer/bpe.yaml}")
+    write("configs/tokenizer/bpe.yaml", "bpe.json")
+    override = ["data.tokenizer=${from_file:tokenizer/small.yaml}"]
+    assert compose(movies, override).tree["data"]["tokenizer"] == "bpe.json"
+
+
+def test_files_that_hold_nothing_but_each_other_are_a_circle(movies, write, faults):
+    write("configs/a.yaml", "${from_file:b.yaml}")
+    write("configs/b.yaml", "${from_file:a.yaml}")
+    (fault,) = faults(compose, movies, ["x=${from_file:a.yaml}"])
+    assert "configs/a.yaml -> configs/b.yaml -> configs/a.yaml" in fault.problem
+
+
 def test_the_same_file_may_be_included_twice(movies, write):
     write("configs/parts/one.yaml", "{a: 1}")
     tree = compose(movies, ["x=${from_file:parts/one.yaml}", "y=${from_file:parts/one.yaml}"]).tree
@@ -93,11 +124,11 @@ def test_a_missing_include_names_the_key_and_file_that_want_it(movies, write, fa
     [
         ("", "is empty"),
         ("# only a comment\n", "is empty"),
-        ("just text", "holds a single value"),
+        ("null", "is empty"),
         ("a: [1, 2", "not YAML"),
     ],
 )
-def test_an_include_that_holds_no_section_is_a_fault_of_the_key_that_wants_it(
+def test_an_include_that_holds_nothing_is_a_fault_of_the_key_that_wants_it(
     movies, write, faults, content, problem
 ):
     write("configs/model/docnn.yaml", content)

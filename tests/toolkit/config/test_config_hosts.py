@@ -47,6 +47,17 @@ def test_a_run_keeps_the_hosts_and_needs_the_file_no_longer(
     assert load_resources(tmp_path / "job.yaml", experiment) == experiment.resources
 
 
+@pytest.mark.parametrize("changes, kept", [(["resources.nodes=2"], "nodes: 2\n"), ([], "{}\n")])
+def test_stored_resources_are_those_that_are_unlike_the_usual_ones(
+    tmp_path: Path, movies: Path, changes: list[str], kept: str
+) -> None:
+    """The code that a run keeps may know fewer keys than what submits it again."""
+    experiment = load(movies, ["resources={}", *changes])
+    (tmp_path / "job.yaml").write_text(to_yaml(experiment.resources))
+    assert (tmp_path / "job.yaml").read_text() == kept
+    assert load_resources(tmp_path / "job.yaml", experiment) == experiment.resources
+
+
 @pytest.mark.parametrize(
     "text, problem",
     [

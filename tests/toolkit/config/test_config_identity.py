@@ -57,6 +57,7 @@ SPECIAL = {
     "train.accumulation": st.sampled_from([1, 2, 4]),
     "train.parallel": st.sampled_from(["auto", "ddp"]),
     "train.device": st.sampled_from(["auto", "cuda"]),
+    "train.start_from_checkpoint": st.sampled_from([None, "/runs/one", "runs/größe/checkpoints/best"]),
     # The other way to say how large a step is has a test of its own.
     "train.batch_max_length": st.none(),
     "train.bucket_span": st.none(),
@@ -82,7 +83,10 @@ def values(hint: typing.Any, allowed: dict[str, typing.Any]) -> st.SearchStrateg
     if optional:
         return st.none() | values(hint, allowed)
     if allowed.get("choices"):
-        return st.sampled_from(allowed["choices"])
+        one = st.sampled_from(allowed["choices"])
+        return st.lists(one, max_size=3) if typing.get_origin(hint) is tuple else one
+    if allowed.get("pattern"):
+        return st.from_regex(allowed["pattern"], fullmatch=True)
     low, above, high = (allowed.get(name) for name in ("minimum", "above", "maximum"))
     if hint is float:
         low = above if above is not None else low

@@ -69,6 +69,11 @@ VARIABLES = [
     ("sed_words", "STK_DATA_LIMIT", "100", "data.dataset_limits", (100,)),
     ("sed_words", "STK_VAL_SPLIT", "0.1", "data.val_splits", (0.1,)),
     ("sed_words", "STK_BPE_SIZE", "1000", "data.tokenizer_path", "/data/spelling/tokenizers/bpe_1000.json"),
+    ("sed_words", "STK_TOKENIZER", "bytes", "data.tokenizer_path", "/data/spelling/tokenizers/bytes.json"),
+    (
+        "sec_nmt_transformer", "STK_OUTPUT_TOKENIZER", "characters", "data.output_tokenizer_path",
+        "/data/spelling/tokenizers/characters.json",
+    ),
     ("sed_words", "STK_DICTIONARY", "/words.txt", "data.dictionary", "/words.txt"),
     ("sed_words", "STK_MISSPELLINGS", "/wrong.json", "data.noise.misspellings", "/wrong.json"),
     ("sed_words", "STK_NODES", "4", "resources.nodes", 4),

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from toolkit.checkpoint.manifest import VERSION
+from toolkit.checkpoint.naming import Point, hidden, point, remove
 from toolkit.checkpoint.staging import Staging
 from toolkit.files import fsync_dir, write_json
 from toolkit.rundir import MANIFEST, RunDir
@@ -27,9 +28,6 @@ _ROOM = 1.2
 
 #: Damaged checkpoints that are kept for the curious: they take room.
 _KEPT_ASIDE = 2
-
-#: Called with the name of each point at which the tests' faults may strike.
-Point = Callable[[str], None]
 
 
 def commit(
@@ -50,7 +48,7 @@ def commit(
     What has that name already does not verify: it goes aside. Raises OSError, or what `permit`
     raises; nothing is left then.
     """
-    folder = _hidden(target, nonce, "tmp")
+    folder = hidden(target, nonce, "tmp")
     if not target.parent.is_dir():
         target.parent.mkdir(exist_ok=True)
         fsync_dir(target.parent.parent)
@@ -97,17 +95,23 @@ def set_aside(folder: Path) -> None:
 
 def link(run: RunDir, step: int, best_step: int | None) -> None:
     """Make the links for people point at the newest checkpoint and at the best."""
-    _point(run.last, run.checkpoint(step).name)
+    point(run.last, run.checkpoint(step).name)
     if best_step is not None and run.checkpoint(best_step).is_dir():
-        _point(run.best, run.checkpoint(best_step).name)
+        point(run.best, run.checkpoint(best_step).name)
 
 
-def prune(run: RunDir, keep: int, best_step: int | None, nonce: str, at: Point) -> None:
-    """Delete all but the newest and the best; only after a new one has its name."""
+def prune(
+    run: RunDir, keep: int, best_step: int | None, nonce: str, at: Point, permit: Callable[[], None]
+) -> None:
+    """Delete all but the newest and the best; only after a new one has its name.
+
+    permit  raises where this start may not do so any more; asked before each
+    """
     steps = run.checkpoint_steps()
     for step in steps:
         if step not in {*steps[-keep:], best_step}:
-            _remove(run.checkpoint(step), nonce, at)
+            permit()
+            remove(run.checkpoint(step), nonce, at)
 
 
 def clear_leftovers(run: RunDir) -> None:
@@ -117,11 +121,6 @@ def clear_leftovers(run: RunDir) -> None:
         half = [*run.checkpoints.glob(".step_*.tmp"), *run.checkpoints.glob(".step_*.trash")]
         for leftover in [*half, *aside[:-_KEPT_ASIDE]]:
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _hidden(target: Path, nonce: str, kind: str) -> Path:
-    """A name of this start's own, so that no other one writes into the same folder."""
-    return target.with_name(f".{target.name}.{nonce or os.getpid()}.{kind}")
 
 
 def _check_room(parent: Path, size: int) -> None:
@@ -153,21 +152,3 @@ def _write_file(path: Path, pieces: Iterable[memoryview], at: Point) -> dict[str
 def _write_all(descriptor: int, piece: memoryview) -> None:
     while piece:
         piece = piece[os.write(descriptor, piece) :]
-
-
-def _point(path: Path, target: str) -> None:
-    """Make a link point elsewhere, in one step."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target)
-    os.replace(temporary, path)
-
-
-def _remove(folder: Path, nonce: str, at: Point) -> None:
-    """Take a checkpoint away under another name first, so that half of one is never seen."""
-    trash = _hidden(folder, nonce, "trash")
-    shutil.rmtree(trash, ignore_errors=True)
-    os.rename(folder, trash)
-    at("delete")
-    (trash / MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(trash)

@@ -221,6 +221,10 @@ class Checkpoints:
             if self._moves != moves:
                 self.beat()
 
+    def _permit(self) -> None:
+        """Raise Fenced where another start has replaced this one."""
+        fence.check(self._run, self._group.world.nonce)
+
     def _check_fence(self) -> None:
         if self._fenced is not None:
             raise self._fenced
@@ -254,6 +258,8 @@ class Checkpoints:
         self._pace.start()
         try:
             self._commit(save)
+            # It may have been frozen since: what follows would undo what the start after it has done.
+            self._permit()
         except fence.Fenced as error:
             # Not even a line may be written about it.
             self._fenced = error
@@ -290,7 +296,7 @@ class Checkpoints:
             },
             nonce=self._group.world.nonce,
             at=lambda point: self._at(point, save.step),
-            permit=lambda: fence.check(self._run, self._group.world.nonce),
+            permit=self._permit,
         )
 
     def _failed(self, save: _Save, reason: str) -> None:
@@ -312,7 +318,10 @@ class Checkpoints:
                 save.best_step,
                 self._group.world.nonce,
                 lambda point: self._at(point, save.step),
+                self._permit,
             )
+        except fence.Fenced as error:
+            self._fenced = error
         except Exception as error:
             self._note("tidy_failed", step=save.step, reason=f"{type(error).__name__}: {error}")
             log.warning("cannot tidy %s: %s", self._run.checkpoints, error)

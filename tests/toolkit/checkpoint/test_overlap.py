@@ -248,10 +248,17 @@ def test_at_no_moment_of_ten_saves_there_is_less_than_what_is_to_be_kept(run: Ru
     assert [(step, count) for step, count in watch.counts if count < min(step - 1, 2)] == []
 
 
-def test_start_that_was_replaced_commits_nothing_and_says_so(run: RunDir) -> None:
-    world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="old")
-    fence.raise_fence(run, "old")
+def of_start(run: RunDir, nonce: str, faults: Any = None) -> Checkpoints:
+    """What one start of the run saves with."""
+    world = World(rank=0, size=1, local_rank=0, local_size=1, nonce=nonce)
     saving = checkpoints(run, Group(world, torch.device("cpu")))
+    saving.faults = faults
+    return saving
+
+
+def test_start_that_was_replaced_commits_nothing_and_says_so(run: RunDir) -> None:
+    fence.raise_fence(run, "old")
+    saving = of_start(run, "old")
     fence.raise_fence(run, "new")
     saving.save(state_at(5))
     with pytest.raises(fence.Fenced, match="started anew"):
@@ -260,3 +267,23 @@ def test_start_that_was_replaced_commits_nothing_and_says_so(run: RunDir) -> Non
         saving.save(state_at(6))
     assert list(run.checkpoints.iterdir()) == []
     assert not run.events.exists()
+
+
+def test_start_that_was_replaced_while_it_saved_takes_nothing_away_when_it_wakes_up(run: RunDir) -> None:
+    gate = Gate("save:after_rename")
+    old, new = of_start(run, "old", gate), of_start(run, "new")
+    fence.raise_fence(run, "old")
+    old.save(state_at(5))
+    gate.wait_until_reached()
+    fence.raise_fence(run, "new")
+    for step in (7, 8, 9):
+        state = state_at(step)
+        state.progress.best_step = 7
+        new.save(state)
+        new.wait()
+    gate.let_pass()
+    with pytest.raises(fence.Fenced, match="started anew"):
+        old.wait()
+    assert run.checkpoint_steps() == [7, 8, 9]
+    assert (run.best.resolve().name, run.last.resolve().name) == ("step_00000007", "step_00000009")
+    assert [event["step"] for event in events(run, "save")] == [7, 8, 9]

@@ -17,6 +17,8 @@ from toolkit.errors import (
 )
 
 PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
+#: Memory that ran out as the program itself was told, and as the kernel ended it for that.
+OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
 
 
 class Policy(Enum):
@@ -89,11 +91,16 @@ KINDS: dict[str, Kind] = {
         advice="Check the file system that the message names, then resume the run.",
     ),
     # -- of the user
+    OOM_KILLED: Kind(
+        policy=Policy.ONCE,
+        advice="The kernel ended it for want of memory: ask for more (resources.mem), or start fewer "
+        f"processes on a host. {_RESUME}",
+    ),
     "diverged": Kind(
         policy=Policy.ONCE, advice="Change the experiment: it would diverge at the same step again."
     ),
     "input": Kind(policy=Policy.STOP, advice="Correct what the message names and start the run again."),
-    "out_of_memory": Kind(
+    OUT_OF_MEMORY: Kind(
         policy=Policy.STOP,
         advice="Ask for more memory, or raise train.accumulation, which needs less (that makes another run).",
     ),
@@ -192,8 +199,8 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     ("rendezvous", _is(RendezvousError)),
     ("io", _io),
     ("checkpoint", _is(CheckpointError)),
-    ("out_of_memory", _out_of_memory),
-    ("out_of_memory", _out_of_host_memory),
+    (OUT_OF_MEMORY, _out_of_memory),
+    (OUT_OF_MEMORY, _out_of_host_memory),
     ("address_in_use", _address_in_use),
     (PEER_LOST, _says(*_PEER_LOST_WORDS)),
     ("device", _says(*_DEVICE_WORDS)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 #: Phases in which a rank waits for the others, or may be although it does not look like it: DDP sums up
 #: gradients in backward.
@@ -20,6 +21,7 @@ class Heartbeat:
     is_silent  whether its heartbeat has stopped: a stopped process, or a lost host
     place      file, line and function at work
     stack      of its main thread
+    scene      what it works with (toolkit.scene)
     """
 
     rank: int
@@ -32,6 +34,7 @@ class Heartbeat:
     is_silent: bool = False
     place: str = ""
     stack: str = ""
+    scene: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def stands_still(self) -> bool:

@@ -6,7 +6,7 @@ import json
 import socket
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
 from toolkit.events import note_event
 from toolkit.failure.classes import HANG, KILLED, KINDS, NO_PROGRESS, PEER_LOST, Policy, describe
 from toolkit.failure.fence import is_fenced
+from toolkit.failure.telling import tell_failure
 from toolkit.files import create_once, read_json, read_json_lines, write_json
 from toolkit.rundir import RunDir
 from toolkit.world import World
@@ -42,12 +43,18 @@ _CLAIMS = ("cause", "consequence")
 
 
 def record_failure(
-    run: RunDir, world: World, phase: str, step: int, error: BaseException, samples: Sequence[int] = ()
+    run: RunDir,
+    world: World,
+    phase: str,
+    step: int,
+    error: BaseException,
+    samples: Sequence[int] = (),
+    scene: Mapping[str, Any] | None = None,
 ) -> bool:
     """Write failure.json unless another rank was first; return whether this call did.
 
     What follows from another rank's death is told apart by whoever comes second. samples are those of
-    the micro-batch at work.
+    the micro-batch at work, scene is what this rank found around it (toolkit.scene).
     """
     name, _ = describe(error)
     rank, host = _culprit(run, world, error)
@@ -58,7 +65,9 @@ def record_failure(
     )
     if isinstance(error, RanksDiverged) and not error.ranks:
         record["blamed"] = None
-    return write_first(run, {**record, "samples": list(samples)})
+    # Of another rank's surroundings this one knows nothing.
+    found = scene if scene is not None and rank == world.rank else {}
+    return write_first(run, {**record, **found, "samples": list(samples)})
 
 
 def failure_record(
@@ -95,7 +104,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     others = first_failure(run, nonce) or {}
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
-    return failure_record(
+    record = failure_record(
         nonce,
         name,
         what + where,
@@ -104,6 +113,7 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
         phase=seen.get("phase", "start"),
         step=max(steps, default=None),
     )
+    return {**record, **seen.get("scene", {})}
 
 
 def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:
@@ -182,9 +192,3 @@ def forget_failure(run: RunDir, nonce: str) -> None:
     run.failure.unlink(missing_ok=True)
     for what in _CLAIMS:
         _claim(run, nonce, what).unlink(missing_ok=True)
-
-
-def tell_failure(failure: dict[str, Any]) -> str:
-    """What failure.json says, in three lines."""
-    place = f"rank {failure['rank']} on {failure['host']}, in {failure['phase']}, at step {failure['step']}"
-    return f"error: {failure['message']}\n  where   {place}\n  what to do   {failure['advice']}"

@@ -9,7 +9,6 @@ the logs, the culprit into failure.json, and the ranks leave: a new start goes o
 from __future__ import annotations
 
 import faulthandler
-import json
 import logging
 import os
 import socket
@@ -25,8 +24,8 @@ from typing import Any
 
 from toolkit.failure.fence import EXIT_FENCED, is_fenced
 from toolkit.failure.heartbeat import Heartbeat, culprit_of, suspicion, tell_hang
-from toolkit.failure.records import HANG, failure_record, first_failure, write_first
-from toolkit.files import read_json
+from toolkit.failure.records import HANG, failure_record, first_failure, last_heartbeat, write_first
+from toolkit.files import read_json, write_view
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -52,12 +51,14 @@ class Pulse:
 
     beats     grows with everything that it does
     limit_s   how long beats may stand still; None where nobody can say
+    scene     what it works with (toolkit.scene): told of it should it die without a word
     """
 
     phase: str
     step: int
     beats: int = 0
     limit_s: float | None = None
+    scene: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -145,6 +146,7 @@ class Watchdog:
             still_s=still_s,
             limit_s=pulse.limit_s,
             waits=_is_waiting(frames),
+            scene=pulse.scene,
             place=_place(frames),
             stack="".join(traceback.format_stack(frames[0])) if frames else "",
         )
@@ -166,12 +168,10 @@ class Watchdog:
             "waits": own.waits,
             "place": own.place,
             "stack": own.stack,
+            "scene": dict(own.scene),
         }
-        temporary = path.with_name(f".{path.name}.tmp")
-        # Not flushed to the disk: nobody needs the heartbeats of a machine that has crashed.
         with suppress(OSError):
-            temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-            os.replace(temporary, path)
+            write_view(path, content)
 
     # -- the others
 
@@ -245,6 +245,7 @@ class Watchdog:
             step=step,
             trace=culprit.stack,
         )
+        record.update(last_heartbeat(self._run, self._world.nonce, culprit.rank).get("scene", {}))
         # Where everybody waits for everybody, no host is to blame.
         is_known = culprit.is_silent or self._world.size == 1 or suspicion(culprit) < 2
         return record if is_known else {**record, "blamed": None}

@@ -198,9 +198,10 @@ def test_full_disk_does_not_hide_the_error_behind_its_own(run: RunDir) -> None:
 
 def test_people_are_told_what_where_and_what_to_do(run: RunDir) -> None:
     record = failure_record("n", "hang", "rank 3 on w2 stands", rank=3, host="w2", phase="data", step=7)
-    what, where, advice = tell_failure(record).splitlines()
+    what, where, kind, advice = tell_failure(record).splitlines()
     assert what == "error: rank 3 on w2 stands"
     assert where.split(maxsplit=1) == ["where", "rank 3 on w2, in data, at step 7"]
+    assert kind.split() == ["class", "hang"]
     assert "log" in advice
 
 

@@ -79,12 +79,13 @@ def _named(gpus: Sequence[Gpu], entry: str, order: str | None) -> Gpu | None:
 
 def read_gpus() -> list[Gpu]:
     """All GPUs of this machine, in the order of the PCI bus. Raises NoGpus."""
-    with _library() as nvml:
+    with management_library() as nvml:
         return [_read(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
 
 
 @contextmanager
-def _library() -> Iterator[Any]:
+def management_library() -> Iterator[Any]:
+    """NVIDIA's management library, ready to be asked. Raises NoGpus, also for what fails in the block."""
     try:
         import pynvml  # of nvidia-ml-py; only wanted where GPUs are chosen
     except ImportError:
@@ -121,6 +122,16 @@ def choose(count: int, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment with the least busy GPUs in CUDA_VISIBLE_DEVICES. Raises NoGpus, UserError."""
     chosen = least_busy(count, read_gpus(), environ.get(VARIABLE), environ.get("CUDA_DEVICE_ORDER"))
     return {**environ, VARIABLE: ",".join(gpu.uuid for gpu in chosen)}
+
+
+def visible_gpus(environ: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs that a process in this environment sees, in CUDA's order. Raises NoGpus, UserError.
+
+    UserError where that order cannot be told.
+    """
+    gpus = read_gpus()
+    visible = environ.get(VARIABLE, ",".join(str(gpu.index) for gpu in gpus))
+    return _visible(gpus, visible, environ.get("CUDA_DEVICE_ORDER"))
 
 
 def count_visible(environ: Mapping[str, str]) -> int:

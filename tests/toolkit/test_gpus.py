@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.toolkit.nvml import Library, gpu
 from toolkit import gpus
 from toolkit.errors import UserError
 from toolkit.gpus import Gpu, NoGpus, least_busy
-
-
-def gpu(index: int, memory: int = 0, load: int = 0, name: str = "H100") -> Gpu:
-    return Gpu(index=index, uuid=f"GPU-{index}abc", name=name, memory_used_mb=memory, utilisation=load)
-
 
 BUSY = [gpu(0, 9000, 90), gpu(1, 10, 50), gpu(2, 10, 5), gpu(3, 0, 99)]
 
@@ -90,51 +83,6 @@ def test_parts_of_a_gpu_are_not_chosen_among() -> None:
 # -- the library, which no machine without a GPU can answer for
 
 
-class NVMLError(Exception):
-    """As the library's own."""
-
-
-@dataclass
-class Library(ModuleType):
-    """A stand-in for pynvml on a machine with these GPUs."""
-
-    machine: list[Gpu] = field(default_factory=list)
-    fault: str = ""
-    open: int = 0
-    NVMLError = NVMLError
-
-    def __post_init__(self) -> None:
-        ModuleType.__init__(self, "pynvml")
-
-    def nvmlInit(self) -> None:
-        if self.fault:
-            raise NVMLError(self.fault)
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self.machine)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> Gpu:
-        return self.machine[index]
-
-    def nvmlDeviceGetUUID(self, handle: Gpu) -> str:
-        return handle.uuid
-
-    def nvmlDeviceGetName(self, handle: Gpu) -> str:
-        return handle.name
-
-    def nvmlDeviceGetMemoryInfo(self, handle: Gpu) -> Any:
-        return SimpleNamespace(used=handle.memory_used_mb << 20)
-
-    def nvmlDeviceGetUtilizationRates(self, handle: Gpu) -> Any:
-        if handle.utilisation < 0:
-            raise NVMLError("Not Supported")
-        return SimpleNamespace(gpu=handle.utilisation)
-
-
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library(BUSY)
@@ -170,3 +118,16 @@ def test_without_the_library_its_package_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(NoGpus, match="needs the package nvidia-ml-py: pip install nvidia-ml-py"):
         gpus.read_gpus()
+
+
+def test_the_gpus_of_a_process_come_in_the_order_that_it_counts_in(library: Library) -> None:
+    assert [each.index for each in gpus.visible_gpus({})] == [0, 1, 2, 3]
+    assert [each.index for each in gpus.visible_gpus({"CUDA_VISIBLE_DEVICES": "3,1"})] == [3, 1]
+
+
+def test_which_of_unequal_gpus_a_process_means_is_not_guessed(library: Library) -> None:
+    library.machine = [gpu(0, name="A100"), gpu(1, name="V100")]
+    with pytest.raises(UserError, match="CUDA_DEVICE_ORDER"):
+        gpus.visible_gpus({})
+    ordered = gpus.visible_gpus({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    assert [each.name for each in ordered] == ["A100", "V100"]

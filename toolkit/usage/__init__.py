@@ -1,0 +1,1 @@
+"""What a run takes of its machines: memory, processors, GPUs."""

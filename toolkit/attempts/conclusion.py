@@ -6,16 +6,18 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.attempts.ledger import amend, failure_facts, read_attempts
-from toolkit.failure.classes import LAUNCH
+from toolkit.failure.classes import LAUNCH, OOM_KILLED
 from toolkit.failure.records import (
     KILLED,
     KINDS,
     PEER_LOST,
     failure_record,
     first_failure,
+    host_of,
     last_heartbeat,
     silent_record,
 )
@@ -27,8 +29,25 @@ from toolkit.world import World
 REQUEUED = "requeued"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """What is known of ranks that died without a word: the class of that, and which rank it was, if known."""
+
+    kind: str = KILLED
+    rank: int | None = None
+
+
+_NOTHING_KNOWN = Silence()
+
+
 def conclude(
-    run: RunDir, code: int, *, nonce: str | None = None, job: str | None = None, restart: int | None = None
+    run: RunDir,
+    code: int,
+    *,
+    nonce: str | None = None,
+    job: str | None = None,
+    restart: int | None = None,
+    silence: Silence = _NOTHING_KNOWN,
 ) -> None:
     """Complete the ledger and failure.json after a start whose ranks ended with a failing status.
 
@@ -44,7 +63,8 @@ def conclude(
     if line is None or not _is_of(line, given):
         _add_silent_start(run, attempts, code, given)
     elif _is_open(line):
-        _complete(run, line, f"status {code}")
+        memory = "memory ran out, " if silence.kind == OOM_KILLED else ""
+        _complete(run, line, f"{memory}status {code}", silence)
     elif not line.get("concluded"):
         amend(run, {"attempt": line["attempt"], "concluded": True})
 
@@ -62,7 +82,7 @@ def settle(run: RunDir, world: World) -> None:
         # By the scheduler: a preemption without time to save, or a host that is gone, which it knows.
         amend(run, {**_end(run, line), "why": REQUEUED, "concluded": True})
     else:
-        _complete(run, line, "nobody saw how")
+        _complete(run, line, "nobody saw how", _NOTHING_KNOWN)
 
 
 def _is_of(line: dict[str, Any], given: dict[str, Any]) -> bool:
@@ -77,20 +97,22 @@ def _is_open(line: dict[str, Any]) -> bool:
     return not line.get("concluded") and line.get("why", PEER_LOST) == PEER_LOST
 
 
-def _complete(run: RunDir, line: dict[str, Any], how: str) -> None:
-    failure = _explanation(run, line, how) or _everybody_died(run, line, how)
+def _complete(run: RunDir, line: dict[str, Any], how: str, silence: Silence) -> None:
+    failure = _explanation(run, line, how, silence) or _everybody_died(run, line, how, silence)
     present = read_json(run.failure)
     if present is None or present.get("nonce") != failure["nonce"] or present["class"] != failure["class"]:
         write_json(run.failure, failure)
     amend(run, {**_end(run, line), **failure_facts(failure), "concluded": True})
 
 
-def _explanation(run: RunDir, line: dict[str, Any], how: str) -> dict[str, Any] | None:
+def _explanation(run: RunDir, line: dict[str, Any], how: str, silence: Silence) -> dict[str, Any] | None:
     """What failed first in a start; of a rank that died without a word, by who else spoke."""
     nonce = line.get("nonce", "")
     failure = first_failure(run, nonce)
     if failure is not None and failure["class"] != PEER_LOST:
         return failure
+    if silence.rank is not None:
+        return _one_died(run, line, how, silence.kind, silence.rank)
     spoke = {
         event.get("rank")
         for event in read_json_lines(run.events)
@@ -102,15 +124,21 @@ def _explanation(run: RunDir, line: dict[str, Any], how: str) -> dict[str, Any] 
         return failure
     rank, host = silent[0], everybody[silent[0]]
     who = f"rank {rank}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
-    return silent_record(run, nonce, KILLED, f"{who} on {host} died without a word ({how})", rank, host)
+    return silent_record(run, nonce, silence.kind, f"{who} on {host} died without a word ({how})", rank, host)
 
 
-def _everybody_died(run: RunDir, line: dict[str, Any], how: str) -> dict[str, Any]:
+def _everybody_died(run: RunDir, line: dict[str, Any], how: str, silence: Silence) -> dict[str, Any]:
     hosts = line.get("hosts") or ["unknown"]
     what = f"all ranks died without a word ({how})"
-    failure = silent_record(run, line.get("nonce", ""), KILLED, what, 0, hosts[0])
+    failure = silent_record(run, line.get("nonce", ""), silence.kind, what, 0, hosts[0])
     # Of several hosts nobody can say which one it was.
     return failure if len(hosts) == 1 else {**failure, "blamed": None}
+
+
+def _one_died(run: RunDir, line: dict[str, Any], how: str, kind: str, rank: int) -> dict[str, Any]:
+    nonce = line.get("nonce", "")
+    host = host_of(run, nonce, rank) or (line.get("hosts") or ["unknown"])[0]
+    return silent_record(run, nonce, kind, f"rank {rank} on {host} was killed ({how})", rank, host)
 
 
 def _end(run: RunDir, line: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolkit.attempts.conclusion import conclude, settle
+from toolkit.attempts.conclusion import Silence, conclude, settle
 from toolkit.attempts.ledger import read_attempts
 from toolkit.config.schema import Experiment
 from toolkit.errors import NoProgress
@@ -22,6 +22,7 @@ from toolkit.rundir import RunDir
 
 __all__ = [
     "Decision",
+    "Silence",
     "after_failure",
     "after_stop",
     "check_progress",

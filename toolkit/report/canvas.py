@@ -38,24 +38,23 @@ def two_panels(
 ) -> Iterator[tuple[Figure, Axes, Axes]]:
     """Give two pairs of axes side by side below one title."""
     with _figure(theme, width, height) as figure:
-        figure.suptitle(
-            formats.one_line(title, int(width * 8)), x=0.012, ha="left", fontsize=12, fontweight="bold"
-        )
+        _title(figure, title, width)
         left, right = figure.subplots(1, 2)
         yield figure, left, right
 
 
 @contextmanager
 def many_panels(
-    theme: Theme, title: str, count: int, width: float = 8.6
+    theme: Theme, title: str, count: int, width: float = 8.6, *, same_x: bool = True
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Give so many small pairs of axes below one title, three in a row, with scales in common."""
+    """Give so many small pairs of axes below one title, three in a row, with scales in common.
+
+    same_x   False where each has an x axis of its own
+    """
     rows = -(-count // _PANELS_IN_A_ROW)
     with _figure(theme, width, 0.9 + 1.75 * rows) as figure:
-        figure.suptitle(
-            formats.one_line(title, int(width * 8)), x=0.012, ha="left", fontsize=12, fontweight="bold"
-        )
-        panels = figure.subplots(rows, _PANELS_IN_A_ROW, sharex=True, sharey=True, squeeze=False).ravel()
+        _title(figure, title, width)
+        panels = figure.subplots(rows, _PANELS_IN_A_ROW, sharex=same_x, sharey=True, squeeze=False).ravel()
         for empty in panels[count:]:
             empty.set_axis_off()
         for lowest in panels[max(0, count - _PANELS_IN_A_ROW) : count]:
@@ -63,6 +62,22 @@ def many_panels(
         for panel in panels:
             panel.tick_params(labelsize=8)
         yield figure, list(panels[:count])
+
+
+@contextmanager
+def stacked_panels(
+    theme: Theme, title: str, count: int, width: float = 8.6
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give so many flat pairs of axes below each other, with one time in common."""
+    with _figure(theme, width, 1.1 + 1.35 * count) as figure:
+        _title(figure, title, width)
+        panels = figure.subplots(count, 1, sharex=True, squeeze=False).ravel()
+        yield figure, list(panels)
+
+
+def _title(figure: Figure, title: str, width: float) -> None:
+    shown = formats.one_line(title, int(width * 8))
+    figure.suptitle(shown, x=0.012, ha="left", fontsize=12, fontweight="bold")
 
 
 @contextmanager

@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 from toolkit.attempts.goodput import Goodput
 from toolkit.report import formats, slices
+from toolkit.report.spent import times
 from toolkit.report.values import (
     ACCURACIES,
     ClassReport,
     RunSummary,
     TwoClassCurves,
     View,
-    main_metric,
     score_names,
 )
 
@@ -28,10 +28,12 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
         "steps": _steps(summary),
         "trained for": formats.duration(summary.seconds),
         "where": _where(summary),
-        "best": _best(summary),
+        "best": best_words(summary),
         "speed": _speed(summary),
         "starts": _starts(summary),
         "time went to": _time(summary.goodput),
+        "goodput": times.goodput_words(summary),
+        "cost": times.hours_words(summary.starts),
     }
     return [(name, value) for name, value in facts.items() if value not in ("", formats.NOTHING)]
 
@@ -156,37 +158,9 @@ def _rows(view: View) -> str:
     return {"fragment": "fragments", "text": "texts"}.get(view.level or "", "samples")
 
 
-def comparison(summaries: Sequence[RunSummary]) -> list[list[str]]:
-    """Return header and one row for each run: state, step, best, scores of the test set, time."""
-    names = _compared_metrics(summaries)
-    split = compared_split(summaries)
-    titles = (f"{split} {formats.metric_title(name)}" for name in names)
-    rows = [["run", "state", "step", _best_title(summaries), *titles, "time"]]
-    for summary in summaries:
-        values = summary.scores.get(split, {})
-        rows.append(
-            [
-                summary.run_id,
-                summary.state,
-                formats.count(summary.step),
-                _best(summary, short=True) or formats.NOTHING,
-                *(formats.score(name, values.get(name)) for name in names),
-                formats.duration(summary.seconds),
-            ]
-        )
-    return rows
-
-
 def compared_split(summaries: Sequence[RunSummary]) -> str:
     """Return the split by which runs are compared: the test set where one of them has been scored on it."""
     return "test" if any("test" in summary.scores for summary in summaries) else "validation"
-
-
-def _compared_metrics(summaries: Sequence[RunSummary]) -> list[str]:
-    """Choose the loss, what the runs choose their best by, and F1: a terminal has 80 columns."""
-    wanted = ["loss", *(main_metric(summary) for summary in summaries), "macro_f1"]
-    known = score_names(summaries)
-    return [name for name in dict.fromkeys(wanted) if name in known or (name and formats.is_of_slice(name))]
 
 
 def slice_comparison(summaries: Sequence[RunSummary]) -> list[list[str]]:
@@ -202,7 +176,8 @@ def setting(value: object) -> str:
     return formats.one_line(str(value).lower() if isinstance(value, bool) else str(value), 60)
 
 
-def _best_title(summaries: Sequence[RunSummary]) -> str:
+def best_title(summaries: Sequence[RunSummary]) -> str:
+    """Return the heading of the best evaluations of several runs."""
     metrics = {summary.best.metric for summary in summaries if summary.best}
     return f"best {formats.metric_title(metrics.pop())}" if len(metrics) == 1 else "best"
 
@@ -229,7 +204,8 @@ def _hosts(hosts: Sequence[str]) -> str:
     return shown if len(hosts) <= _HOSTS_SHOWN else f"{shown} and {len(hosts) - _HOSTS_SHOWN} more"
 
 
-def _best(summary: RunSummary, short: bool = False) -> str:
+def best_words(summary: RunSummary, short: bool = False) -> str:
+    """Return the evaluation whose checkpoint was kept as best; empty where there is none."""
     if summary.best is None:
         return ""
     value = formats.score(summary.best.metric, summary.best.value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
-from typing import Any
+
+from toolkit.foreign_text import clean as clean
 
 #: Shown where there is no value.
 NOTHING = "–"
@@ -18,10 +19,6 @@ _SHARES = frozenset(
 )
 #: Before the names of shares: what they are shares of, or means over.
 _OF = ("text_", "macro_", "weighted_", "word_", "token_", "sequence_", "correction_", "repair_")
-_BIDIRECTIONAL = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-_CONTROL = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
-_UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
-
 
 #: A share's power of this is its depth of shade, so that a few per cent of mistakes can be seen.
 SHADE_POWER = 0.6
@@ -33,6 +30,12 @@ def is_share(metric: str) -> bool:
     for prefix in _OF:
         metric = metric.removeprefix(prefix)
     return metric in _SHARES
+
+
+def is_lower_better(metric: str) -> bool:
+    """Whether less of a metric is better: losses, errors and distances."""
+    metric = metric.partition("/")[0]
+    return "loss" in metric or "error" in metric or metric in ("perplexity", "mned", "text_mned")
 
 
 def is_of_slice(metric: str) -> bool:
@@ -89,27 +92,35 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24:02d} h"
 
 
+def clock(seconds: float) -> str:
+    """A time span as hours, minutes and seconds, where a table has little room; below a minute as seconds."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def hours(value: float | None) -> str:
+    """Hours of GPUs or CPUs: with as many digits as say something."""
+    if value is None:
+        return NOTHING
+    if value >= 10:
+        return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+
+
+def memory(megabytes: float | None) -> str:
+    """An amount of memory; a megabyte is 2**20 bytes."""
+    if megabytes is None:
+        return NOTHING
+    return f"{megabytes:.0f} MB" if megabytes < 1024 else f"{megabytes / 1024:.1f} GB"
+
+
 def moment(unix_s: float | None) -> str:
     """A point in time, in UTC because hosts and readers may stand in different zones."""
     if unix_s is None:
         return NOTHING
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def clean(value: Any) -> Any:
-    """Make every string in a JSON-like value safe to print.
-
-    Control characters become their pictures (an escape sequence in a label must not reach a
-    terminal), characters that turn the direction of writing and lone surrogates (which no file can
-    hold) become replacement characters. Line ends and tabs stay.
-    """
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8").translate(_UNSAFE)
-    if isinstance(value, dict):
-        return {clean(str(key)): clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
-    return value
 
 
 def one_line(text: str, width: int = 40) -> str:

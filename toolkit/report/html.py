@@ -1,19 +1,22 @@
-"""The report of a run, or of several, as one page to read, keep and send around."""
+"""The report of a run as one page to read, keep and send around, and the files beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from toolkit.files import write_atomic, write_json
-from toolkit.report import facts, formats, page, sections
+from toolkit.report import formats, page, sections
+from toolkit.report.advice import Advice
 from toolkit.report.page import Html, tag
+from toolkit.report.run_markdown import run_markdown
 from toolkit.report.spreadsheets import metrics_csv, spreadsheets
 from toolkit.report.summary import summarize, to_json
 from toolkit.report.themes import DARK, LIGHT, Theme
-from toolkit.report.values import RunSummary, config_differences
+from toolkit.report.values import RunSummary
 from toolkit.rundir import RunDir
 
 _ALT_TEXTS = {
@@ -23,61 +26,58 @@ _ALT_TEXTS = {
     "labels.png": "Share of each label in each split",
     "slices.png": "Accuracy of each slice against that of the most popular candidate",
     "slices_over_time.png": "Accuracy of each slice over the steps",
+    "timeline.png": "Starts on a time line",
+    "usage.png": "Memory, CPUs and GPUs over the time",
 }
 #: Plots that stand in sections of their own.
-_NOT_CURVES = ("confusion_", "curves_", "epochs", "labels", "slices")
+_NOT_CURVES = ("confusion_", "curves_", "epochs", "labels", "slices", "timeline", "usage")
+#: Plots that are drawn on request: two dresses of them take as long as three others.
+_COSTLY = ("usage.png",)
 #: A plot as an element; its dark dress is drawn only where the page has room for it.
 Picture = Callable[[], Html]
 
 
-def write_report(run: RunDir, result: Mapping[str, Any] | None = None) -> Path:
-    """Write report.html, its plots, report.json and tables as CSV; return the page's path.
+def write_report(
+    run: RunDir,
+    result: Mapping[str, Any] | None = None,
+    *,
+    advice: Sequence[Advice] | None = None,
+    thorough: bool = True,
+) -> Path:
+    """Write report.html, its plots, report.json, report.md and tables as CSV; return the page's path.
 
-    A run that is about to finish hands over its result, because result.json is written last.
+    result    of a run that is about to finish, because result.json is written last
+    advice    None where nobody has looked for any
+    thorough  False at the end of a run, whose hosts wait: without the plots that cost most
     Raises DataError for a run folder that cannot be read, OSError where nothing can be written.
     """
     summary = summarize(run, result)
     run.report.mkdir(parents=True, exist_ok=True)
-    write_json(run.report_json, to_json(summary))
+    write_json(run.report_json, report_json(summary, advice))
     write_atomic(run.metrics_csv, metrics_csv(summary))
     for name, table in spreadsheets(summary):
         write_atomic(run.report / formats.file_name(name), table)
-    pictures = _write_plots(run, summary)
+    pictures = _write_plots(run, summary, () if thorough else _COSTLY)
+    write_atomic(run.report_markdown, run_markdown(summary, advice or (), pictures))
     # Last, so that a page always finds its neighbours.
-    write_atomic(run.report_html, _report_page(run, summary, pictures))
+    write_atomic(run.report_html, _report_page(run, summary, pictures, advice))
     return run.report_html
 
 
-def write_comparison(runs: Sequence[RunDir], path: Path) -> Path:
-    """Write a page that sets several runs side by side; return its path."""
-    # matplotlib takes longer to import than all else here.
-    from toolkit.report import plots
-
-    summaries = [summarize(run) for run in runs]
-    head, *rows = facts.comparison(summaries)
-    parts = [tag("h1", f"{len(runs)} runs compared")]
-    parts.append(page.section("Runs", page.table(head, rows, numbers=range(2, len(head)))))
-    if rows := facts.slice_comparison(summaries):
-        title = f"Slices ({facts.compared_split(summaries)} accuracy)"
-        parts.append(page.section(title, page.table(rows[0], rows[1:], numbers=range(1, len(rows[0])))))
-    if differences := config_differences(summaries):
-        settings = [[key, *map(facts.setting, values)] for key, values in differences.items()]
-        names = [summary.run_id for summary in summaries]
-        parts.append(page.section("What differs", page.table(["key", *names], settings)))
-    for metric, draw in plots.comparison_plots(summaries).items():
-        description = f"Validation {formats.metric_title(metric)} of each run"
-        parts.append(page.section("", page.picture(draw(LIGHT), draw(DARK), description)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, page.document("Runs compared", *parts))
-    return path
+def report_json(summary: RunSummary, advice: Sequence[Advice] | None) -> dict[str, Any]:
+    """Return the numbers of a report, with the advice where there was some to look for."""
+    known = {} if advice is None else {"advice": [asdict(each) for each in advice]}
+    return to_json(summary) | known
 
 
-def _write_plots(run: RunDir, summary: RunSummary) -> dict[str, Picture]:
+def _write_plots(run: RunDir, summary: RunSummary, left_out: Collection[str]) -> dict[str, Picture]:
     """Write the light plots beside the page; return each as an element that holds both dresses."""
     from toolkit.report import plots
 
     pictures: dict[str, Picture] = {}
     for name, draw in plots.run_plots(summary).items():
+        if name in left_out:
+            continue
         light = draw(LIGHT)
         write_atomic(run.report / name, light)
         stem = name.removesuffix(".png")
@@ -90,7 +90,9 @@ def _picture(light: bytes, draw: Callable[[Theme], bytes], description: str) -> 
     return page.picture(light, draw(DARK), description)
 
 
-def _report_page(run: RunDir, summary: RunSummary, pictures: dict[str, Picture]) -> str:
+def _report_page(
+    run: RunDir, summary: RunSummary, pictures: dict[str, Picture], advice: Sequence[Advice] | None
+) -> str:
     parts = [sections.headline(summary)]
     if summary.failure:
         parts.append(sections.failure(summary))
@@ -104,6 +106,9 @@ def _report_page(run: RunDir, summary: RunSummary, pictures: dict[str, Picture])
     parts.extend(_slices(summary, pictures))
     parts.extend(sections.mistakes(run, summary))
     parts.extend(sections.labels(summary, pictures.get("labels", Html)()))
+    parts.extend(sections.spent(summary, pictures))
+    if advice is not None:
+        parts.append(sections.advice(advice))
     if summary.attempts:
         parts.append(page.section("Starts", sections.attempts(summary), sections.events(summary)))
     parts.append(sections.config(run))

@@ -9,6 +9,8 @@ import base64
 import html
 from collections.abc import Iterable, Sequence
 
+from toolkit.report.sheets import Sheet
+
 _STYLE = """
 :root { color-scheme: light dark; --page: #f4f5f7; --card: #ffffff; --ink: #1f2328; --quiet: #5c6674;
   --line: #e1e4e8; --shade: 0, 114, 178; --good: #0b7a53; --bad: #b3261e; --warn: #8a5a00; }
@@ -38,6 +40,7 @@ th { color: var(--quiet); font-weight: 600; font-size: 13px; }
 tbody tr:last-child > * { border-bottom: 0; }
 tfoot > tr > * { border-bottom: 0; font-weight: 600; }
 tfoot > tr:first-child > * { border-top: 2px solid var(--line); }
+.best { color: var(--good); }
 .number { text-align: right; white-space: nowrap; } th.number { white-space: normal; }
 .matrix th, .matrix td { padding: 8px 12px; } .matrix th { max-width: 150px; }
 .matrix thead th + th { text-align: center; }
@@ -52,6 +55,7 @@ tfoot > tr:first-child > * { border-top: 2px solid var(--line); }
 img { display: block; width: 100%; height: auto; } picture + picture img { margin-top: 22px; }
 .pair { display: grid; grid-template-columns: minmax(0, 17fr) minmax(0, 10fr); column-gap: 18px; }
 @media (max-width: 900px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+.grid { display: grid; gap: 18px; grid-template-columns: repeat(auto-fill, minmax(min(440px, 100%), 1fr)); }
 .pair > section { min-width: 0; } .failure { border-color: var(--bad); }
 pre { margin: 8px 0 0; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
 summary { cursor: pointer; font-weight: 600; } main > details > summary { margin: 18px 2px 0; }
@@ -108,6 +112,25 @@ def table(
     if feet:
         parts.append(tag("tfoot", *(line(foot, "td") for foot in feet)))
     return tag("table", *parts)
+
+
+def sheet(table_: Sheet) -> Html:
+    """Return a table of cells as they are, the best ones marked, with its note below."""
+    rows = [
+        [
+            tag("strong", cell, class_="best") if (row, column) in table_.best else cell
+            for column, cell in each
+        ]
+        for row, each in enumerate(enumerate(cells) for cells in table_.rows)
+    ]
+    numbers = range(table_.texts, len(table_.head))
+    made = table(table_.head, rows, feet=table_.feet, numbers=numbers, labels=[0])
+    return join(made, tag("p", table_.note, class_="quiet") if table_.note else "")
+
+
+def sheet_section(table_: Sheet, *above: str) -> Html:
+    """Return a card with a table, and what stands above it."""
+    return section(table_.title, *above, sheet(table_))
 
 
 def picture(light_png: bytes, dark_png: bytes, description: str) -> Html:

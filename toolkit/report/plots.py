@@ -7,7 +7,7 @@ wanted, for that takes longer than everything else.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from matplotlib.axes import Axes
@@ -17,12 +17,13 @@ from toolkit.report import formats
 from toolkit.report.canvas import legend_above, one_panel, png, two_panels
 from toolkit.report.class_plots import confusion_plot, curves_plot, labels_plot
 from toolkit.report.slice_plots import has_slice_curves, slices_over_time_plot, slices_plot
+from toolkit.report.spent.timeline_plot import timeline_plot
+from toolkit.report.spent.usage_plot import has_history, usage_plot
 from toolkit.report.themes import Theme
 from toolkit.report.values import ACCURACIES, RunSummary, main_metric
 
 _RESTARTS_DRAWN = 40
 _POINTS_MARKED = 60
-_LINE_STYLES = ("-", "--", "-.", ":")
 
 
 Plot = Callable[[Theme], bytes]
@@ -52,17 +53,11 @@ def run_plots(summary: RunSummary) -> dict[str, Plot]:
         plots["slices.png"] = partial(slices_plot, summary.run_id, list(summary.slices.values())[-1])
     if has_slice_curves(summary):
         plots["slices_over_time.png"] = partial(slices_over_time_plot, summary)
+    if summary.starts:
+        plots["timeline.png"] = partial(timeline_plot, summary)
+    if has_history(summary):
+        plots["usage.png"] = partial(usage_plot, summary)
     return plots
-
-
-def comparison_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
-    """Return by metric the validation curves of several runs in one plot."""
-    metrics = dict.fromkeys(["loss", *(main_metric(summary) for summary in summaries)])
-    return {
-        metric: partial(overlay_plot, summaries, metric)
-        for metric in metrics
-        if metric is not None and any(summary.points("validation", metric)[0] for summary in summaries)
-    }
 
 
 def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
@@ -77,7 +72,7 @@ def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
         _test_point(axes, summary, metric, theme)
         _best_mark(axes, summary, metric, theme)
         _restarts(axes, summary, theme)
-        _label_axes(axes, metric, summary)
+        label_axes(axes, metric, summary)
         legend_above(axes)
         return png(figure)
 
@@ -111,22 +106,7 @@ def learning_rate_plot(summary: RunSummary, theme: Theme) -> bytes:
     with one_panel(theme, f"Learning rate · {summary.run_id}", height=2.8) as (figure, axes):
         axes.plot(*summary.points("train", "lr"), color=theme.series[0])
         axes.set_ylim(bottom=0)
-        _label_axes(axes, "lr", summary)
-        return png(figure)
-
-
-def overlay_plot(summaries: Sequence[RunSummary], metric: str, theme: Theme) -> bytes:
-    """Draw one metric of the validation set for several runs; line styles change when colours run out."""
-    with one_panel(theme, f"Validation {formats.metric_title(metric)}", width=9.5) as (figure, axes):
-        for position, summary in enumerate(summaries):
-            steps, values = summary.points("validation", metric)
-            if steps:
-                colour = theme.series[position % len(theme.series)]
-                style = _LINE_STYLES[position // len(theme.series) % len(_LINE_STYLES)]
-                name = formats.one_line(summary.run_id, 36)
-                axes.plot(steps, values, style, color=colour, label=name, marker="o", markersize=3.5)
-        _label_axes(axes, metric, None)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+        label_axes(axes, "lr", summary)
         return png(figure)
 
 
@@ -186,7 +166,8 @@ def _restarts(axes: Axes, summary: RunSummary, theme: Theme) -> None:
         axes.axvline(step, color=theme.quiet, linewidth=1.0, linestyle=":", label=label, zorder=0)
 
 
-def _label_axes(axes: Axes, metric: str, summary: RunSummary | None) -> None:
+def label_axes(axes: Axes, metric: str, summary: RunSummary | None) -> None:
+    """Name the steps and the values of a metric; of one run, say how long its epochs are."""
     axes.set_xlabel("step (optimizer updates" + _epoch_length(summary) + ")")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolkit.report import facts, formats, page, slices
+from toolkit.report.advice import NO_ADVICE, Advice, advice_sheet
 from toolkit.report.mistakes import Mistake, worst_mistakes
 from toolkit.report.page import Html, tag
 from toolkit.report.slices import SliceReport
+from toolkit.report.spent import usage
+from toolkit.report.spent.times import time_sheet
 from toolkit.report.values import ClassReport, RunSummary, TwoClassCurves, View
 from toolkit.rundir import RunDir
 
@@ -192,6 +195,25 @@ def _mistake_table(found: Sequence[Mistake]) -> Html:
 
 def _excerpt(text: str) -> str:
     return text if len(text) <= _MISTAKE_CHARACTERS else text[: _MISTAKE_CHARACTERS - 1] + "…"
+
+
+def spent(summary: RunSummary, pictures: Mapping[str, Callable[[], Html]]) -> list[Html]:
+    """Where the time went, and what was taken of the machines; nothing of a run that has not begun."""
+    if not summary.starts:
+        return []
+    parts = [page.sheet_section(time_sheet(summary), pictures["timeline"]())]
+    if summary.usage:
+        parts.append(page.sheet_section(usage.usage_sheet(summary), pictures.get("usage", Html)()))
+    else:
+        parts.append(page.section("Memory, CPUs and GPUs", tag("p", usage.NONE, class_="quiet")))
+    return parts
+
+
+def advice(found: Sequence[Advice]) -> Html:
+    """What could be asked for differently."""
+    if found:
+        return page.sheet_section(advice_sheet(found))
+    return page.section("Advice", tag("p", NO_ADVICE, class_="quiet"))
 
 
 def attempts(summary: RunSummary) -> Html:

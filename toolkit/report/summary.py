@@ -15,7 +15,9 @@ from typing import Any
 import yaml
 
 from toolkit.artifacts.epochs import by_epoch
-from toolkit.attempts.goodput import goodput
+from toolkit.attempts.held import Held, held, total_time
+from toolkit.attempts.ledger import read_attempts
+from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.report import formats
 from toolkit.report.formats import NOT_SCORES, clean
@@ -38,6 +40,10 @@ from toolkit.report.values import (
     wanted_metric,
 )
 from toolkit.rundir import RunDir
+from toolkit.usage.values import RankUsage, read_usage
+
+#: Starts of which the usage is read: a run that is put back a hundred times has files of thousands of ranks.
+_USAGE_STARTS = 20
 
 __all__ = ["RunSummary", "summarize", "to_json"]
 
@@ -58,11 +64,14 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
     last = attempts[-1] if attempts else None
     times = [line["time"] for line in (*lines, *events) if "time" in line]
     train = curves.get("train", {})
+    resources = _resources(run, config)
+    starts = _starts(run, config, resources, max(times, default=0.0))
     return RunSummary(
         run_id=clean(run.run_id),
         state=_state(result, failure, attempts),
         name=str(config.get("name", run.run_id)),
         config=config,
+        resources=resources,
         step=result.get("step", _newest(curves, "step")),
         epoch=result.get("epoch", _newest(curves, "epoch")),
         epochs=section(config, "train").get("epochs"),
@@ -85,8 +94,39 @@ def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummar
         failure=failure,
         scored=_scored(result),
         as_of=max(times, default=None),
-        goodput=goodput(run, max(times, default=0.0)),
+        goodput=total_time(starts),
+        starts=starts,
+        usage=_usage(run),
     )
+
+
+def _starts(
+    run: RunDir, config: Mapping[str, Any], resources: Mapping[str, Any], now: float
+) -> tuple[Held, ...]:
+    data_parallel = section(config, "train").get("parallel") == "dp"
+    cpus = resources.get("cpus_per_task")
+    asked = cpus if isinstance(cpus, int) else 1
+    return tuple(held(run, now, cpus_per_task=asked, data_parallel=data_parallel))
+
+
+def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for at last; no result hangs on it, so a damaged file is as good as none."""
+    try:
+        submitted = read(run.job, _read_config)
+    except (DataError, OSError):
+        submitted = {}
+    return submitted or dict(section(config, "resources"))
+
+
+def _usage(run: RunDir) -> tuple[RankUsage, ...]:
+    nonces = [str(line["nonce"]) for line in read_attempts(run) if line.get("nonce")]
+    found = (rank for nonce in nonces[-_USAGE_STARTS:] for rank in read_usage(run, nonce))
+    return tuple(_cleaned(rank) for rank in found)
+
+
+def _cleaned(rank: RankUsage) -> RankUsage:
+    gpu = rank.gpu and dataclasses.replace(rank.gpu, name=clean(rank.gpu.name))
+    return dataclasses.replace(rank, host=clean(rank.host), device=clean(rank.device), gpu=gpu)
 
 
 def _read_config(path: Path) -> Any:

@@ -10,8 +10,10 @@ from typing import Any
 
 from toolkit.artifacts.epochs import Epoch
 from toolkit.attempts.goodput import Goodput
+from toolkit.attempts.held import Held
 from toolkit.report.formats import NOT_SCORES, is_of_slice
 from toolkit.report.slices import SliceReport
+from toolkit.usage.values import RankUsage
 
 #: One split's metrics: columns of equal length ordered by step; None where a line lacks the metric.
 Columns = Mapping[str, tuple[float | None, ...]]
@@ -180,6 +182,7 @@ class RunSummary:
     """What a run folder says.
 
     state    finished, failed, unfinished (whether it lives now, its files cannot tell), or pending
+    resources  as submitted at last; those of the config where nobody has submitted it
     seconds  time trained, over all attempts
     scores   last known metrics of each split
     curves   metrics of each split over the steps
@@ -191,12 +194,15 @@ class RunSummary:
     scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
     goodput  where the time went
+    starts   where that of each start went, and what it held meanwhile
+    usage    what the ranks took of their machines, by start and rank; of the newest starts
     """
 
     run_id: str
     state: str
     name: str
     config: dict[str, Any]
+    resources: dict[str, Any]
     step: int | None
     epoch: float | None
     epochs: int | None
@@ -220,6 +226,8 @@ class RunSummary:
     scored: str
     as_of: float | None
     goodput: Goodput
+    starts: tuple[Held, ...] = ()
+    usage: tuple[RankUsage, ...] = ()
 
     def points(self, split: str, metric: str) -> tuple[list[float], list[float]]:
         """Return steps and values of one curve, leaving out what is missing or not finite."""
@@ -236,7 +244,33 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
     """Return the summary as plain JSON values; a number that is not finite becomes null."""
     document = _jsonable(dataclasses.asdict(summary))
     assert isinstance(document, dict)
-    return document | {"slices": {split: report.to_json() for split, report in summary.slices.items()}}
+    return document | {
+        "slices": {split: report.to_json() for split, report in summary.slices.items()},
+        "starts": [_start(start) for start in summary.starts],
+        # Without their histories, which the usage files keep.
+        "usage": [_without(rank, "history") for rank in document["usage"]],
+    }
+
+
+def _without(document: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != key}
+
+
+def _start(start: Held) -> dict[str, Any]:
+    spent = start.time.spent
+    return {
+        "attempt": start.time.attempt,
+        "begin": start.time.begin,
+        "end": start.time.end,
+        **dataclasses.asdict(spent),
+        "goodput": spent.share,
+        "gpus": start.gpus,
+        "cpus": start.cpus,
+        "gpu_hours": start.gpu_hours.held,
+        "useful_gpu_hours": start.gpu_hours.useful,
+        "cpu_hours": start.cpu_hours.held,
+        "useful_cpu_hours": start.cpu_hours.useful,
+    }
 
 
 #: Metrics that are shown by epoch, the first ones being the main ones.

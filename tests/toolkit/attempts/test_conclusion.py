@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.toolkit.attempts.starts import ranks_of, report, start, with_budget
+from tests.toolkit.attempts.starts import crash, ranks_of, report, start, with_budget
 from toolkit.attempts.ledger import read_attempts
 from toolkit.attempts.recovery import (
+    Silence,
     after_failure,
     after_stop,
     conclude,
@@ -160,3 +161,47 @@ def test_job_that_the_scheduler_took_back_after_a_failure_has_failed(run: RunDir
     report(run, "start1", "hang", 1, "w2")
     settle(run, World(rank=0, size=1, local_rank=0, local_size=1, nonce="n", job="12", restart=1))
     assert read_attempts(run)[0]["why"] == "hang"
+
+
+# ---- memory that ran out, as others than the ranks know it
+
+
+def test_rank_whose_memory_ran_out_is_named_though_others_only_lost_it(
+    run: RunDir, plain: Experiment
+) -> None:
+    start(run, of=4, hosts=["w1", "w2"])
+    ranks_of(run, "start1", "w1", "w1", "w2", "w2")
+    report(run, "start1", PEER_LOST, 0, "w1")
+    scene = {"batch": {"samples": 8}, "memory": {"rss_mb": 900.0}}
+    seen = {"rank": 3, "phase": "backward", "step": 6, "time": 1042.0, "scene": scene}
+    write_json(run.heartbeat("start1", 3), seen)
+    conclude(run, 137, silence=Silence(kind="oom_killed", rank=3))
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["host"], failure["blamed"]) == (
+        "oom_killed",
+        3,
+        "w2",
+        None,
+    )
+    assert failure["message"].startswith("rank 3 on w2 was killed (memory ran out, status 137), last seen in")
+    assert (failure["batch"], failure["memory"]) == ({"samples": 8}, {"rss_mb": 900.0})
+    # Once more, for a leak may have been it; not if it comes again at the same step.
+    assert after_failure(run, plain).action == "retry"
+    conclude(run, 137, silence=Silence(kind="oom_killed", rank=3))
+    crash(run, "oom_killed", step=7, rank=3)
+    assert after_failure(run, plain).action == "stop"
+
+
+def test_memory_that_ran_out_somewhere_is_no_plain_kill(run: RunDir) -> None:
+    start(run, of=4)
+    conclude(run, 137, silence=Silence(kind="oom_killed"))
+    failure = read_json(run.failure)
+    assert failure["class"] == "oom_killed"
+    assert failure["message"].startswith("all ranks died without a word (memory ran out, status 137)")
+
+
+def test_what_a_rank_said_itself_stands(run: RunDir) -> None:
+    start(run, of=4)
+    report(run, "start1", "exception", 1, "w1")
+    conclude(run, 137, silence=Silence(kind="oom_killed", rank=0))
+    assert read_json(run.failure)["class"] == "exception"

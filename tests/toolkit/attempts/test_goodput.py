@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.attempts.goodput import Goodput, goodput
+from toolkit.attempts.goodput import Goodput, goodput, timeline
 from toolkit.files import append_json_line
 from toolkit.rundir import RunDir
 
@@ -91,5 +91,62 @@ def test_the_parts_are_the_whole(
     told(run, *starts, saves=tuple(stalls))
     found = goodput(run, 1e9)
     assert found.total == pytest.approx(clock - starts[0]["time_start"], abs=1e-6)
-    assert min(found.training, found.repeated, found.saving, found.starting, found.away) >= 0
+    assert min(getattr(found, name) for name in Goodput.__slots__) >= 0
     assert 0 <= found.share <= 1
+    for each in timeline(run, 1e9):
+        spans = [span for span in each.spans() if span.kind != "saving"]
+        length = sum(span.end - span.begin for span in spans)
+        assert length == pytest.approx(each.spent.total, abs=1e-6)
+
+
+# ---- the queue
+
+
+def submitted(run: RunDir, *times: float) -> None:
+    for time in times:
+        append_json_line(run.submissions, {"time": time, "cluster": "slurm", "job_id": "7"})
+
+
+def test_time_from_the_submission_to_the_first_start_is_waiting(run: RunDir) -> None:
+    submitted(told(run, start(100, 110, 0, 10)), 40)
+    found = goodput(run, 999)
+    assert found == Goodput(training=8, starting=2, waiting=60)
+    assert (found.total, found.allocated, found.share) == (70, 10, 0.8)
+
+
+def test_job_that_was_put_back_waits_from_its_end_on(run: RunDir) -> None:
+    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
+    told(run, first, {**start(150, 160, 10, 20), "job_id": "7", "restart": 1})
+    assert goodput(run, 999).waiting == 40
+
+
+def test_run_that_was_submitted_again_was_away_until_then(run: RunDir) -> None:
+    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
+    told(run, first, {**start(150, 160, 10, 20), "job_id": "8", "restart": 0})
+    submitted(run, 90, 135)
+    found = goodput(run, 999)
+    assert (found.waiting, found.away) == (10 + 15, 25)
+
+
+def test_job_that_was_chained_before_its_end_waits_from_its_end_on(run: RunDir) -> None:
+    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
+    told(run, first, {**start(115, 160, 10, 20), "job_id": "8", "restart": 0})
+    submitted(run, 100, 108)
+    found = goodput(run, 999)
+    assert (found.waiting, found.away) == (5, 0)
+
+
+def test_line_of_a_submission_that_is_no_record_counts_as_none(run: RunDir) -> None:
+    told(run, start(100, 110, 0, 10))
+    run.submissions.write_text('{"time": "noon"}\n{"cluster": "slurm"}\n{"time": 9')
+    assert goodput(run, 999).waiting == 0
+
+
+def test_time_line_of_a_start_has_its_stretches_in_their_places(run: RunDir) -> None:
+    told(run, start(100, 110, 0, 80), start(130, 135, 60, 90), saves=((105, 0.5),))
+    first, second = timeline(run, 999)
+    spans = {span.kind: (span.begin, span.end) for span in first.spans()}
+    assert spans["starting"] == (100, 102)
+    assert spans["saving"] == (104.5, 105)
+    assert spans["repeated"] == (110 - first.spent.repeated, 110)
+    assert [span.kind for span in second.spans()] == ["away", "starting", "training"]

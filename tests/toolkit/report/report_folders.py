@@ -48,20 +48,41 @@ def write_metrics(run: RunDir, epochs: int = 3) -> None:
 
 
 def write_attempts(run: RunDir, finished: bool = True) -> None:
-    """Four ranks until step 150, then two on another host."""
+    """Four ranks until step 150, then, ten steps back, two on another host."""
     first = {"attempt": 0, "job_id": "4711", "restart": 0, "world_size": 4, "device": "cuda"}
     append_json_line(
         run.attempts, {**first, "hosts": ["node01", "node02"], "time_start": START_S, "first_step": 0}
     )
-    end = {"attempt": 0, "time_end": START_S + 150, "last_step": 150, "why": "SIGTERM: preempted"}
+    end = {
+        "attempt": 0,
+        "first_step_after_start_s": 12.0,
+        "time_end": START_S + 150,
+        "last_step": 150,
+        "why": "SIGTERM: preempted",
+    }
     append_json_line(run.attempts, end)
     second = {"attempt": 1, "job_id": "4711", "restart": 1, "world_size": 2, "device": "cuda"}
     append_json_line(
-        run.attempts, {**second, "hosts": ["node07"], "time_start": START_S + 200, "first_step": 150}
+        run.attempts, {**second, "hosts": ["node07"], "time_start": START_S + 200, "first_step": 140}
     )
+    append_json_line(run.attempts, {"attempt": 1, "first_step_after_start_s": 10.0})
     if finished:
         end = {"attempt": 1, "time_end": START_S + 350, "last_step": 300, "why": "finished"}
         append_json_line(run.attempts, end)
+
+
+def write_usage(run: RunDir, nonce: str, ranks: Sequence[dict[str, Any]], begin: float = START_S) -> None:
+    """Write what ranks took of their machines over two minutes; each gives what differs from the usual."""
+    run.ranks(nonce).parent.mkdir(parents=True, exist_ok=True)
+    gpu = {"name": "A100", "uuid": "GPU-0", "utilization": 80.0, "utilization_mean": 75.0}
+    gpu |= {"memory_mb": 9000.0, "memory_peak_mb": 9500.0, "memory_total_mb": 40960.0}
+    for rank, changes in enumerate(ranks):
+        history = [[begin + 30 * point, 1000 + point, 90.0, 75.0, 9000.0] for point in range(5)]
+        usual: dict[str, Any] = {"time": begin + 120, "nonce": nonce, "rank": rank, "host": "node01"}
+        usual |= {"device": f"cuda:{rank}", "samples": 24, "seconds": 120.0, "rss_mb": 2000.0}
+        usual |= {"rss_peak_mb": 2048.0, "cpu_percent": 90.0, "cpu_percent_mean": 90.0, "cpus": 4}
+        usual |= {"memory_limit_mb": None, "gpu": {**gpu, "uuid": f"GPU-{rank}"}, "history": history}
+        write_json(run.usage(nonce, rank), usual | changes)
 
 
 def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> list[list[int]]:

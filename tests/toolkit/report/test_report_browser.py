@@ -13,8 +13,16 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from tests.toolkit.report.report_folders import write_classified, write_config, write_finished, write_metrics
-from toolkit.report import write_comparison, write_report
+from tests.toolkit.report.report_folders import (
+    write_classified,
+    write_config,
+    write_finished,
+    write_metrics,
+    write_usage,
+)
+from toolkit.files import append_json_line
+from toolkit.report import Advice, compare, write_comparison, write_report
+from toolkit.report.themes import DARK, LIGHT
 from toolkit.rundir import RunDir
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -28,6 +36,10 @@ LABELS = [
     "<img src=x onerror=\"document.title='owned'\">",
     "日本語",
 ]
+SCHEMES = {
+    "light": "--blink-settings=preferredColorScheme=1",
+    "dark": "--blink-settings=preferredColorScheme=0",
+}
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 # Appended to a copy of the page, for the page itself lets nothing run.
 _PROBE = """
@@ -40,9 +52,13 @@ addEventListener("load", () => {
   const wide = cards.filter(card => card.scrollWidth > card.clientWidth + 1);
   const scrolled = wide.map(card => card.innerText.slice(0, 60));
   const cells = [...document.querySelectorAll("td")].map(cell => getComputedStyle(cell).color);
+  const words = [...document.querySelectorAll("h1, h2, th, td, dt, dd, p, strong, summary")];
+  const inks = words.map(word => getComputedStyle(word).color);
+  const papers = [getComputedStyle(document.body), ...cards.map(card => getComputedStyle(card))];
   document.getElementById("probe").textContent = JSON.stringify({
     images, scrolled, cut: page.scrollWidth - page.clientWidth, title: document.title,
     tables: document.querySelectorAll("table").length, colours: [...new Set(cells)],
+    inks: [...new Set(inks)], papers: [...new Set(papers.map(paper => paper.backgroundColor))],
     background: getComputedStyle(document.body).backgroundColor});
 });
 </script></body>"""
@@ -102,13 +118,13 @@ def test_classes_with_long_names_are_shown_without_cutting_anything_off(
 @pytest.mark.parametrize("width", [1200, 500])
 def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: Path, width: int) -> None:
     seen = probe(page, tmp_path, f"--window-size={width},1600")
-    assert len(seen["images"]) == 4
+    assert len(seen["images"]) == 5
     for complete, natural_width, shown_width in seen["images"]:
         assert complete
         assert natural_width > 1000
         assert 300 < shown_width < width
     assert seen["cut"] == 0
-    assert seen["tables"] == 6
+    assert seen["tables"] == 7
 
 
 def test_labels_and_texts_run_nothing_even_where_scripts_may_run(page: Path, tmp_path: Path) -> None:
@@ -116,8 +132,8 @@ def test_labels_and_texts_run_nothing_even_where_scripts_may_run(page: Path, tmp
 
 
 def test_the_page_follows_the_readers_dark_setting(page: Path, tmp_path: Path) -> None:
-    light = probe(page, tmp_path, "--blink-settings=preferredColorScheme=1")
-    dark = probe(page, tmp_path, "--blink-settings=preferredColorScheme=0")
+    light = probe(page, tmp_path, SCHEMES["light"])
+    dark = probe(page, tmp_path, SCHEMES["dark"])
     assert (light["background"], light["colours"]) == ("rgb(244, 245, 247)", ["rgb(31, 35, 40)"])
     assert (dark["background"], dark["colours"]) == ("rgb(14, 17, 22)", ["rgb(230, 233, 238)"])
 
@@ -132,8 +148,83 @@ def test_the_browser_finds_nothing_to_complain_about_and_shows_the_curves(page: 
     assert orange.sum() > 300  # the validation curve
 
 
+@pytest.fixture(scope="module")
+def used_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was put back once, with the use of its machines, and advice."""
+    run = write_finished(tmp_path_factory.mktemp("runs") / "sst2-1f3a9c")
+    append_json_line(run.attempts, {"attempt": 0, "nonce": "a"})
+    write_usage(run, "a", [{}, {"host": "a-host-with-a-rather-long-name.cluster.example.org"}])
+    advice = Advice(
+        topic="memory",
+        found="4.0 GB at most on a-host-with-a-rather-long-name.cluster.example.org",
+        bound="50% of 64.0 GB",
+        change="resources.mem=5G",
+        reason="Less memory is free on more hosts, so the job starts sooner.",
+    )
+    return write_report(run, advice=[advice])
+
+
+@pytest.fixture(scope="module")
+def compared_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two settings with two seeds each."""
+    folder = tmp_path_factory.mktemp("runs")
+    runs = [write_finished(folder / f"sst2-{number}", lr=0.1 ** (1 + number // 2)) for number in range(4)]
+    for seed, run in enumerate(runs):
+        run.config.write_text(run.config.read_text().replace("seed: 7", f"seed: {seed % 2}"))
+    return write_comparison(compare(runs), folder / "all")
+
+
+@pytest.fixture(params=["used_page", "compared_page"], ids=["one run", "several runs"])
+def any_page(request: pytest.FixtureRequest) -> Path:
+    return Path(request.getfixturevalue(request.param))
+
+
+def contrast(first: str, second: str) -> float:
+    """The ratio of two colours' luminances, as WCAG 2 defines it: 4.5 is its bound for text."""
+    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_contrast_of_black_and_white_is_twenty_one() -> None:
+    assert contrast("rgb(0, 0, 0)", "rgb(255, 255, 255)") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [1200, 500])
+def test_all_that_a_page_says_can_be_read_in_light_and_dark(
+    any_page: Path, tmp_path: Path, scheme: str, width: int
+) -> None:
+    seen = probe(any_page, tmp_path, SCHEMES[scheme], f"--window-size={width},3000")
+    assert min(contrast(ink, paper) for ink in seen["inks"] for paper in seen["papers"]) > 4.5
+    assert all(complete and natural > 800 for complete, natural, _ in seen["images"])
+    assert seen["cut"] == 0
+    if width == 1200:
+        assert seen["scrolled"] == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_time_lines_and_curves_are_drawn_in_light_and_dark(
+    any_page: Path, tmp_path: Path, scheme: str
+) -> None:
+    picture = tmp_path / "page.png"
+    chromium(any_page, f"--screenshot={picture}", "--window-size=1200,7000", SCHEMES[scheme], folder=tmp_path)
+    image = matplotlib.image.imread(picture)[:, :, :3]
+    theme = {"light": LIGHT, "dark": DARK}[scheme]
+    # Training fills the bars of a time line with the third colour; a curve is thin.
+    for colour, least in ((theme.series[2], 4000), (theme.series[0], 300), (theme.series[1], 300)):
+        wanted = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        assert (abs(image - wanted).max(axis=2) < 0.05).sum() > least
+
+
 def test_runs_side_by_side_are_shown_too(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"run-{number}") for number in range(3)]
-    seen = probe(write_comparison(runs, tmp_path / "comparison.html"), tmp_path)
-    assert [natural_width > 1000 for _, natural_width, _ in seen["images"]] == [True, True]
+    seen = probe(write_comparison(compare(runs), tmp_path / "comparison.html"), tmp_path)
+    # Five scores and their means, the training, the time lines, and a confusion matrix each.
+    assert [natural_width > 800 for _, natural_width, _ in seen["images"]] == [True] * (5 + 5 + 1 + 1 + 3)
     assert seen["cut"] == 0

@@ -18,7 +18,7 @@ from tests.toolkit.report.report_folders import (
     write_metrics,
     write_predictions,
 )
-from toolkit.report import write_comparison, write_report
+from toolkit.report import compare, write_comparison, write_report
 from toolkit.rundir import RunDir
 
 HOSTILE = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "\x1b\u202e'"]
@@ -46,9 +46,10 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 def test_the_page_and_its_neighbours_lie_in_the_report_folder(run: RunDir) -> None:
     names = {path.name for path in run.report.iterdir()}
     pictures = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "confusion_test.png"}
-    tables = {"metrics.csv", "epochs.csv", "classes_test.csv"}
+    tables = {"metrics.csv", "epochs.csv", "classes_test.csv", "starts.csv"}
     confusions = {"confusion_test.csv", "confusion_test_normalised.csv"}
-    assert names == {"report.html", "report.json", *pictures, *tables, *confusions}
+    documents = {"report.html", "report.json", "report.md", "timeline.png"}
+    assert names == {*documents, *pictures, *tables, *confusions}
 
 
 def test_nothing_is_written_outside_the_report_folder(tmp_path: Path) -> None:
@@ -85,6 +86,8 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
         "Classes (test)",
         "Confusion (test)",
         "Surest mistakes (test)",
+        "Where the time went",
+        "Memory, CPUs and GPUs",
         "Starts",
     ]
 
@@ -128,7 +131,7 @@ def test_every_start_has_a_row(page: Page) -> None:
         "2 min 30 s",
         "SIGTERM: preempted",
     ]
-    assert second[2:5] == ["node07", "2 × cuda", "150 to 300"]
+    assert second[2:5] == ["node07", "2 × cuda", "140 to 300"]
     assert "Events: save (1)" in page.text
 
 
@@ -138,7 +141,7 @@ def test_the_configuration_stands_there_as_written(page: Page, run: RunDir) -> N
 
 def test_the_pictures_are_the_files_beside_the_page(page: Page, run: RunDir) -> None:
     inlined = [base64.b64decode(source.partition(",")[2]) for source in page.pictures]
-    names = ("loss.png", "accuracy.png", "learning_rate.png", "epochs.png")
+    names = ("loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "timeline.png")
     assert inlined == [(run.report / name).read_bytes() for name in names]
 
 
@@ -147,7 +150,7 @@ def test_each_picture_has_a_dark_double_of_the_same_size(page: Page) -> None:
         matplotlib.image.imread(io.BytesIO(base64.b64decode(address.partition(",")[2])))
         for address in page.addresses
     ]
-    assert len(images) == 8
+    assert len(images) == 10
     for dark, light in zip(images[::2], images[1::2], strict=True):
         assert dark.shape == light.shape
         assert dark[:, :, :3].mean() < 0.3 < 0.8 < light[:, :, :3].mean()
@@ -158,7 +161,7 @@ def test_labels_texts_and_names_are_escaped(hostile_page: Page) -> None:
     assert [row[0] for row in hostile_page.table_with("class", "precision")][:-1] == shown
     assert hostile_page.title == 'run-<b>&"0'
     assert "name: '<script>x()</script>'" in hostile_page.text
-    assert len(hostile_page.pictures) == 4
+    assert len(hostile_page.pictures) == 5
 
 
 def test_a_table_too_big_for_a_page_gives_way_to_the_picture_and_the_worst_cells(new_run: RunDir) -> None:
@@ -213,7 +216,7 @@ def test_the_metrics_lie_beside_the_page_as_csv(run: RunDir) -> None:
 
 def test_several_runs_stand_side_by_side(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"sst2-{name}", lr=lr) for name, lr in (("<a>", 0.001), ("b", 0.01))]
-    path = write_comparison(runs, tmp_path / "new" / "comparison.html")
+    path = write_comparison(compare(runs), tmp_path / "new" / "comparison.html")
     page = parse(path.read_text(encoding="utf-8"))
     assert page.unclosed == []
     first, second = page.table_with("run", "state", "step", "best accuracy")
@@ -229,6 +232,7 @@ def test_several_runs_stand_side_by_side(tmp_path: Path) -> None:
     ]
     assert second[0] == "sst2-b"
     assert page.table_with("key", "sst2-<a>", "sst2-b") == [["optimizer.lr", "0.001", "0.01"]]
-    assert len(page.pictures) == 2
+    # Five curves of the validation, that of the training, the time lines, and a confusion matrix each.
+    assert len(page.pictures) == 5 + 1 + 1 + 2
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
     assert not runs[0].report.exists()

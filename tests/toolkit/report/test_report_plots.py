@@ -15,7 +15,8 @@ from matplotlib.colors import to_rgb
 from tests.toolkit.report.report_folders import write_attempts, write_classes, write_finished, write_metrics
 from toolkit.files import append_json_line
 from toolkit.report import summarize, write_report
-from toolkit.report.plots import comparison_plots, run_plots
+from toolkit.report.comparison.plots import comparison_plots
+from toolkit.report.plots import run_plots
 from toolkit.report.themes import DARK, LIGHT, Theme
 from toolkit.rundir import RunDir
 
@@ -35,10 +36,11 @@ def count_of(image: Any, colour: str) -> int:
 def test_the_files_of_a_finished_run_are_real_pictures(finished_run: RunDir) -> None:
     write_report(finished_run)
     names = {path.name for path in finished_run.report.glob("*.png")}
-    assert names == {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "confusion_test.png"}
+    over_steps = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png"}
+    assert names == over_steps | {"confusion_test.png", "timeline.png"}
     for name in names:
         height, width, channels = matplotlib.image.imread(finished_run.report / name).shape
-        assert 400 <= height <= 2000
+        assert 300 <= height <= 2000
         assert 600 <= width <= 2200
         assert channels in (3, 4)
 
@@ -84,6 +86,7 @@ def test_the_second_plot_is_that_of_the_metric_that_picks_the_best(tmp_path: Pat
         "learning_rate.png",
         "epochs.png",
         "confusion_test.png",
+        "timeline.png",
     ]
 
 
@@ -136,8 +139,21 @@ def test_runs_laid_over_each_other_have_a_colour_each(tmp_path: Path) -> None:
         line = {"step": 400, "split": "validation", "loss": 0.1 * number, "accuracy": 0.5}
         append_json_line(run.metrics, line)
     plots = comparison_plots([summarize(run) for run in runs])
-    assert list(plots) == ["loss", "accuracy"]
-    image = pixels(plots["loss"](LIGHT))
+    assert list(plots) == [
+        "loss.png",
+        "loss_seeds.png",
+        "accuracy.png",
+        "accuracy_seeds.png",
+        "macro_precision.png",
+        "macro_precision_seeds.png",
+        "macro_recall.png",
+        "macro_recall_seeds.png",
+        "macro_f1.png",
+        "macro_f1_seeds.png",
+        "train_loss.png",
+        "timelines.png",
+    ]
+    image = pixels(plots["loss.png"](LIGHT))
     assert all(count_of(image, colour) > 50 for colour in LIGHT.series)
 
 

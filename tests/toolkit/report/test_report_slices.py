@@ -16,7 +16,7 @@ from tests.toolkit.report.report_folders import SLICES, write_disambiguation, wr
 from tests.toolkit.report.test_report_plots import count_of, pixels
 from toolkit.errors import DataError
 from toolkit.files import append_json_line, read_json, write_json
-from toolkit.report import render, summarize, write_comparison, write_report
+from toolkit.report import compare, render, summarize, write_comparison, write_report
 from toolkit.report.plots import run_plots
 from toolkit.report.themes import DARK, LIGHT, Theme
 from toolkit.rundir import RunDir
@@ -97,7 +97,7 @@ def test_runs_side_by_side_show_the_slices_of_each(run: RunDir, tmp_path: Path) 
     rows = rows_below(printed([run, other]), "Slices (test accuracy)")
     assert rows[0] == ["all", "mentions", "2,000", "35.00", "%", "75.00", "%", "80.00", "%"]
     page = Page()
-    page.feed(write_comparison([run, other], tmp_path / "both.html").read_text(encoding="utf-8"))
+    page.feed(write_comparison(compare([run, other]), tmp_path / "both.html").read_text(encoding="utf-8"))
     assert ["all mentions", "2,000", "35.00 %", "75.00 %", "80.00 %"] in [
         row for table in page.tables for row in table
     ]

@@ -273,3 +273,31 @@ def test_durations_stand_in_their_two_largest_units(seconds: float | None, text:
 )
 def test_scores_are_formatted_by_their_kind(metric: str, value: float | None, text: str) -> None:
     assert formats.score(metric, value) == text
+
+
+@pytest.mark.parametrize("damage", ["cpus_per_task: [", "- 1\n", "cpus_per_task: many\n"])
+def test_resources_that_nobody_can_read_do_not_hide_the_results(finished_run: RunDir, damage: str) -> None:
+    finished_run.job.write_text(damage)
+    summary = summarize(finished_run)
+    assert summary.scores["test"]["accuracy"] == 0.7912
+    assert [start.cpus for start in summary.starts] == [4, 2]
+
+
+def test_amounts_are_told_with_the_digits_that_say_something() -> None:
+    assert [formats.hours(hours) for hours in (0, 0.0123, 0.5, 12.34, 123456.7)] == [
+        "0.00",
+        "0.012",
+        "0.50",
+        "12.3",
+        "123,457",
+    ]
+    assert [formats.clock(seconds) for seconds in (9.2, 61, 90061)] == ["9.2 s", "0:01:01", "25:01:01"]
+    assert [formats.memory(megabytes) for megabytes in (None, 512, 2048)] == ["–", "512 MB", "2.0 GB"]
+
+
+@pytest.mark.parametrize(
+    "metric, lower",
+    [("loss", True), ("accuracy", False), ("mned", True), ("error_rate", True), ("accuracy/loss", False)],
+)
+def test_less_of_some_scores_is_better(metric: str, lower: bool) -> None:
+    assert formats.is_lower_better(metric) is lower

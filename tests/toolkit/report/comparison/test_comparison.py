@@ -1,0 +1,325 @@
+"""Several runs side by side: settings, means over seeds, what differs; none of them stops the others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.toolkit.report.parsed_page import parse
+from tests.toolkit.report.report_folders import (
+    write_attempts,
+    write_config,
+    write_disambiguation,
+    write_failure,
+    write_finished,
+    write_metrics,
+)
+from toolkit.files import read_json, write_json
+from toolkit.report import compare, render_comparison, summarize, write_comparison
+from toolkit.report.comparison.groups import groups, spread, spread_text
+from toolkit.report.comparison.plots import comparison_plots, own_plots
+from toolkit.report.comparison.sheets import (
+    best_places,
+    classes_sheet,
+    costs_sheet,
+    differences_sheet,
+    groups_sheet,
+    has_more_scores,
+    runs_sheet,
+    scores_sheet,
+)
+from toolkit.report.themes import DARK
+from toolkit.rundir import RunDir
+
+
+def seeded(path: Path, lr: float, seed: int, accuracy: float) -> RunDir:
+    """A finished run of a setting with this accuracy on the test set."""
+    run = write_finished(path, lr=lr)
+    run.config.write_text(run.config.read_text().replace("seed: 7", f"seed: {seed}"))
+    result = read_json(run.result)
+    result["metrics"]["test"]["accuracy"] = accuracy
+    write_json(run.result, result)
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunDir]:
+    """Two settings: three seeds of one, of which one run has not finished, and one of the other."""
+    folder = tmp_path_factory.mktemp("runs")
+    found = [seeded(folder / f"sst2-a{seed}", 0.001, seed, 0.7 + 0.1 * seed) for seed in (1, 2, 3)]
+    found[2].result.unlink()
+    return [*found, seeded(folder / "sst2-b1", 0.01, 1, 0.5)]
+
+
+@pytest.fixture(scope="module")
+def motley(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> list[RunDir]:
+    """A finished run, one of another task, one that failed, one that never began, one that is damaged."""
+    folder = tmp_path_factory.mktemp("motley")
+    failed, new, damaged = (RunDir(folder / name) for name in ("failed-1", "new-1", "<b>bad-1"))
+    for run in (failed, new, damaged):
+        write_config(run)
+    write_metrics(failed)
+    write_attempts(failed, finished=False)
+    write_failure(failed)
+    damaged.result.write_text("[1, 2")
+    return [runs[0], write_disambiguation(folder / "ned-1"), failed, new, damaged]
+
+
+def printed(runs: list[RunDir], width: int) -> str:
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
+    render_comparison(compare(runs), console)
+    return console.export_text()
+
+
+def table(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text)))
+
+
+# ---- settings and seeds
+
+
+def test_runs_of_one_setting_differ_in_their_seeds_only(runs: list[RunDir]) -> None:
+    first, second = groups([summarize(run) for run in runs])
+    assert (first.label, first.seeds) == ("lr=0.001", (1, 2, 3))
+    assert (second.label, second.seeds) == ("lr=0.01", (1,))
+
+
+def test_where_a_run_ran_makes_no_setting_of_its_own(tmp_path: Path) -> None:
+    runs = [write_finished(tmp_path / name) for name in ("run-a", "run-b")]
+    for nodes, run in enumerate(runs, start=1):
+        with open(run.config, "a") as stream:
+            stream.write(f"resources:\n  nodes: {nodes}\ncheckpoint:\n  keep: {nodes + 1}\n")
+    assert len(groups([summarize(run) for run in runs])) == 1
+
+
+def test_mean_and_deviation_are_those_of_the_finished_runs(runs: list[RunDir]) -> None:
+    (first, second) = groups_sheet([summarize(run) for run in runs]).rows
+    deviation = 100 * statistics.stdev([0.8, 0.9])
+    assert first[:2] == ("lr=0.001", "2 of 3")
+    assert first[3] == f"85.00 ± {deviation:.2f} %"
+    assert (second[1], second[3]) == ("1", "50.00 %")
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2))
+def test_spread_is_mean_and_sample_deviation(values: list[float]) -> None:
+    found = spread([*values, math.nan, math.inf])
+    assert found.runs == len(values)
+    assert found.mean == pytest.approx(statistics.fmean(values))
+    assert found.deviation == pytest.approx(statistics.stdev(values))
+
+
+def test_spread_of_one_run_has_no_deviation_and_of_none_is_nothing() -> None:
+    assert spread_text("loss", spread([0.25])) == "0.2500"
+    assert spread_text("loss", spread([math.nan])) == "–"
+
+
+# ---- tables
+
+
+def test_the_best_of_each_score_is_marked(runs: list[RunDir]) -> None:
+    found = runs_sheet(compare(runs))
+    column = found.head.index("test accuracy")
+    assert [row for row, at in found.best if at == column] == [1]
+
+
+def test_less_of_a_loss_is_better_and_the_config_has_the_last_word(runs: list[RunDir]) -> None:
+    summaries = [summarize(run) for run in runs[:2]]
+    assert best_places(summaries, "loss", [0.5, 0.25]) == [1]
+    assert best_places(summaries, "accuracy", [0.5, 0.25]) == [0]
+    summaries[0].config["evaluation"] = {"metric": "accuracy:min"}
+    assert best_places(summaries, "accuracy", [0.5, 0.25]) == [1]
+
+
+def test_what_looks_the_same_is_equally_good(runs: list[RunDir]) -> None:
+    summaries = [summarize(run) for run in runs[:3]]
+    assert best_places(summaries, "loss", [0.5, 0.5]) == []
+    assert best_places(summaries, "loss", [None, math.nan, 0.5]) == []
+    assert best_places(summaries, "accuracy", [0.9, 0.90000001, 0.1]) == [0, 1]
+
+
+def test_differences_are_grouped_with_resources_at_the_end(runs: list[RunDir], tmp_path: Path) -> None:
+    other = write_finished(tmp_path / "other", lr=0.01, epochs=4)
+    other.config.write_text("resources:\n  nodes: 2\n" + other.config.read_text())
+    found = differences_sheet([summarize(runs[0]), summarize(other)])
+    assert [row[0] for row in found.rows] == ["seed", "train.epochs", "optimizer.lr", "resources.nodes"]
+    assert found.rows[-1][1:] == ("–", "2")
+    assert found.sections == {1, 2, 3}
+
+
+def test_of_many_runs_each_has_a_row_where_keys_are_few(tmp_path: Path) -> None:
+    runs = [write_finished(tmp_path / f"run-{number}", lr=0.1 * number) for number in range(1, 8)]
+    found = differences_sheet([summarize(run) for run in runs])
+    assert found.head == ("run", "optimizer.lr")
+    assert len(found.rows) == 7
+
+
+def test_every_score_of_few_runs_has_a_row(runs: list[RunDir]) -> None:
+    summaries = [summarize(run) for run in runs[:2]]
+    assert has_more_scores(summaries)
+    found = scores_sheet(summaries)
+    assert found.head == ("metric", "sst2-a1", "sst2-a2")
+    assert ("macro precision", "79.00 %", "79.00 %") in found.rows
+    assert found.best == {([row[0] for row in found.rows].index("accuracy"), 2)}
+
+
+def test_classes_are_compared_where_the_runs_have_the_same(runs: list[RunDir], tmp_path: Path) -> None:
+    summaries = [summarize(run) for run in runs[:2]]
+    found = classes_sheet(summaries)
+    assert found.rows[0] == ("negative", "84.21 %", "84.21 %")
+    other = write_finished(tmp_path / "other", ["yes", "no"])
+    assert classes_sheet([*summaries, summarize(other)]) is None
+
+
+def test_costs_are_added_up(runs: list[RunDir]) -> None:
+    found = costs_sheet([summarize(run) for run in runs])
+    assert found.rows[0][:2] == ("sst2-a1", "2")
+    assert found.feet == (("all", "", "", "", "", "1.00", "0.12"),)
+
+
+# ---- runs of all kinds
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_runs_of_all_kinds_stand_in_a_terminal(motley: list[RunDir], width: int) -> None:
+    text = printed(motley, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for word in ("finished", "failed", "pending", "unreadable"):
+        assert word in text
+
+
+def test_narrow_terminal_leaves_out_what_matters_least(motley: list[RunDir]) -> None:
+    narrow, wide = (printed(motley, width).partition("key ")[0] for width in (60, 200))
+    assert "test loss" in " ".join(wide.split())
+    assert "best" in wide
+    assert "best" not in narrow
+    assert "79.12 %" in narrow or "80.00 %" in narrow
+
+
+def test_damaged_run_is_named_with_its_trouble_and_the_others_stand(motley: list[RunDir]) -> None:
+    found = compare(motley)
+    assert len(found.runs) == 4
+    (trouble,) = found.unreadable.values()
+    assert "result.json: cannot be read" in trouble
+    assert runs_sheet(found).rows[-1][:3] == ("<b>bad-1", "unreadable", "–")
+
+
+@pytest.mark.filterwarnings("error")
+def test_runs_of_all_kinds_have_a_page(motley: list[RunDir], tmp_path: Path) -> None:
+    page = parse(write_comparison(compare(motley), tmp_path / "all").read_text())
+    assert page.unclosed == []
+    assert page.headings[0] == "5 runs compared"
+    assert "result.json: cannot be read" in page.text
+    assert not page.tags & {"script", "link", "iframe", "b"}
+
+
+def test_no_run_at_all_can_be_read(motley: list[RunDir], tmp_path: Path) -> None:
+    compared = compare([motley[-1]])
+    assert comparison_plots(compared.runs) == {}
+    assert "unreadable" in parse(write_comparison(compared, tmp_path / "all").read_text()).text
+    assert "unreadable" in printed([motley[-1]], 80)
+
+
+# ---- files
+
+
+@pytest.fixture(scope="module")
+def folder(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_comparison(compare(runs), tmp_path_factory.mktemp("out") / "new" / "all").parent
+
+
+def test_folder_holds_page_plots_and_tables(folder: Path) -> None:
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {"report.html", "report.md", "report.json", "loss.png", "loss_seeds.png", "timelines.png"}
+    assert {name for name in names if name.endswith(".csv")} == {
+        "curves.csv",
+        "differences.csv",
+        "groups.csv",
+        "runs.csv",
+    }
+
+
+def test_target_that_is_a_page_is_all_that_is_written(runs: list[RunDir], tmp_path: Path) -> None:
+    assert write_comparison(compare(runs[:2]), tmp_path / "both.html") == tmp_path / "both.html"
+    assert [path.name for path in tmp_path.iterdir()] == ["both.html"]
+
+
+def test_page_has_curves_means_own_plots_and_time_lines(folder: Path) -> None:
+    page = parse((folder / "report.html").read_text())
+    assert page.headings == [
+        "4 runs compared",
+        "Runs",
+        "Same but for the seed",
+        "What differs",
+        "Curves",
+        "Scores (test)",
+        "F1 of each class (test)",
+        "Confusion, side by side",
+        "What they took",
+    ]
+    assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+
+
+def test_json_holds_runs_groups_and_differences(folder: Path) -> None:
+    document = json.loads((folder / "report.json").read_text())
+    assert [run["run_id"] for run in document["runs"]] == ["sst2-a1", "sst2-a2", "sst2-a3", "sst2-b1"]
+    first = document["groups"][0]
+    assert (first["seeds"], first["finished"]) == ([1, 2, 3], ["sst2-a1", "sst2-a2"])
+    assert first["scores"]["accuracy"]["runs"] == 2
+    assert document["differences"]["optimizer.lr"]["sst2-b1"] == 0.01
+
+
+def test_csv_holds_a_line_for_each_run_setting_and_point(folder: Path) -> None:
+    head, *rows = table((folder / "runs.csv").read_text())
+    assert [row[head.index("seed")] for row in rows] == ["1", "2", "3", "1"]
+    assert rows[0][head.index("test_accuracy")] == "0.7999999999999999"
+    head, *rows = table((folder / "groups.csv").read_text())
+    assert ["lr=0.01", "test", "accuracy", "0.5", "", "1"] in rows
+    head, *rows = table((folder / "curves.csv").read_text())
+    assert ["sst2-a1", "validation", "loss", "200", "0.4"] in rows
+
+
+def test_markdown_names_the_pictures_beside_it(folder: Path) -> None:
+    text = (folder / "report.md").read_text()
+    assert "| lr=0.01 | 1 |" in text
+    assert "![Validation loss of each run](loss.png)" in text
+
+
+# ---- plots
+
+
+def test_own_plots_are_those_that_several_runs_have(motley: list[RunDir], runs: list[RunDir]) -> None:
+    summaries = [summarize(run) for run in (*runs[:2], motley[1])]
+    assert {name: list(found) for name, found in own_plots(summaries).items()} == {
+        "confusion_test.png": ["sst2-a1", "sst2-a2"]
+    }
+
+
+@pytest.mark.filterwarnings("error")
+def test_plots_of_runs_of_all_kinds_are_drawn(motley: list[RunDir]) -> None:
+    plots = comparison_plots(compare(motley).runs)
+    assert "loss_seeds.png" in plots
+    for draw in plots.values():
+        assert len(draw(DARK)) > 1000
+
+
+def test_means_are_those_of_finished_runs_at_all_of_their_steps(tmp_path: Path) -> None:
+    """A run that has come to its first epoch must not cut the curves of the others."""
+    runs = [write_finished(tmp_path / f"run-{number}") for number in range(2)]
+    young = RunDir(tmp_path / "young")
+    write_config(young)
+    write_metrics(young, epochs=1)
+    with_young, without = (
+        comparison_plots([summarize(run) for run in each])["loss_seeds.png"](DARK)
+        for each in ([*runs, young], runs)
+    )
+    assert with_young == without

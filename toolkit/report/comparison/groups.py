@@ -1,0 +1,114 @@
+"""Runs that are the same but for their seed, and the mean and deviation of their scores."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.report import facts, formats
+from toolkit.report.values import RunSummary, config_differences
+
+#: What changes no result, or is what the runs of a group differ in.
+_SAME_WITHOUT = ("name", "seed", "resources", "checkpoint")
+_LABEL_KEYS = 4
+_LABEL_WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """One score over several runs: their mean, and their sample standard deviation if there are two."""
+
+    mean: float
+    deviation: float | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Runs of one setting. Those that have not finished count in no mean."""
+
+    label: str
+    runs: tuple[RunSummary, ...]
+
+    @property
+    def finished(self) -> tuple[RunSummary, ...]:
+        return tuple(run for run in self.runs if run.state == "finished")
+
+    @property
+    def seeds(self) -> tuple[Any, ...]:
+        return tuple(run.config.get("seed") for run in self.runs)
+
+    def spread(self, split: str, metric: str) -> Spread | None:
+        """Return mean and deviation of one score; None where no finished run has it."""
+        values = [run.scores.get(split, {}).get(metric) for run in self.finished]
+        return spread(value for value in values if value is not None)
+
+
+def spread(values: Iterable[float]) -> Spread | None:
+    """Return mean and sample standard deviation (over n - 1) of the values that are finite."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return None
+    deviation = statistics.stdev(known) if len(known) > 1 else None
+    return Spread(mean=statistics.fmean(known), deviation=deviation, runs=len(known))
+
+
+def groups(summaries: Sequence[RunSummary]) -> list[Group]:
+    """Return the settings of these runs in the order of their first appearance."""
+    found: dict[str, list[RunSummary]] = {}
+    for summary in summaries:
+        found.setdefault(repr(_setting(summary.config)), []).append(summary)
+    firsts = [members[0] for members in found.values()]
+    labels = _labels(firsts)
+    return [
+        Group(label=label, runs=tuple(members)) for label, members in zip(labels, found.values(), strict=True)
+    ]
+
+
+def has_seeds(found: Sequence[Group]) -> bool:
+    """Whether some setting has several runs, so that a mean says something."""
+    return any(len(group.runs) > 1 for group in found)
+
+
+def spread_text(metric: str, found: Spread | None) -> str:
+    """Return mean ± deviation for people, in the metric's own form."""
+    if found is None:
+        return formats.NOTHING
+    if found.deviation is None:
+        return formats.score(metric, found.mean)
+    if formats.is_share(metric):
+        return f"{100 * found.mean:.2f} ± {100 * found.deviation:.2f} %"
+    return f"{formats.score(metric, found.mean)} ± {formats.score(metric, found.deviation)}"
+
+
+def _setting(config: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted((key, value) for key, value in config.items() if key not in _SAME_WITHOUT)
+
+
+def _labels(firsts: Sequence[RunSummary]) -> list[str]:
+    """Name each setting by the keys in which it differs from the others; a single one by its name."""
+    keys = {
+        key: values
+        for key, values in config_differences(firsts).items()
+        if key.partition(".")[0] not in _SAME_WITHOUT
+    }
+    if not keys:
+        return [summary.name for summary in firsts]
+    shown = list(keys.items())[:_LABEL_KEYS]
+    more = ", …" if len(keys) > len(shown) else ""
+    return [
+        formats.one_line(
+            ", ".join(f"{_short(key, keys)}={facts.setting(values[place])}" for key, values in shown) + more,
+            _LABEL_WIDTH,
+        )
+        for place in range(len(firsts))
+    ]
+
+
+def _short(key: str, keys: Iterable[str]) -> str:
+    """The last word of a key, or all of it where another key ends in the same."""
+    last = key.rpartition(".")[2]
+    return last if sum(other.rpartition(".")[2] == last for other in keys) == 1 else key

@@ -1,0 +1,1 @@
+"""What a run took: time, GPUs, memory; as tables, bars and plots."""

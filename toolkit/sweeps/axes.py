@@ -1,0 +1,96 @@
+"""A key of a sweep as an axis: numbers, also on a logarithmic scale, or names one beside the other. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.report.formats import one_line
+from toolkit.sweeps.spaces import number_in
+
+#: Numbers that span so much are shown on a logarithmic scale.
+_WIDE = 50
+#: Names that still have room beside one axis.
+_MOST_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Where each run stands on an axis.
+
+    places   a number for each run; None where its value is missing
+    ticks    place and label
+    is_log   places are to be shown on a logarithmic scale
+    is_named the labels are names, so that what lies between them means nothing
+    """
+
+    title: str
+    places: tuple[float | None, ...]
+    ticks: tuple[tuple[float, str], ...]
+    is_log: bool = False
+    is_named: bool = False
+
+    def share(self, place: float) -> float:
+        """A place between 0, the lowest, and 1, the highest."""
+        known = [self._scaled(each) for each in (*self._known, *(tick for tick, _ in self.ticks))]
+        low, high = min(known), max(known)
+        return 0.5 if high == low else (self._scaled(place) - low) / (high - low)
+
+    @property
+    def _known(self) -> list[float]:
+        return [place for place in self.places if place is not None]
+
+    def _scaled(self, place: float) -> float:
+        return math.log10(place) if self.is_log else place
+
+
+def axis(title: str, values: Sequence[str | None], *, is_log: bool | None = None) -> Axis:
+    """The axis of a key, from what it is set to in each run.
+
+    is_log   None: where the numbers span so much that a linear scale would show nothing
+    """
+    numbers = [None if value is None else number_in(value) for value in values]
+    known = [number for number in numbers if number is not None]
+    if not known or len(known) < sum(value is not None for value in values):
+        return _named(title, values)
+    return of_numbers(title, numbers, is_log=_is_wide(known) if is_log is None else is_log)
+
+
+def of_numbers(title: str, numbers: Sequence[float | None], *, is_log: bool = False) -> Axis:
+    """The axis of numbers; at least one must be known."""
+    known = sorted({number for number in numbers if number is not None})
+    is_log = is_log and known[0] > 0
+    listed = known if len(known) <= 6 else _round_numbers(known[0], known[-1], is_log)
+    ticks = tuple((number, f"{number:g}") for number in listed)
+    return Axis(title=title, places=tuple(numbers), ticks=ticks, is_log=is_log)
+
+
+def _is_wide(numbers: Sequence[float]) -> bool:
+    return min(numbers) > 0 and max(numbers) / min(numbers) >= _WIDE
+
+
+def _named(title: str, values: Sequence[str | None]) -> Axis:
+    # Short ones first: [2], [2, 3], [2, 3, 4].
+    names = sorted({value for value in values if value is not None}, key=lambda name: (len(name), name))
+    places = {name: float(place) for place, name in enumerate(names)}
+    shown = names if len(names) <= _MOST_NAMES else []
+    return Axis(
+        title=title,
+        places=tuple(None if value is None else places[value] for value in values),
+        ticks=tuple((places[name], one_line(name, 18)) for name in shown),
+        is_named=True,
+    )
+
+
+def _round_numbers(low: float, high: float, is_log: bool) -> list[float]:
+    """Some round numbers that reach from low to high or nearly."""
+    if is_log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        step = max(1, len(powers) // 6)
+        return [10.0**power for power in powers[::step]]
+    raw = (high - low) / 4
+    unit = 10.0 ** math.floor(math.log10(raw))
+    width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
+    first, last = math.floor(low / width), math.ceil(high / width)
+    return [round(number * width, 12) for number in range(first, last + 1)]

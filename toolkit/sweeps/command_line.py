@@ -1,0 +1,94 @@
+"""`key=a,b` and `key=loguniform(1e-5,1e-2)`: values and ranges on the command line. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from toolkit.config.yaml_files import Unreadable, parse
+from toolkit.errors import UserError
+from toolkit.sweeps.spaces import RANGES, Choice, Space, Values, range_of
+
+_OPENING, _CLOSING = "[{(", "]})"
+_RANGE = re.compile(rf"\s*({'|'.join(RANGES)})\s*\((.*)\)\s*", re.DOTALL)
+
+
+def read_space(override: str) -> Space | None:
+    """The values or the range that `key=…` lists; None where it sets the key to one value.
+
+    Raises UserError for an empty value among several, and for a range that is none.
+    """
+    key, _, text = override.partition("=")
+    if match := _RANGE.fullmatch(text):
+        try:
+            return _read_range(match[1], match[2])
+        except UserError as error:
+            raise UserError(f"{key}: {error}, as in {key}={_EXAMPLES[match[1]]}") from None
+    values = split_values(override)
+    return Values(tuple(values)) if len(values) > 1 else None
+
+
+_EXAMPLES = {
+    "uniform": "uniform(0, 0.5)",
+    "loguniform": "loguniform(1e-5, 1e-2)",
+    "randint": "randint(1, 4)",
+    "choice": "choice(a, b)",
+}
+
+
+def _read_range(kind: str, text: str) -> Space:
+    parts = [part.strip() for part in _cut(text)]
+    if kind == "choice":
+        if not all(parts):
+            raise UserError("a value between commas is empty")
+        return Choice(tuple(parts))
+    try:
+        return range_of(kind, [parse(part).value for part in parts])
+    except Unreadable as error:
+        raise UserError(f"{kind} needs two numbers: {error.problem}") from None
+
+
+def split_values(override: str) -> list[str]:
+    """The values of `key=a,b`: cut at commas that lie in no brackets and no quotes.
+
+    One value where there is none to cut at; no `=`, no value. Raises UserError for an empty one of several.
+    """
+    key, equals, text = override.partition("=")
+    values = [part.strip() for part in _cut(text)] if equals else []
+    if len(values) > 1 and not all(values):
+        raise UserError(
+            f"{override}: a value between commas is empty; null stands for nothing ({key}=null,a)"
+        )
+    return values
+
+
+def _cut(text: str) -> Iterator[str]:
+    depth, start, place, quote, closed = 0, 0, 0, "", -1
+    while place < len(text):
+        letter = text[place]
+        if quote:
+            if letter == "\\" and quote == '"':
+                place += 1
+            elif letter == quote:
+                quote, closed = "", place
+        # Twice within quotes it stands for itself: the end of one quoted text and the beginning of the next.
+        elif letter in "\"'" and (closed == place - 1 or _may_begin(text[start:place], depth)):
+            quote = letter
+        elif letter in _OPENING:
+            depth += 1
+        elif letter in _CLOSING:
+            depth = max(0, depth - 1)
+        elif letter == "," and depth == 0:
+            yield text[start:place]
+            start = place + 1
+        place += 1
+    yield text[start:]
+
+
+def _may_begin(before: str, depth: int) -> bool:
+    """Whether a quotation mark after this begins a quoted text, and is no letter of a plain one.
+
+    As in YAML: at the beginning of a value, or of a part of a list or mapping.
+    """
+    before = before.rstrip()
+    return not before or (depth > 0 and before[-1] in "[{,:(")

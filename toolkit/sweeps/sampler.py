@@ -1,0 +1,111 @@
+"""The next runs as a sampler of Optuna proposes them, given what the finished ones came to.
+
+No study is stored and nothing waits: the study is made anew from the runs' own results each time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.sweeps.results import SEED, Results
+from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, number_in
+from toolkit.sweeps.sweep import Point, Sweep
+
+#: Optuna has more, but they need torch or scipy, or propose the same points again when they are asked anew.
+SAMPLERS = ("tpe",)
+
+
+def propose(sweep: Sweep, known: Results | None) -> list[Point]:
+    """`sweep.samples` new points, without seeds. known: the runs so far; their mean over seeds counts.
+
+    Raises UserError where Optuna is missing, knows no such sampler, or there is nothing to draw.
+    """
+    optuna = _optuna()
+    if not sweep.parameters:
+        raise UserError("a sampler needs keys to draw: give some a range or several values")
+    spaces = {key: _distribution(optuna, space) for key, space in sweep.parameters.items()}
+    so_far = [] if known is None else _trials(optuna, spaces, known)
+    direction = "minimize" if known is not None and known.goal == "min" else "maximize"
+    study = optuna.create_study(direction=direction, sampler=_sampler(optuna, sweep, len(so_far)))
+    study.add_trials(so_far)
+    points: list[Point] = []
+    for _ in range(sweep.samples or 0):
+        drawn = study.ask(spaces).params
+        points.append({key: _as_written(drawn[key]) for key in spaces})
+    return points
+
+
+def _optuna() -> Any:
+    try:
+        # Late: it takes a second to import, and few sweeps need it.
+        import optuna
+    except ImportError:
+        missing = "this sweep asks for a sampler of Optuna, which is not installed"
+        raise UserError(f"{missing}: pip install 'slurm-toolkit[optuna]'") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _sampler(optuna: Any, sweep: Sweep, so_far: int) -> Any:
+    if sweep.sampler not in SAMPLERS:
+        raise UserError(f"there is no sampler {sweep.sampler!r}; there are: {', '.join(SAMPLERS)}")
+    # With how many runs there are: each call would else begin with the same proposals.
+    seed = (sweep.seed * 1_000_003 + so_far) % 2**32
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        # Runs that are under way count as poor ones, so that a batch does not crowd at one place.
+        return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+
+
+def _distribution(optuna: Any, space: Space) -> Any:
+    kinds = optuna.distributions
+    if isinstance(space, Uniform):
+        return kinds.FloatDistribution(space.low, space.high)
+    if isinstance(space, LogUniform):
+        return kinds.FloatDistribution(space.low, space.high, log=True)
+    if isinstance(space, RandInt):
+        return kinds.IntDistribution(space.low, space.high)
+    return kinds.CategoricalDistribution(space.values)
+
+
+def _trials(optuna: Any, spaces: Mapping[str, Any], known: Results) -> list[Any]:
+    """The runs so far, seeds joined; those of other keys or outside of today's ranges are left out."""
+    means = {_key(group.values): group.mean for group in known.groups}
+    means |= {_key(row.values): row.value for row in known.ranked if row.value is not None and not means}
+    trials = []
+    for key in dict.fromkeys(_key(row.values) for row in known.rows):
+        values = dict(key)
+        drawn = {name: _read(spaces[name], values[name]) for name in spaces if name in values}
+        if len(drawn) < len(spaces) or not all(_holds(spaces[name], drawn[name]) for name in spaces):
+            continue
+        state = optuna.trial.TrialState.COMPLETE if key in means else optuna.trial.TrialState.RUNNING
+        trials.append(
+            optuna.trial.create_trial(state=state, params=drawn, distributions=spaces, value=means.get(key))
+        )
+    return trials
+
+
+def _key(values: Point) -> tuple[tuple[str, str], ...]:
+    """What a run is drawn as: without its seed."""
+    return tuple((key, value) for key, value in values.items() if key != SEED)
+
+
+def _read(distribution: Any, value: str) -> Any:
+    """A written value as the distribution has it; categories are written values themselves."""
+    number = number_in(value)
+    if hasattr(distribution, "choices") or number is None:
+        return value
+    return int(number) if isinstance(distribution.low, int) and number.is_integer() else number
+
+
+def _holds(distribution: Any, value: Any) -> bool:
+    if hasattr(distribution, "choices"):
+        return value in distribution.choices
+    return not isinstance(value, str) and bool(distribution.low <= value <= distribution.high)
+
+
+def _as_written(value: Any) -> str:
+    return repr(float(f"{value:.4g}")) if isinstance(value, float) else str(value)

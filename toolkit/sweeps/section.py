@@ -1,0 +1,185 @@
+"""The section `sweep` of an experiment file, checked as the rest of it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.composition import file_faults, gather_sweep
+from toolkit.config.options import SWEEP
+from toolkit.config.schema import NAME_PATTERN
+from toolkit.config.tree import UNKNOWN, Faults, Key, suggest
+from toolkit.config.wording import found
+from toolkit.errors import UserError
+from toolkit.sweeps.spaces import RANGES, Space, Values, range_of, written
+from toolkit.sweeps.sweep import METHODS, Sweep
+
+
+def load_sweep(path: Path, overrides: Sequence[str] = ()) -> Sweep | None:
+    """The sweep that an experiment file describes; None where it has no such section.
+
+    overrides   of keys of the section: `sweep.samples=20`
+    Raises ConfigError with all faults of the section.
+    """
+    faults = file_faults(path)
+    section = gather_sweep(path, overrides, None, faults)
+    sweep = None if section is None else _Reader(section, faults).sweep()
+    faults.raise_any()
+    return sweep
+
+
+def of_section(override: str) -> bool:
+    """Whether an override is one of the section `sweep`."""
+    return override.partition("=")[0].split(".")[0].strip() == SWEEP
+
+
+class _Reader:
+    """Reads a section; None stands where there is a fault, so that reading goes on."""
+
+    def __init__(self, section: Any, faults: Faults) -> None:
+        self._faults = faults
+        self._section = section if isinstance(section, dict) else {}
+        if not isinstance(section, dict) and section is not UNKNOWN:
+            faults.add((SWEEP,), f"{found(section)}, expected a section with `parameters`")
+
+    def sweep(self) -> Sweep:
+        for name in self._section:
+            if name not in _KEYS:
+                self._faults.add((SWEEP, name), "there is no such key", suggest(name, _KEYS))
+        written_keys = [name for name in _KEYS if self._section.get(name) is not None]
+        given = {name: _KEYS[name](self, name) for name in written_keys}
+        parameters: dict[str, Space] = {}
+        fixed: dict[str, str] = {}
+        for key, space in given.pop("parameters", None) or ():
+            # A later one counts, as on the command line: the file's own way of writing it may be another.
+            parameters.pop(key, None)
+            fixed.pop(key, None)
+            if isinstance(space, str):
+                fixed[key] = space
+            else:
+                parameters[key] = space
+        known = {_FIELDS.get(name, name): value for name, value in given.items() if value is not None}
+        return Sweep(**{"method": _method(given, parameters), **known}, parameters=parameters, fixed=fixed)
+
+    def parameters(self, name: str) -> Any:
+        value = self._section[name]
+        if not isinstance(value, dict):
+            return self._wrong((SWEEP, name), value, "a section of `key: [value, …]`") or []
+        return list(self._spaces(value, (SWEEP, name), ""))
+
+    def _spaces(self, section: Mapping[str, Any], at: Key, prefix: str) -> Iterator[tuple[str, Space | str]]:
+        """Key and space of each parameter; sections within sections are keys with dots."""
+        for name, value in section.items():
+            key, place = prefix + name, (*at, name)
+            if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in RANGES:
+                ((word, limits),) = value.items()
+                if (space := self._range(word, limits, place)) is not None:
+                    yield key, space
+            elif isinstance(value, dict) and value:
+                yield from self._spaces(value, place, f"{key}.")
+            elif isinstance(value, list) and value:
+                yield key, Values(tuple(map(written, value)))
+            elif isinstance(value, dict | list):
+                self._wrong(place, value, "at least one value")
+            elif value is not UNKNOWN:
+                yield key, written(value)
+
+    def _range(self, word: str, limits: Any, at: Key) -> Space | None:
+        if not isinstance(limits, list):
+            self._wrong((*at, word), limits, "a list of two numbers" if word != "choice" else "a list")
+            return None
+        try:
+            return range_of(word, limits)
+        except UserError as error:
+            self._faults.add((*at, word), str(error))
+            return None
+
+    def runs(self, name: str) -> Any:
+        value = self._section[name]
+        if not isinstance(value, list) or not value:
+            return self._wrong((SWEEP, name), value, "a list of `{key: value, …}`")
+        points = []
+        for index, run in enumerate(value):
+            if not isinstance(run, dict) or not run:
+                self._wrong((SWEEP, name, str(index)), run, "{key: value, …}")
+                continue
+            points.append({key: written(each) for key, each in run.items()})
+        return tuple(points)
+
+    def groups(self, name: str) -> Any:
+        value = self._section[name]
+        groups = [value] if _is_texts(value) else value
+        if not isinstance(groups, list) or not all(_is_texts(group) for group in groups):
+            return self._wrong((SWEEP, name), value, "a list of keys, or several of them")
+        return tuple(map(tuple, groups))
+
+    def seeds(self, name: str) -> Any:
+        value = self._section[name]
+        if not isinstance(value, list) or not value or not all(_is_whole(each, 0) for each in value):
+            return self._wrong((SWEEP, name), value, "a list of whole numbers")
+        return tuple(map(str, value))
+
+    def whole(self, name: str) -> Any:
+        value, least = self._section[name], 0 if name == "seed" else 1
+        if not _is_whole(value, least):
+            return self._wrong((SWEEP, name), value, f"a whole number from {least}")
+        return int(value)
+
+    def text(self, name: str) -> Any:
+        value = self._section[name]
+        if not isinstance(value, str) or not value:
+            return self._wrong((SWEEP, name), value, "text")
+        return value
+
+    def name(self, name: str) -> Any:
+        value = self.text(name)
+        if value is not None and not re.fullmatch(NAME_PATTERN, value):
+            return self._wrong((SWEEP, name), value, "letters, digits, dot, dash, underscore")
+        return value
+
+    def choice(self, name: str) -> Any:
+        value, allowed = self._section[name], _CHOICES[name]
+        if value not in allowed:
+            return self._wrong((SWEEP, name), value, f"one of {', '.join(allowed)}")
+        return str(value)
+
+    def _wrong(self, at: Key, value: Any, expected: str) -> Any:
+        """Record a fault; None, which stands for the value."""
+        if value is not UNKNOWN:
+            self._faults.add(at, f"{found(value)}, expected {expected}")
+
+
+#: What can stand in the section, and what reads it.
+_KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
+    "name": _Reader.name,
+    "method": _Reader.choice,
+    "parameters": _Reader.parameters,
+    "runs": _Reader.runs,
+    "zip": _Reader.groups,
+    "seeds": _Reader.seeds,
+    "samples": _Reader.whole,
+    "seed": _Reader.whole,
+    "sampler": _Reader.text,
+    "max_parallel": _Reader.whole,
+    "metric": _Reader.text,
+    "goal": _Reader.choice,
+}
+_CHOICES = {"method": METHODS, "goal": ("max", "min")}
+_FIELDS = {"zip": "zipped"}
+
+
+def _method(given: Mapping[str, Any], parameters: Mapping[str, Space]) -> str:
+    """The method where none is written."""
+    if "samples" in given:
+        return "optuna" if "sampler" in given else "random"
+    return "list" if "runs" in given and not parameters else "grid"
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,0 +1,148 @@
+"""What a key of a sweep may be set to: values, or a range to draw from. Pure.
+
+A draw is a function of (seed, number of the sample, key) and of nothing else: more samples leave the first
+ones as they are, and so does another key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.config.yaml_files import Unreadable, parse
+from toolkit.errors import UserError
+
+#: Digits of a drawn number: nobody tells more apart, and seventeen fit into no table.
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Each of these, as YAML. In a grid every one, in a random sweep one of them, all alike likely."""
+
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(self.values)
+
+    def at(self, share: float) -> str:
+        return self.values[int(share * len(self.values))]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Values):
+    """One of these, all alike likely; not for a grid."""
+
+    def __str__(self) -> str:
+        return f"choice({', '.join(self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """A number between two limits."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"uniform({self.low:g}, {self.high:g})"
+
+    def at(self, share: float) -> str:
+        return _number(self.low + share * (self.high - self.low), self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class LogUniform:
+    """A number between two limits, whose logarithm is uniform."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"loguniform({self.low:g}, {self.high:g})"
+
+    def at(self, share: float) -> str:
+        return _number(self.low * (self.high / self.low) ** share, self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class RandInt:
+    """A whole number, both limits included."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"randint({self.low}, {self.high})"
+
+    def at(self, share: float) -> str:
+        return str(self.low + int(share * (self.high - self.low + 1)))
+
+
+Space = Values | Uniform | LogUniform | RandInt
+
+
+def draw(space: Space, seed: int, number: int, key: str) -> str:
+    """The value of a key in one sample, as YAML."""
+    digest = hashlib.sha256(f"{seed}\n{number}\n{key}".encode()).digest()
+    # 53 bits: all that a float holds, and less than 1.
+    return space.at((int.from_bytes(digest[:8], "big") >> 11) / 2**53)
+
+
+def range_of(kind: str, limits: Sequence[Any]) -> Space:
+    """The range that a word such as `loguniform` names. Raises UserError, which says what is expected."""
+    if kind == "choice":
+        if not limits:
+            raise UserError("choice needs at least one value")
+        return Choice(tuple(written(value) for value in limits))
+    if len(limits) != 2 or not all(_is_number(each) for each in limits):
+        raise UserError(f"{kind} needs two numbers, found {', '.join(map(written, limits)) or 'none'}")
+    low, high = limits
+    if not low < high:
+        raise UserError(f"{kind} goes from the lower to the higher number, found {low} and {high}")
+    if kind == "loguniform" and low <= 0:
+        raise UserError(f"loguniform needs numbers above 0, found {low}")
+    if kind == "randint" and not all(isinstance(each, int) for each in limits):
+        raise UserError(f"randint needs whole numbers, found {low} and {high}")
+    return _RANGES[kind](low, high)
+
+
+_RANGES: Mapping[str, Callable[[Any, Any], Space]] = {
+    "uniform": Uniform,
+    "loguniform": LogUniform,
+    "randint": RandInt,
+}
+#: The words that stand for a range, on the command line and in a file.
+RANGES = (*_RANGES, "choice")
+
+
+def written(value: Any) -> str:
+    """A plain value as YAML on one line, which gives the same value back."""
+    if isinstance(value, str):
+        try:
+            if value == value.strip() and "\n" not in value and parse(value).value == value:
+                return value
+        except Unreadable:
+            pass
+    return json.dumps(value, ensure_ascii=False)
+
+
+def number_in(value: str) -> float | None:
+    """The number that a written value is; None for anything else."""
+    try:
+        found = parse(value).value
+    except Unreadable:
+        return None
+    return float(found) if _is_number(found) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _number(value: float, low: float, high: float) -> str:
+    return repr(min(max(float(f"{value:.{_DIGITS}g}"), low), high))

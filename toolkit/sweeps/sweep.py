@@ -1,0 +1,185 @@
+"""Sweep: which runs are made of an experiment file. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from toolkit.errors import UserError
+from toolkit.sweeps.command_line import read_space
+from toolkit.sweeps.spaces import Space, Values, draw
+
+#: What one run of a sweep is set to: key -> value, as YAML.
+Point = Mapping[str, str]
+
+METHODS = ("grid", "zip", "random", "list", "optuna")
+#: Above any cluster's arrays; a slip of a comma should not be composed for an hour.
+_MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What a sweep asks for, from the section `sweep`, from the command line, or from both.
+
+    name        None: that of the experiment
+    method      grid: every combination; zip: the first values, the second ones, …; random: `samples` draws;
+                list: `runs` alone; optuna: what its sampler proposes, given the runs that have finished
+    fixed       keys that are the same in all runs
+    parameters  keys with values or a range
+    zipped      groups of keys whose values go together in a grid
+    runs        runs that are spelt out; with parameters, each of them with all of these
+    seeds       each run with each of these seeds
+    metric      SPLIT.METRIC that the report ranks by; None: what the experiment's evaluation.metric says
+    goal        max or min; None: as evaluation.metric says, else by the metric's name
+    """
+
+    name: str | None = None
+    method: str = "grid"
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Space] = field(default_factory=dict)
+    zipped: tuple[tuple[str, ...], ...] = ()
+    runs: tuple[Point, ...] = ()
+    seeds: tuple[str, ...] = ()
+    samples: int | None = None
+    seed: int = 0
+    sampler: str = "tpe"
+    max_parallel: int | None = None
+    metric: str | None = None
+    goal: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that differ between runs, in the order in which they were written."""
+        listed = [key for run in self.runs for key in run]
+        seeds = ["seed"] if self.seeds else []
+        return tuple(dict.fromkeys([*self.parameters, *listed, *seeds]))
+
+    def overrides(self, point: Point) -> list[str]:
+        """What `stk submit` would be given for one run: a section before the keys within it."""
+        values = {**self.fixed, **point}
+        return [f"{key}={values[key]}" for key in sorted(values, key=lambda key: key.count("."))]
+
+    def points(self) -> list[Point]:
+        """All runs but those that a sampler is to propose; the last key turns fastest.
+
+        Raises UserError for what cannot be meant.
+        """
+        factors: list[list[Point]] = [*self._factors()]
+        if self.seeds:
+            factors.append([{"seed": seed} for seed in self.seeds])
+        count = math.prod(map(len, factors))
+        if count > _MOST:
+            raise UserError(f"this sweep makes {count:,} runs, more than {_MOST:,}: list fewer values")
+        self._check_once()
+        return [_joined(parts) for parts in itertools.product(*factors)]
+
+    def _factors(self) -> Iterator[list[Point]]:
+        """What is combined, each with every other."""
+        if self.runs:
+            yield list(self.runs)
+        if self.method == "random":
+            yield [self.sample(number) for number in range(self.samples or 0)]
+        elif self.method in ("grid", "zip"):
+            yield from self._grid()
+
+    def sample(self, number: int) -> Point:
+        """One draw of a random sweep; the same whatever their number."""
+        return {key: draw(space, self.seed, number, key) for key, space in self.parameters.items()}
+
+    def _grid(self) -> Iterator[list[Point]]:
+        values = {key: _listed(key, space) for key, space in self.parameters.items()}
+        for group in self._groups():
+            rows = zip(*(values[key] for key in group), strict=True)
+            yield [dict(zip(group, row, strict=True)) for row in rows]
+
+    def _groups(self) -> Iterator[tuple[str, ...]]:
+        """The keys that turn together, in the order of their first."""
+        done: set[str] = set()
+        for key in self.parameters:
+            group = next((each for each in self.groups if key in each), (key,))
+            if key not in done:
+                done.update(group)
+                yield group
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The keys that are zipped."""
+        return (tuple(self.parameters),) if self.method == "zip" and self.parameters else self.zipped
+
+    def _check_once(self) -> None:
+        listed = {key for run in self.runs for key in run}
+        own = [*self.parameters, *(["seed"] if self.seeds else [])]
+        if twice := next((key for key in own if key in listed or own.count(key) > 1), None):
+            raise UserError(f"{twice} is varied twice: by parameters, runs or seeds, but by one of them only")
+
+
+def with_seeds(sweep: Sweep, points: Sequence[Point]) -> list[Point]:
+    """Each point with each of the sweep's seeds."""
+    return [{**point, "seed": seed} for point in points for seed in sweep.seeds] if sweep.seeds else [*points]
+
+
+def _joined(parts: Sequence[Point]) -> Point:
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _listed(key: str, space: Space) -> tuple[str, ...]:
+    if type(space) is not Values:
+        raise UserError(
+            f"{key} is drawn from {space}, which a grid cannot list: say how many runs are drawn "
+            "(--random N, or method: random and samples: N in the file)"
+        )
+    return space.values
+
+
+def checked(sweep: Sweep) -> Sweep:
+    """The sweep, if its parts fit together. Raises UserError."""
+    if sweep.groups and sweep.method not in ("grid", "zip"):
+        raise UserError(f"keys are zipped in a grid, but the method is {sweep.method}")
+    for group in sweep.groups:
+        lengths = {key: _length(key, sweep) for key in group}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise UserError(f"keys that are zipped need the same number of values: {told}")
+    if sweep.method in ("random", "optuna") and not sweep.samples:
+        raise UserError(f"the method {sweep.method} needs the number of runs that are drawn: samples")
+    if sweep.samples and sweep.method not in ("random", "optuna"):
+        raise UserError(
+            f"samples are drawn by the methods random and optuna, but the method is {sweep.method}"
+        )
+    if sweep.method == "list" and not sweep.runs:
+        raise UserError("the method list needs `runs`, a list of `{key: value, …}`")
+    if sweep.method == "list" and sweep.parameters:
+        raise UserError("the method list knows no parameters, only `runs`: leave the method out for both")
+    return sweep
+
+
+def _length(key: str, sweep: Sweep) -> int:
+    if key not in sweep.parameters:
+        raise UserError(f"{key} is zipped, but has no list of values")
+    return len(_listed(key, sweep.parameters[key]))
+
+
+def with_overrides(sweep: Sweep, overrides: Sequence[str]) -> Sweep:
+    """A sweep changed by the command line: `key=a,b`, `key=uniform(a,b)`, or `key=value` for all runs.
+
+    Raises UserError for a key that is given twice, and for what is no key=value.
+    """
+    parameters, fixed = dict(sweep.parameters), dict(sweep.fixed)
+    seen: set[str] = set()
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise UserError(f"found {override!r}, expected key=value, or key=a,b for several values")
+        if key in seen:
+            raise UserError(f"{key} is given twice; list all of its values at once: {key}=a,b")
+        seen.add(key)
+        space = read_space(override)
+        parameters.pop(key, None) if space is None else fixed.pop(key, None)
+        if space is None:
+            fixed[key] = value
+        else:
+            parameters[key] = space
+    return replace(sweep, parameters=parameters, fixed=fixed)

@@ -56,9 +56,13 @@ class Silent:
 
 
 class Lines(Silent):
-    """Plain lines for a log: no control characters, one every half minute."""
+    """Plain lines for a log: no control characters, one every half minute.
 
-    def __init__(self) -> None:
+    is_log  whether each line begins with its time, as the other lines of a rank's log do
+    """
+
+    def __init__(self, *, is_log: bool = False) -> None:
+        self._is_log = is_log
         self._total = 0
         self._shown = time.monotonic()
 
@@ -80,7 +84,7 @@ class Lines(Silent):
         self.message(_scores(split, epoch, metrics))
 
     def message(self, text: str) -> None:
-        print(text, flush=True)
+        print(f"{_now()} INFO {text}" if self._is_log else text, flush=True)
 
     def _is_due(self) -> bool:
         now = time.monotonic()
@@ -148,9 +152,15 @@ def passing_bar() -> Iterator[Callable[[str, int, int | None], None]]:
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
-def choose_display(is_main: bool) -> Display:
-    """The display that fits this process: nothing, a live bar, or lines."""
+def _now() -> str:
+    """The time as `logging` writes it, to the millisecond."""
+    now = time.time()
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(1000 * (now % 1)):03d}"
+
+
+def choose_display(is_main: bool, *, is_log: bool = False) -> Display:
+    """The display that fits this process: nothing, a live bar, or lines, which begin with times in a log."""
     if not is_main:
         return Silent()
     console = Console()
-    return Live(console) if console.is_terminal else Lines()
+    return Live(console) if console.is_terminal else Lines(is_log=is_log)

@@ -5,6 +5,7 @@ Imports nothing slow, for a login node looks before anything is submitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,17 +32,24 @@ class Weights:
     checkpoint: Path | None
 
 
-def check_earlier(experiment: Experiment) -> None:
+def check_earlier(experiment: Experiment, coming: Mapping[Path, Experiment] | None = None) -> None:
     """Raise DataError where what an experiment takes from earlier runs is not there.
+
+    coming   runs by their folders, which will have finished when this one begins
 
     A run that has not finished is one where the job waits for other jobs: it may have by then.
     """
-    waits = bool(experiment.resources.dependency)
-    if experiment.train.start_from_checkpoint is not None:
-        find_weights("train.start_from_checkpoint", experiment.train.start_from_checkpoint, waits)
+    waits, coming = bool(experiment.resources.dependency), coming or {}
+    begins_with = experiment.train.start_from_checkpoint
+    if begins_with is not None and Path(begins_with).resolve() not in coming:
+        find_weights("train.start_from_checkpoint", begins_with, waits)
     if isinstance(experiment.model, TokenizationRepairPlus):
-        repair_experiment(experiment.model.repair_run)
-        find_weights("model.repair_run", experiment.model.repair_run, waits)
+        name = experiment.model.repair_run
+        if (first := coming.get(Path(name).resolve())) is not None:
+            _check_repairs(Path(name), first)
+        else:
+            repair_experiment(name)
+            find_weights("model.repair_run", name, waits)
 
 
 def find_weights(key: str, name: str, waits: bool = False) -> Weights:
@@ -88,7 +96,10 @@ def repair_experiment(name: str) -> Experiment:
     if not run.config.is_file():
         raise DataError(f"model.repair_run: {run.path} is no run; expected the folder of a run of {_REPAIR}")
     experiment = load_resolved(run.config)
-    if experiment.task.kind != _REPAIR:
-        kind = experiment.task.kind
-        raise DataError(f"model.repair_run: {run.path} is a run of {kind}, expected one of {_REPAIR}")
+    _check_repairs(run.path, experiment)
     return experiment
+
+
+def _check_repairs(path: Path, experiment: Experiment) -> None:
+    if (kind := experiment.task.kind) != _REPAIR:
+        raise DataError(f"model.repair_run: {path} is a run of {kind}, expected one of {_REPAIR}")

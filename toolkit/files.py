@@ -23,6 +23,20 @@ def fsync_dir(path: Path) -> None:
         os.close(descriptor)
 
 
+def write_quickly(path: Path, data: bytes | str) -> None:
+    """Write a new file without waiting for the disk: for what can be made again after a crash of the machine.
+
+    Two flushes are what a file costs most, and a sweep makes thousands of files. Raises OSError.
+    """
+    temporary = _beside(path)
+    try:
+        temporary.write_bytes(data.encode() if isinstance(data, str) else data)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Write a file under a temporary name, flush it to disk and rename it into place.
 
@@ -32,6 +46,16 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     with _renamed_at_the_end(path) as temporary, open(temporary, "wb") as stream:
         stream.write(raw)
         _sync(stream)
+
+
+def write_view(path: Path, value: Any) -> None:
+    """Write a JSON document of one line that only views read, often: atomically, not flushed to disk.
+
+    Nobody needs it after a crash of the machine. One writer at a time. Raises OSError.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(value) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
 
 
 @contextmanager
@@ -81,8 +105,10 @@ def read_json(path: Path) -> Any:
         return None
 
 
-def append_json_line(path: Path, record: dict[str, Any]) -> None:
+def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = False) -> None:
     """Append one record as one line in a single write, so that concurrent lines do not mix.
+
+    durable   wait until it is on the disk
 
     What a killed writer left torn becomes a line of its own, which readers pass over; so does the empty
     line that comes about where a line looks torn because another process is just writing it.
@@ -96,6 +122,8 @@ def append_json_line(path: Path, record: dict[str, Any]) -> None:
         # A full disk takes a part; the next call says so.
         while raw:
             raw = raw[os.write(descriptor, raw) :]
+        if durable:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

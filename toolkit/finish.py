@@ -109,6 +109,6 @@ def _report(run: RunDir, result: dict[str, Any]) -> None:
     from toolkit.report import write_report  # matplotlib is slow to import, and only rank 0 draws
 
     try:
-        write_report(run, result)
+        write_report(run, result, thorough=False)
     except Exception as error:
         note_event(run, "report_failed", reason=f"{type(error).__name__}: {error}")

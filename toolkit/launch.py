@@ -23,12 +23,15 @@ from toolkit.attempts.recovery import after_failure, conclude, release
 from toolkit.config import Experiment, load_resolved, load_resources
 from toolkit.errors import UserError
 from toolkit.events import note_event
+from toolkit.failure.classes import OOM_KILLED
 from toolkit.failure.fence import EXIT_FENCED, is_fenced
+from toolkit.failure.oom import oom_kills
 from toolkit.failure.records import KILLED, silent_record, write_first
 from toolkit.failure.watchdog import EXIT_HUNG
 from toolkit.files import read_json, write_json
 from toolkit.machines.crew import Crew, Leader, Member
 from toolkit.machines.layout import Machines
+from toolkit.notices.notify import notify
 from toolkit.rundir import RunDir
 from toolkit.world import NONCE_VARIABLE
 
@@ -70,7 +73,7 @@ def _lead(run: RunDir, launcher: _Launcher, crew: Crew) -> int:
         crew.start(nonce)
         codes = launcher.start(nonce)
         codes += crew.reports(run, nonce)
-        code = exit_code(codes)
+        code, is_held = exit_code(codes), False
         if code not in (0, EXIT_INTERRUPTED, UserError.exit_code) and not is_fenced(run, nonce):
             conclude(run, next(code for code in codes if code not in (0, EXIT_YIELDED)), nonce=nonce)
             decision = after_failure(run, _experiment(run))
@@ -78,10 +81,14 @@ def _lead(run: RunDir, launcher: _Launcher, crew: Crew) -> int:
             if decision.action == "retry" and not wants_stop and crew.is_whole:
                 note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
                 sys.stderr.write(f"{decision.why}; starting again\n")
+                notify(run, "requeue", decision.why)
                 continue
+            is_held = decision.action == "hold"
         if isinstance(crew, Leader) and not crew.is_whole:
             sys.stderr.write(f"{crew.gone} is gone: start all machines again, and the run goes on\n")
         crew.leave(run, code)
+        if code not in (0, EXIT_INTERRUPTED) and _is_known(run, nonce):
+            notify(run, "hold" if is_held else "failure")
         return code
 
 
@@ -113,6 +120,11 @@ def _follow(run: RunDir, launcher: _Launcher, crew: Member) -> int:
         code = exit_code(codes) or EXIT_FAILED
         crew.report(run, nonce, codes, wants_stop=launcher.is_asked_to_stop)
         has_reported = True
+
+
+def _is_known(run: RunDir, nonce: str) -> bool:
+    """Whether the failure is this start's: one that another start has kept away is no news of the run."""
+    return (read_json(run.failure) or {}).get("nonce") == nonce
 
 
 def _experiment(run: RunDir) -> Experiment:
@@ -165,6 +177,7 @@ class _Launcher:
         self._environ = environ
         self._quiet = quiet
         self._ranks: list[subprocess.Popen[bytes]] = []
+        self._oom_kills: int | None = None
         self.is_asked_to_stop = False
         signal.signal(signal.SIGTERM, self._forward)
         signal.signal(signal.SIGINT, self._forward)
@@ -178,6 +191,7 @@ class _Launcher:
             try:
                 if self.is_asked_to_stop:
                     return [EXIT_INTERRUPTED]
+                self._oom_kills = oom_kills()
                 self._ranks = [self._start_rank(nonce, rank, stack) for rank in range(self._machines.count)]
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
@@ -188,9 +202,11 @@ class _Launcher:
         rank = self._machines.layout.ranks(self._machines.node)[local_rank]
         if rank > 0 or self._quiet:
             output = stack.enter_context(self._run.log(nonce, rank).open("ab"))
+        # A run that began with older code has no such module, and goes on without.
+        module = "toolkit.rank" if self._run.has_code("toolkit.rank") else "toolkit.worker"
         return subprocess.Popen(
             # -P: or Python would prefer the code in the working directory to the run's own.
-            [sys.executable, "-P", "-m", "toolkit.worker", str(self._run.path)],
+            [sys.executable, "-P", "-m", module, str(self._run.path)],
             env=rank_environment(self._run, nonce, local_rank, self._machines, self._environ),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -206,6 +222,11 @@ class _Launcher:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
+    def _is_oom(self) -> bool:
+        """Whether the kernel of this machine has run out of memory since the ranks were started."""
+        now = oom_kills()
+        return now is not None and self._oom_kills is not None and now > self._oom_kills
+
     def _wait(self, nonce: str) -> list[int]:
         """Wait for all; after a failure give the others a moment, then kill them."""
         deadline = None
@@ -215,7 +236,8 @@ class _Launcher:
             # Also without a failure here: it carries the others' messages.
             if self._crew.has_failed(self._run, nonce) | has_failed and deadline is None:
                 deadline = time.monotonic() + (_GRACE_AFTER_HANG_S if EXIT_HUNG in codes else _GRACE_S)
-                _note_silent(self._run, nonce, codes, self._machines.layout.first_ranks[self._machines.node])
+                first_rank = self._machines.layout.first_ranks[self._machines.node]
+                _note_silent(self._run, nonce, codes, first_rank, is_oom=self._is_oom())
                 self._crew.fail()
             if None not in codes:
                 return [process.wait() for process in self._ranks]
@@ -235,8 +257,13 @@ def exit_code(returncodes: list[int]) -> int:
     return EXIT_INTERRUPTED if EXIT_YIELDED in returncodes else 0
 
 
-def _note_silent(run: RunDir, nonce: str, codes: Sequence[int | None], first_rank: int) -> None:
-    """Write down the first rank that ended in a way in which it could not write down why."""
+def _note_silent(
+    run: RunDir, nonce: str, codes: Sequence[int | None], first_rank: int, *, is_oom: bool
+) -> None:
+    """Write down the first rank that ended in a way in which it could not write down why.
+
+    is_oom  whether memory has run out on this machine meanwhile
+    """
     for rank, code in enumerate(codes, start=first_rank):
         if code is None or code in _WORKERS_OWN:
             continue
@@ -244,6 +271,8 @@ def _note_silent(run: RunDir, nonce: str, codes: Sequence[int | None], first_ran
         seen = run.heartbeat(nonce, rank).exists()
         # Python's own status for an error before the worker is at work, such as a failing import.
         name = "exception" if code == 1 and not seen else KILLED
+        if is_oom and code == -signal.SIGKILL:
+            name, how = OOM_KILLED, f"{how}: the machine, or its share of it, ran out of memory"
         write_first(run, silent_record(run, nonce, name, f"rank {rank} {how}", rank, socket.gethostname()))
         return
 

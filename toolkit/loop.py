@@ -208,7 +208,9 @@ def _update(training: Training, count: float) -> None:
 
 def _step_optimizer(experiment: Experiment, state: TrainState, count: float) -> None:
     state.scaler.unscale_(state.optimizer)
-    gradients = [p.grad for p in state.model.parameters() if p.grad is not None]
+    # The optimizer's lists: the model's own would be a walk through all of its modules.
+    groups = state.optimizer.param_groups
+    gradients = [p.grad for group in groups for p in group["params"] if p.grad is not None]
     torch._foreach_mul_(gradients, 1.0 / count)
     if experiment.train.clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(state.model.parameters(), experiment.train.clip_norm)

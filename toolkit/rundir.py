@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from glob import escape
 from pathlib import Path
 
-from toolkit.errors import RunNotFound
+from toolkit.errors import RunNotFound, UserError
 
 #: Files of a checkpoint; the manifest is written last.
 MANIFEST = "MANIFEST.json"
 WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
 
+#: Where runs go that start anew, beside the runs.
+_OLD = "old"
+
 _STEP = re.compile(r"step_(\d{8})")
+_RANK_LOG = re.compile(r"(.+)\.rank_(\d+)\.log")
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder; nothing where it does not exist."""
+    try:
+        return [folder / name for name in os.listdir(folder)]
+    except FileNotFoundError:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,10 @@ class RunDir:
     def code(self) -> Path:
         """The code that the run was submitted with."""
         return self.path / "code"
+
+    def has_code(self, module: str) -> bool:
+        """Whether that code has a module, such as toolkit.worker."""
+        return self.code.joinpath(*module.split(".")).with_suffix(".py").is_file()
 
     @property
     def submissions(self) -> Path:
@@ -129,6 +147,14 @@ class RunDir:
         """What one rank of one start is doing, rewritten every few seconds; JSON."""
         return self.path / "ranks" / f"{nonce}.rank_{rank:05d}.json"
 
+    def usage(self, nonce: str, rank: int) -> Path:
+        """What one rank of one start takes of its machine, rewritten every few seconds; JSON."""
+        return self.path / "ranks" / f"{nonce}.usage_{rank:05d}.json"
+
+    def usages(self, nonce: str) -> list[Path]:
+        """The files of all ranks of one start that say what they take."""
+        return sorted((self.path / "ranks").glob(f"{escape(nonce)}.usage_*.json"))
+
     # -- logs --------------------------------------------------------------------------------
     @property
     def logs(self) -> Path:
@@ -137,6 +163,25 @@ class RunDir:
     def log(self, nonce: str, rank: int) -> Path:
         """The log of one rank in one start."""
         return self.logs / f"{nonce}.rank_{rank:05d}.log"
+
+    def rank_logs(self) -> Iterator[tuple[str, int, Path]]:
+        """Start, rank and file of every rank's log that is there, in no order."""
+        for path in _listed(self.logs):
+            if match := _RANK_LOG.fullmatch(path.name):
+                yield match[1], int(match[2]), path
+
+    def launcher_log(self, name: str) -> Path:
+        """What the launcher of one submission to this machine said."""
+        return self.logs / f"{name}.launcher.log"
+
+    def job_log(self, job: str) -> Path:
+        """What the batch script of one job said, in all its starts."""
+        return self.logs / f"{job}.batch.log"
+
+    def job_logs(self) -> list[Path]:
+        """What the run's batch scripts and launchers said; the one that spoke last is last."""
+        found = (path for path in _listed(self.logs) if path.name.endswith((".batch.log", ".launcher.log")))
+        return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
 
     # -- checkpoints -------------------------------------------------------------------------
     @property
@@ -163,6 +208,10 @@ class RunDir:
             return []
         found = (_STEP.fullmatch(entry.name) for entry in self.checkpoints.iterdir())
         return sorted(int(match[1]) for match in found if match)
+
+    def checkpoint_leftovers(self) -> list[Path]:
+        """Hidden folders beside the checkpoints: half written, half deleted, or put aside as damaged."""
+        return sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
 
     # -- results -----------------------------------------------------------------------------
     @property
@@ -292,6 +341,11 @@ class RunDir:
         return self.report / "report.json"
 
     @property
+    def report_markdown(self) -> Path:
+        """The report's tables, for an issue or a README."""
+        return self.report / "report.md"
+
+    @property
     def metrics_csv(self) -> Path:
         """The curves, for a spreadsheet."""
         return self.report / "metrics.csv"
@@ -300,19 +354,36 @@ class RunDir:
 def set_aside(run: RunDir) -> Path:
     """Move a run's folder into `old/` beside it, so that it can start anew; return its new place."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
-    target = run.path.parent / "old" / f"{run.run_id}.{stamp}"
+    target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
     target.parent.mkdir(exist_ok=True)
     run.path.rename(target)
     return target
 
 
+def set_aside_runs(experiment_dir: Path) -> list[RunDir]:
+    """Folders of runs that were put aside, by name."""
+    folder = experiment_dir / _OLD
+    return [RunDir(entry) for entry in sorted(folder.iterdir()) if entry.is_dir()] if folder.is_dir() else []
+
+
+def experiment_dir() -> Path:
+    """Where runs are kept: STK_EXPERIMENT_DIR, or `experiments` in the working directory."""
+    return Path(os.environ.get("STK_EXPERIMENT_DIR") or "experiments").resolve()
+
+
 def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
-    """Every run folder directly under the experiment folder, by name."""
-    if not experiment_dir.is_dir():
+    """Every run folder directly under the experiment folder, by name. Raises UserError."""
+    try:
+        # Plain strings: of ten thousand runs, paths would take half a second.
+        names = sorted(os.listdir(experiment_dir))
+    except (FileNotFoundError, NotADirectoryError):
         return
-    for entry in sorted(experiment_dir.iterdir()):
-        if (entry / "config.yaml").is_file():
-            yield RunDir(entry)
+    except OSError as error:
+        raise UserError(f"the runs under {experiment_dir} cannot be read: {error.strerror}") from None
+    config = RunDir(Path()).config.name
+    for name in names:
+        if os.path.isfile(f"{experiment_dir}/{name}/{config}"):
+            yield RunDir(experiment_dir / name)
 
 
 def find_run(name: str, experiment_dir: Path) -> RunDir:

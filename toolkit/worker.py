@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -36,12 +37,14 @@ from toolkit.display import Display, choose_display
 from toolkit.distributed import Group, join
 from toolkit.errors import RunBusy, StkError, UserError
 from toolkit.events import note_event
+from toolkit.failure.classes import OUT_OF_MEMORY
 from toolkit.failure.fence import alone, is_fenced
 from toolkit.failure.quarantine import Quarantine
 from toolkit.failure.records import describe, record_failure
 from toolkit.failure.watchdog import Pulse, Watchdog, period_s
 from toolkit.faults import Faults
 from toolkit.loop import train
+from toolkit.notices.notify import notify
 from toolkit.optim import build_optimizer
 from toolkit.parallel import check_parallel, spread
 from toolkit.receipts import Receipts
@@ -49,10 +52,12 @@ from toolkit.recorder import Recorder
 from toolkit.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
 from toolkit.rng import seed_everything
 from toolkit.rundir import RunDir
+from toolkit.scene import describe_gpu, memory_advice, scene
 from toolkit.state import Progress, TrainState
 from toolkit.stop import Stop, StopFlag, stop_with_parent
 from toolkit.tasks.base import Task, task_class
 from toolkit.training import Outcome, Training
+from toolkit.usage.sampling import UsageSampler
 from toolkit.world import NONCE_VARIABLE, World
 
 #: Exit status of a worker that saved and left before the end (sysexits' EX_TEMPFAIL).
@@ -77,9 +82,12 @@ def run(run: RunDir, world: World, stop: Stop) -> Outcome:
     worker = _Worker(run, world)
     with _log_to(run, world):
         try:
-            return worker.work(stop)
+            outcome = worker.work(stop)
         finally:
             worker.close()
+        if outcome is Outcome.FINISHED and world.is_main:
+            notify(run, "end")
+        return outcome
 
 
 class _Worker:
@@ -93,10 +101,12 @@ class _Worker:
         self._attempt: Attempt | None = None
         self._stage = "start"
         self._is_loaded = False
+        self._device: torch.device | None = None
+        self._gpu: dict[str, Any] = {}
         self._failure: BaseException | None = None
         self._doom = threading.Timer(_LEAVE_WITHIN_S, os._exit, (StkError.exit_code,))
         self._doom.daemon = True
-        self._display: Display = choose_display(world.is_main)
+        self._display: Display = choose_display(world.is_main, is_log=True)
 
     def close(self) -> None:
         """End what must not outlive the attempt."""
@@ -114,16 +124,19 @@ class _Worker:
     def _pulse(self) -> Pulse:
         """What this rank is doing, for its watchdog."""
         training, train = self._training, self._experiment.train
+        found = scene(training, None, self._gpu)
         if training is None or not self._is_loaded:
             # Preparing data or reading a checkpoint may take as long as it takes.
-            return Pulse(phase=self._phase, step=self._step)
+            return Pulse(phase=self._phase, step=self._step, scene=found)
         # Before torch gives up waiting for the others, which it does without naming anybody.
         limit_s = min(train.hang_timeout_s, 0.75 * train.collective_timeout_s)
         if training.phase == "save":
             limit_s = max(limit_s, 10 * training.checkpoints.seconds)
         elif training.phase == "report":
             limit_s = max(limit_s, _REPORT_S)
-        return Pulse(phase=training.phase, step=self._step, beats=training.beats, limit_s=limit_s)
+        return Pulse(
+            phase=training.phase, step=self._step, beats=training.beats, limit_s=limit_s, scene=found
+        )
 
     def work(self, stop: Stop) -> Outcome:
         """Go through all stages; what fails is written down before the other ranks can notice."""
@@ -138,6 +151,7 @@ class _Worker:
                 join(self._run, self._world, self._experiment.train) as group,
                 self._explained(),
                 Watchdog(self._run, self._world, hang_timeout_s, self._pulse),
+                UsageSampler(self._run, self._world, str(group.device)),
             ):
                 return self._work_joined(group, self._attempt, stop)
 
@@ -165,13 +179,18 @@ class _Worker:
         log.error("rank %d failed", self._world.rank, exc_info=error)
         batch = self._training.batch if self._training else None
         samples = [] if batch is None else batch.tolist()
-        record_failure(self._run, self._world, self._phase, self._step, error, samples)
+        found = scene(self._training, self._device, self._gpu)
+        if describe(error)[0] == OUT_OF_MEMORY:
+            found["advice"] = memory_advice(found, self._experiment.train.accumulation)
+        record_failure(self._run, self._world, self._phase, self._step, error, samples, found)
         if self._attempt is not None and not is_fenced(self._run, self._world.nonce):
             self._attempt.failed(self._step)
         # The others wait until this process has ended, and leaving a broken group can take for ever.
         self._doom.start()
 
     def _work_joined(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
+        # Asked now: a device that has failed says nothing.
+        self._device, self._gpu = group.device, describe_gpu(group.device)
         attempt.joined(group)
         group = replace(group, shares_folder=shares_folder(self._run, group))
         self._stage = "data preparation"

@@ -96,3 +96,12 @@ def test_display_fits_where_the_output_goes(monkeypatch: pytest.MonkeyPatch) -> 
     live = choose_display(is_main=True)
     live.stop()
     assert type(live) is Live
+
+
+def test_lines_of_a_log_begin_with_their_times(capfd: pytest.CaptureFixture[str]) -> None:
+    """As those of `logging` do, so that the logs of several ranks can be merged."""
+    show(Lines(is_log=True))
+    printed = capfd.readouterr().out.splitlines()
+    times = [re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO ", line) for line in printed]
+    assert all(times)
+    assert printed[0].endswith("INFO training: step 40 of 200")

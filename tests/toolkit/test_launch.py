@@ -211,8 +211,12 @@ def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
     assert ended(launched(run, 1)) == 4
     assert "No module named 'of_nobody'" in logs(run)
     (line,) = read_json_lines(run.attempts)
-    assert (line["why"], line["first_step"]) == ("exception", 0)
-    assert "status 1" in read_json(run.failure)["message"]
+    assert (line["why"], line["first_step"]) == ("import", 0)
+    failure = read_json(run.failure)
+    assert (failure["phase"], failure["message"]) == (
+        "import",
+        "ModuleNotFoundError: No module named 'of_nobody'",
+    )
 
 
 def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab: Lab) -> None:

@@ -130,3 +130,27 @@ def test_folder_set_aside_makes_room_and_is_kept_whole(tmp_path: Path) -> None:
     assert len(set(places)) == 2
     assert all((place / "config.yaml").is_file() and place.parent == tmp_path / "old" for place in places)
     assert list(find_runs(tmp_path)) == []
+
+
+def test_logs_are_found_by_start_and_rank(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    assert (list(run.rank_logs()), run.job_logs()) == ([], [])
+    run.logs.mkdir()
+    paths = {
+        run.log("101.0.1", 12),
+        run.log("local-my.host-1", 0),
+        run.job_log("101"),
+        run.launcher_log("x.0"),
+    }
+    for path in (*paths, run.logs / "notes.txt", run.logs / "x.rank_a.log"):
+        path.touch()
+    assert {(nonce, rank) for nonce, rank, _ in run.rank_logs()} == {("101.0.1", 12), ("local-my.host-1", 0)}
+    assert set(run.job_logs()) == {run.job_log("101"), run.launcher_log("x.0")}
+
+
+def test_code_of_a_run_is_known_by_its_modules(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    assert not run.has_code("toolkit.rank")
+    (run.code / "toolkit").mkdir(parents=True)
+    (run.code / "toolkit" / "rank.py").touch()
+    assert run.has_code("toolkit.rank")

@@ -22,6 +22,7 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir, find_runs
 from toolkit.stop import StopFlag
 from toolkit.training import Outcome
+from toolkit.usage.values import read_usage
 from toolkit.world import NONCE_VARIABLE, World
 
 
@@ -77,6 +78,7 @@ def test_run_leaves_what_the_readme_promises(run: RunDir) -> None:
     assert (attempt["last_step"], attempt["why"], attempt["world_size"]) == (8, "finished", 1)
     (rank,) = read_json_lines(run.ranks(attempt["nonce"]))
     assert (rank["rank"], rank["pid"], rank["device"]) == (0, os.getpid(), "cpu")
+    assert [usage.rank for usage in read_usage(run, attempt["nonce"])] == [0]
     assert "rank 0 of 1" in run.log(attempt["nonce"], 0).read_text()
     progress = read_json(run.progress)
     assert progress["step"] == progress["total_steps"] == 8
@@ -214,7 +216,7 @@ def test_data_can_be_prepared_alone(config: str, tmp_path: Path) -> None:
 
 
 def test_report_that_fails_does_not_fail_the_run(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise ValueError("no fonts")
 
     monkeypatch.setattr("toolkit.report.write_report", fail)

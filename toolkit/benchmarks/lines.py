@@ -34,8 +34,11 @@ def check_count(source: str, lines: Sequence[str], expected: int, of: str) -> No
 
 
 def check_texts(source: str, lines: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raise DataError if there are labels, or nothing, where texts should be."""
-    if _without_text(lines) and not _without_text(inputs):
+    """Raise DataError if there are labels where texts should be.
+
+    Nothing at all is an answer, though a bad one: of a model that has hardly learnt.
+    """
+    if any(lines) and _without_text(lines) and not _without_text(inputs):
         raise DataError(f"{source}: found nothing but 0 and 1 in {len(lines):,} lines, expected texts")
 
 

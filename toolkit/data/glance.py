@@ -6,6 +6,7 @@ Imports nothing slow, for a login node takes it: the worker reads every row late
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -23,15 +24,18 @@ _ROWS = 2000
 _KEPT = ("tokenizer_path", "output_tokenizer_path", "dictionary")
 
 
-def glance(experiment: Experiment, *, is_trained: bool = False) -> None:
+def glance(
+    experiment: Experiment, *, is_trained: bool = False, coming: Mapping[Path, Experiment] | None = None
+) -> None:
     """Raise DataError where first rows of a data file cannot be read as described, or a file is missing.
 
     So where what earlier runs are to give is.
+    coming       runs by their folders, which will have finished when this one begins
     is_trained   a model is there, so what its run began with is no matter any more, and what encodes texts
                  was kept with its prepared data
     """
     if not is_trained:
-        check_earlier(experiment)
+        check_earlier(experiment, coming)
     data = experiment.data
     if isinstance(data, SpellingTexts):
         check_named_files(data, besides=_KEPT if is_trained else ())

@@ -8,7 +8,16 @@ _VALIDATION = "validation_"
 
 
 def headline(metrics: Mapping[str, float]) -> float | None:
-    """The first metric of the validation beside its loss, which is a task's main one; or the loss."""
-    found = [name for name in metrics if name.startswith(_VALIDATION)]
-    found.sort(key=lambda name: name == f"{_VALIDATION}loss")
-    return metrics[found[0]] if found else None
+    """The value of the validation's main metric; None before the first validation."""
+    found = main_metric(metrics)
+    return None if found is None else found[1]
+
+
+def main_metric(metrics: Mapping[str, float]) -> tuple[str, float] | None:
+    """The first metric of the validation beside its loss, which is a task's main one, or the loss.
+
+    Its name comes without the split's.
+    """
+    loss = f"{_VALIDATION}loss"
+    found = next((name for name in metrics if name != loss and name.startswith(_VALIDATION)), loss)
+    return (found.removeprefix(_VALIDATION), metrics[found]) if found in metrics else None

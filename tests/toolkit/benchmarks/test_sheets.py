@@ -105,12 +105,17 @@ def test_a_prediction_with_another_number_of_lines_is_refused(tmp_path: Path) ->
 
 def test_labels_are_no_corrections(tmp_path: Path) -> None:
     of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
-    for labels in (("1 0", "0"), ("", "")):
+    for labels in (("1 0", "0"), ("", "1")):
         with pytest.raises(DataError, match=r"^mine\.txt: found nothing but 0 and 1 in 2 lines, expected t"):
             score(of, *labels)
     assert score(of, "the cat", "1")["f1"] == 1
     numbers = sheet(tmp_path, "sec", ("1 0",), ("1 1",))
     assert score(numbers, "1 1")["f1"] == 1
+
+
+def test_a_model_that_writes_nothing_is_scored(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
+    assert score(of, "", "")["f1"] == 0
 
 
 @pytest.mark.parametrize(

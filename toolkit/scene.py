@@ -1,0 +1,131 @@
+"""What a failure finds: the GPU, the batch at work and the memory taken. For records of failures."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import torch
+
+from toolkit.control_groups import memory_limit_mb
+
+if TYPE_CHECKING:
+    from toolkit.training import Training
+
+_MB = 1 << 20
+#: Of a GPU's memory: what others take above this is worth a word.
+_OTHERS_SHARE = 0.1
+
+
+def scene(training: Training | None, device: torch.device | None, gpu: Mapping[str, Any]) -> dict[str, Any]:
+    """All that can be told at this moment; what cannot be told is left out. Never raises.
+
+    gpu  what `describe_gpu` said when all was well
+    """
+    parts: dict[str, Callable[[], Mapping[str, Any]]] = {
+        "gpu": lambda: gpu,
+        "batch": lambda: batch_at_work(training),
+        "memory": lambda: _memory(device),
+    }
+    found: dict[str, Any] = {}
+    for name, look in parts.items():
+        # A device that has failed answers nothing any more.
+        with suppress(Exception):
+            if facts := dict(look()):
+                found[name] = facts
+    return found
+
+
+def describe_gpu(device: torch.device, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Number, name and UUID of a GPU; empty for another device, or where it does not tell."""
+    if device.type != "cuda":
+        return {}
+    index = device.index or 0
+    found: dict[str, Any] = {"index": _number_on_host(index, environ)}
+    with suppress(Exception):
+        known = torch.cuda.get_device_properties(index)
+        found["name"] = known.name
+        # Not of every version of torch.
+        found["uuid"] = f"GPU-{known.uuid}"
+    return found
+
+
+def _number_on_host(index: int, environ: Mapping[str, str]) -> int:
+    """CUDA counts what it sees; people count what is in the host."""
+    visible = environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    return int(visible[index]) if index < len(visible) and visible[index].strip().isdecimal() else index
+
+
+def batch_at_work(training: Training | None) -> dict[str, Any]:
+    """The micro-batch at work: samples, and tokens where the task counts its lengths so."""
+    if training is None or training.batch is None or len(training.batch) == 0:
+        return {}
+    lengths = training.task.splits["train"].lengths[training.batch]
+    return {
+        "samples": len(training.batch),
+        "tokens": int(lengths.sum()),
+        "longest": int(lengths.max()),
+        "micro_batches": training.micro_batches,
+    }
+
+
+def process_memory() -> dict[str, float]:
+    """Memory of this process, now and at most, that of the host, and the limit if there is one; MB."""
+    # Linux counts in KB.
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    facts = {
+        "rss_mb": psutil.Process().memory_info().rss / _MB,
+        "rss_peak_mb": peak_kb / 1024,
+        "host_mb": psutil.virtual_memory().total / _MB,
+    }
+    limit = memory_limit_mb()
+    return facts if limit is None else {**facts, "limit_mb": limit}
+
+
+def _memory(device: torch.device | None) -> dict[str, Any]:
+    facts: dict[str, Any] = dict(process_memory())
+    if device is not None and device.type == "cuda":
+        with suppress(Exception):
+            facts["gpu"] = _gpu_memory(device)
+    return {name: _rounded(value) for name, value in facts.items()}
+
+
+def _gpu_memory(device: torch.device) -> dict[str, float]:
+    free, total = torch.cuda.mem_get_info(device)
+    reserved = torch.cuda.memory_reserved(device)
+    numbers = {
+        "allocated_mb": torch.cuda.memory_allocated(device),
+        "allocated_peak_mb": torch.cuda.max_memory_allocated(device),
+        "reserved_mb": reserved,
+        "free_mb": free,
+        "total_mb": total,
+        "others_mb": max(0, total - free - reserved),
+    }
+    return {name: value / _MB for name, value in numbers.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return round(value, 1)
+
+
+def memory_advice(found: Mapping[str, Any], accumulation: int) -> str:
+    """What to do about memory that ran out, by what was found."""
+    batch, memory = found.get("batch", {}), found.get("memory", {})
+    what = f"The micro-batch of {batch['samples']:,} samples did not fit: " if batch else ""
+    halve = f"train.accumulation={2 * accumulation} needs less for each micro-batch (that makes another run)"
+    if (gpu := memory.get("gpu")) is not None:
+        others = gpu["others_mb"]
+        crowd = (
+            f" Others take {others / 1024:.1f} GiB of this GPU."
+            if others > _OTHERS_SHARE * gpu["total_mb"]
+            else ""
+        )
+        return f"{what}{halve}, train.precision=bf16 likewise; or take a GPU with more memory.{crowd}"
+    limit = f", which is {memory['limit_mb'] / 1024:.1f} GiB now" if "limit_mb" in memory else ""
+    return f"{what}{halve}; or ask for more memory (resources.mem){limit}."

@@ -13,17 +13,22 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from getpass import getuser
 from pathlib import Path
 from time import monotonic as _now
 from time import sleep as _sleep
 from typing import TypeVar
 
-from slurm import answers
-from slurm.answers import Accounted, HostGroup, Job, Partition
+from slurm import answers, rights
+from slurm.answers import Accounted, HostGroup, HostUse, Job, Partition
+from slurm.rights import Association, Qos
 from toolkit.errors import RunBusy, SchedulerError, SlurmRefused, SlurmUnavailable
 
 TIMEOUT_S = 30.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 15.0
+#: For srun to cancel its job when it is asked to end.
+_TO_CANCEL_S = 10.0
 #: A job that starts in the second in which its last start was killed is refused by slurmd ("job credential
 #: revoked") and fails for good (measured, 22.05). Some seconds more, because hosts' clocks differ.
 RELEASE_DELAY_S = 5
@@ -86,9 +91,14 @@ def patiently(ask: Callable[[], _T], patience_s: float) -> _T:
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
+def is_installed() -> bool:
+    """Whether Slurm's programs are on PATH."""
+    return shutil.which("scontrol") is not None
+
+
 def is_available(timeout_s: float = 5.0) -> bool:
     """Whether a controller answers; at once False where Slurm is not installed."""
-    if shutil.which("scontrol") is None:
+    if not is_installed():
         return False
     try:
         return " is UP" in call("scontrol", "ping", timeout_s=timeout_s)
@@ -160,10 +170,10 @@ def accounting(ids: Iterable[str]) -> list[Accounted]:
     return answers.parse_accounting(text)
 
 
-def cancel(job_id: str) -> None:
-    """Cancel a job; an ended or unknown one is no error."""
+def cancel(*job_ids: str) -> None:
+    """Cancel jobs; an ended or unknown one is no error."""
     try:
-        call("scancel", job_id)
+        call("scancel", *job_ids)
     except SlurmRefused as refusal:
         if not re.search("Invalid job id|already completing or completed", str(refusal)):
             raise
@@ -198,6 +208,17 @@ def release_now(job_id: str) -> None:
     call("scontrol", "update", f"jobid={job_id}", f"starttime=now+{RELEASE_DELAY_S}")
 
 
+def dependencies(user: str) -> dict[str, str]:
+    """What waiting jobs of a user (name or number) depend on, by their ids and in sbatch's words."""
+    text = call("squeue", "--noheader", "--all", "--states=PENDING", f"--user={user}", "--format=%A|%E")
+    return answers.parse_dependencies(text)
+
+
+def depend_on(job_id: str, dependency: str) -> None:
+    """Let a waiting job wait for something else. Raises SlurmRefused where it has started."""
+    call("scontrol", "update", f"jobid={job_id}", f"dependency={dependency}")
+
+
 def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
     """What the controller knows about a job; of an array or an uneven job, its first record."""
     return answers.parse_job(call("scontrol", "--all", "show", "job", job_id, timeout_s=timeout_s))
@@ -215,6 +236,58 @@ def hosts() -> list[HostGroup]:
     )
 
 
+def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
+    """How busy the hosts of all partitions are now."""
+    command = ("sinfo", "--all", "--noheader", "--exact", f"--Format={answers.USE_FORMAT}")
+    return answers.parse_uses(call(*command, timeout_s=timeout_s))
+
+
+def all_qos(timeout_s: float = TIMEOUT_S) -> list[Qos]:
+    """Every QOS. Raises SchedulerError where there is no accounting, or it does not answer."""
+    what = ("show", "qos", f"format={rights.QOS_FORMAT}")
+    return rights.parse_qos(call("sacctmgr", "--noheader", "--parsable2", *what, timeout_s=timeout_s))
+
+
+def associations(user: str, cluster: str, timeout_s: float = TIMEOUT_S) -> list[Association]:
+    """A user's associations with a cluster. Raises SchedulerError as `all_qos`."""
+    what = ("show", "assoc", f"user={user}", f"cluster={cluster}", f"format={rights.ASSOCIATION_FORMAT}")
+    text = call("sacctmgr", "--noheader", "--parsable2", *what, timeout_s=timeout_s)
+    return rights.parse_associations(text)
+
+
+def step(
+    options: Iterable[str], command: Iterable[str], *, name: str, timeout_s: float, env: Mapping[str, str]
+) -> tuple[str, str]:
+    """Run a command in a job of its own, of this name, and wait; return its output and srun's complaint.
+
+    The complaint is empty where all went well. Whatever happens, Ctrl-C included, no job is left: srun
+    cancels it when it is asked to end, and a job whose srun was killed is cancelled by its name.
+    """
+    full = ("srun", f"--job-name={name}", *options, *command)
+    process = None
+    try:
+        process = _start(full, False, None, env)
+        return _outcome(process, full, timeout_s)
+    finally:
+        if process is None or process.returncode != 0:
+            if process is not None:
+                _end(process)
+            with suppress(SchedulerError):
+                call("scancel", f"--name={name}", f"--user={getuser()}")
+
+
+def _outcome(process: subprocess.Popen[str], command: tuple[str, ...], timeout_s: float) -> tuple[str, str]:
+    try:
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        output = ""
+        with suppress(subprocess.TimeoutExpired):
+            output = process.communicate(timeout=_TO_CANCEL_S)[0]
+        return output, f"no answer in {timeout_s:g} s"
+    return output, str(_failure(command[:1], process.returncode, errors)) if process.returncode else ""
+
+
 def config() -> dict[str, str]:
     """The cluster's settings."""
     return answers.parse_config(call("scontrol", "show", "config"))
@@ -228,6 +301,26 @@ def qos_flags(name: str) -> frozenset[str] | None:
         return None
     flags = dict(line.split("|", 1) for line in text.splitlines() if "|" in line).get(name.lower())
     return None if flags is None else frozenset(filter(None, flags.split(",")))
+
+
+def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
+    """How many jobs a user may have in the queue at a time: the limits of the association and of the QOS.
+
+    account, qos   None: the user's own default
+    Empty where there are none, or accounting does not answer.
+    """
+    show = ("sacctmgr", "--noheader", "--parsable2", "show")
+    try:
+        associations = call(*show, "assoc", f"user={user}", "format=Account,DefaultQOS,MaxSubmitJobs")
+        default = call(*show, "user", user, "format=DefaultAccount").strip() if account is None else account
+        rows = [line.split("|") for line in associations.splitlines() if line.count("|") == 2]
+        own = [row for row in rows if row[0] == default.lower()]
+        qos = qos or next((row[1] for row in own if row[1]), "normal")
+        limits = [row[2] for row in own]
+        limits += call(*show, "qos", qos, "format=MaxSubmitJobsPerUser").split()
+    except SchedulerError:
+        return []
+    return [int(limit) for limit in limits if limit.isdecimal()]
 
 
 def _run(

@@ -101,3 +101,12 @@ def _numbers(text: str, start: int, end: int) -> Iterator[str]:
 
 def _fault(text: str, position: int, problem: str, kind: str = "host list") -> UserError:
     return UserError(f"{kind} {text!r}, character {position + 1}: {problem}")
+
+
+def names_several(nodelist: str | None) -> bool:
+    """Whether a node list names more than one host; a file of hosts, or a faulty list, is not looked into."""
+    try:
+        return nodelist is not None and "/" not in nodelist and len(expand(nodelist)) > 1
+    except UserError:
+        # sbatch says what is wrong with it.
+        return False

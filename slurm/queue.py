@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -84,6 +85,10 @@ _LOUDEST: tuple[State, ...] = (
 )  # fmt: skip
 
 
+#: Characters of a list of ids.
+_LONGEST_LIST = 120_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
     """Where a job stands.
@@ -95,6 +100,9 @@ class JobState:
     advice       what to do where waiting does not help; else empty
     restarts     how often it was put back into the queue
     hosts        a host list
+    started      local time; the expected start while it waits
+    raw_id       its own number, also of an array task; of an uneven job the leader's
+    depends      the jobs that it waits for, as Slurm writes them
     """
 
     state: State
@@ -104,6 +112,8 @@ class JobState:
     restarts: int = 0
     hosts: str = ""
     started: datetime | None = None
+    raw_id: str = ""
+    depends: str = ""
 
     @property
     def is_terminal(self) -> bool:
@@ -121,14 +131,26 @@ def poll(ids: Iterable[str]) -> dict[str, JobState]:
     SlurmUnavailable where no controller answers: nobody knows then, so nothing is guessed.
     """
     ids = list(dict.fromkeys(ids))
-    jobs = controller.jobs(ids=ids)
+    jobs = controller.jobs(ids=_asked(ids))
     states = _pick(ids, {(job.job_id, job.raw_id): from_controller(job) for job in jobs})
     gone = [key for key in ids if key not in states]
     starts: dict[tuple[str, str], list[Accounted]] = {}
-    for start in controller.accounting(gone):
+    for start in controller.accounting(_asked(gone)):
         starts.setdefault((start.job_id, start.raw_id), []).append(start)
     states |= _pick(gone, {key: from_accounting(group) for key, group in starts.items()})
     return {key: states.get(key, UNKNOWN) for key in ids}
+
+
+def _asked(ids: list[str]) -> list[str]:
+    """What to ask for these: of very many, whole arrays for their tasks, and only the newest of the rest.
+
+    One argument of a program may have 128 KiB. Who is left out is unknown then, and its folder speaks.
+    """
+    if sum(map(len, ids)) + len(ids) <= _LONGEST_LIST:
+        return ids
+    bases = sorted({base_id(key) for key in ids}, key=lambda key: (len(key), key), reverse=True)
+    length = itertools.accumulate(len(key) + 1 for key in bases)
+    return [key for key, so_far in zip(bases, length, strict=True) if so_far <= _LONGEST_LIST]
 
 
 def from_controller(job: Job) -> JobState:
@@ -149,6 +171,8 @@ def from_controller(job: Job) -> JobState:
         restarts=job.restarts,
         hosts=job.hosts,
         started=job.started,
+        raw_id=job.raw_id,
+        depends=job.dependency,
     )
 
 
@@ -168,6 +192,7 @@ def from_accounting(starts: list[Accounted]) -> JobState:
         restarts=len(starts) - 1,
         hosts=last.hosts,
         started=last.started,
+        raw_id=last.raw_id,
     )
 
 
@@ -191,7 +216,7 @@ def _ending(last: Accounted) -> str:
 
 
 def _pick(ids: list[str], known: Mapping[tuple[str, str], JobState]) -> dict[str, JobState]:
-    """Each id's state; for a whole array or uneven job, the one that speaks for all.
+    """Each id's state; for a whole array, the one that speaks for all, for an uneven job its leader.
 
     known   by id and own number; waiting tasks of an array share the array's number
     """
@@ -199,7 +224,8 @@ def _pick(ids: list[str], known: Mapping[tuple[str, str], JobState]) -> dict[str
     exact: dict[str, JobState] = {}
     for (job_id, raw_id), state in known.items():
         wholes.setdefault(base_id(job_id), []).append(state)
-        exact |= {raw_id: state, job_id: state}
+        exact[raw_id] = exact[job_id] = state
     for key, group in wholes.items():
-        exact[key] = min(group, key=lambda state: _LOUDEST.index(state.state))
+        loudest = min(group, key=lambda state: _LOUDEST.index(state.state))
+        exact[key] = exact.get(f"{key}+0", loudest)
     return {key: exact[key] for key in ids if key in exact}

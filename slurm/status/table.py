@@ -2,58 +2,56 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.console import Console, Group
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from slurm.status.layout import Line, lay_out
 from slurm.status.rows import RunStatus
-from toolkit.metrics.headline import headline
 
-_COLOURS = {
-    "running": "green",
-    "pending": "yellow",
-    "requeued": "yellow",
-    "held": "magenta",
-    "failed": "red",
-    "cancelled": "bright_black",
-    "unknown": "red",
-}
+_STYLES = ("", "bold", "bright_black", "green", "yellow", "magenta", "red")
 
 
 def show(rows: Sequence[RunStatus]) -> None:
-    """Print a table of runs, and under it the reasons, which are too long for a column."""
-    Console().print(table(rows))
+    """Print a table of runs, with the reasons below their rows.
+
+    On a terminal it is as wide as that; elsewhere as wide as it gets, unless COLUMNS says how wide.
+    """
+    console = Console(highlight=False)
+    bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    styles = {style: _codes(console, style) for style in _STYLES}
+    lines = (_plain(line, styles) for line in lay_out(rows, console.width if bounded else None))
+    # Not by rich's own tables: for thousands of rows they take a minute.
+    console.file.write("".join(lines))
 
 
-def table(rows: Sequence[RunStatus]) -> Group:
-    """The same, to be printed or drawn again and again."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("run", no_wrap=True)
-    table.add_column("state")
-    for title in ("step", "epoch", "loss", "validation", "restarts"):
-        table.add_column(title, justify="right")
-    table.add_column("job")
-    for row in rows:
-        table.add_row(*_cells(row))
-    reasons = [Text(f"{row.run_id}: {row.reason}", style="bright_black") for row in rows if row.reason]
-    return Group(table, *reasons)
+@dataclass(frozen=True, slots=True)
+class table:
+    """The same as show prints, as something that rich draws, again and again."""
+
+    rows: Sequence[RunStatus]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in lay_out(self.rows, options.max_width):
+            yield Text.assemble(*line, no_wrap=True, overflow="crop", end="\n")
 
 
-def _cells(row: RunStatus) -> list[str | Text]:
-    metrics = row.metrics
-    return [
-        row.run_id,
-        Text(row.state, style=_COLOURS.get(row.state, "")),
-        f"{row.step}/{row.total_steps or '?'}",
-        _number(row.epoch, 2),
-        _number(metrics.get("train_loss"), 4),
-        _number(headline(metrics), 4),
-        str(row.restarts),
-        row.job_id or "",
-    ]
+def _codes(console: Console, style: str) -> tuple[str, str]:
+    """What a terminal is sent before and after text of a style; nothing where there are no colours."""
+    if console.no_color:
+        return "", ""
+    with console.capture() as capture:
+        console.print(Text("x", style=style), end="")
+    before, _, after = capture.get().partition("x")
+    return before, after
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
+def _plain(line: Line, styles: dict[str, tuple[str, str]]) -> str:
+    pieces = []
+    for text, style in line:
+        before, after = styles[style]
+        pieces.append(f"{before}{text}{after}")
+    return "".join(pieces).rstrip() + "\n"

@@ -179,7 +179,13 @@ def test_an_array_task_answers_to_its_own_number_too(stubs: Stubs) -> None:
     assert (
         states["115_0"]
         == states["124"]
-        == JobState(state="running", slurm_state="RUNNING", hosts="rack1node01", started=JOB.started)
+        == JobState(
+            state="running",
+            slurm_state="RUNNING",
+            hosts="rack1node01",
+            started=JOB.started,
+            raw_id="124",
+        )
     )
 
 
@@ -203,3 +209,38 @@ def test_nothing_is_guessed_while_no_controller_answers(stubs: Stubs) -> None:
 
 def test_no_jobs_are_polled_without_a_call(stubs: Stubs) -> None:
     assert poll([]) == {}
+
+
+def test_of_an_uneven_job_the_leader_speaks(stubs: Stubs) -> None:
+    """The other component still runs while the leader has been put back."""
+    lines = SQUEUE.replace("121+0\x1f121\x1fRUNNING", "121+0\x1f121\x1fPENDING")
+    stubs.answers("squeue", lines)
+    state = poll(["121"])["121"]
+    assert (state.state, state.raw_id) == ("pending", "121")
+
+
+def test_a_dependency_is_known_by_its_jobs(stubs: Stubs) -> None:
+    record = SQUEUE.split("\x1e\n")[0].split("\x1f")
+    record[2], record[3], record[12] = "PENDING", "Dependency", "afterok:12(unfulfilled),afterany:13_2"
+    stubs.answers("squeue", "\x1f".join(record) + "\x1e\n")
+    assert poll(["123"])["123"].depends == "afterok:12(unfulfilled),afterany:13_2"
+
+
+def test_of_very_many_tasks_their_arrays_are_asked_for(stubs: Stubs) -> None:
+    """One argument of a program may have 128 KiB."""
+    stubs.answers("squeue", SQUEUE)
+    tasks = [f"115_{task}" for task in range(20_000)]
+    states = poll([*tasks, "114"])
+    assert (states["115_0"].state, states["114"].state) == ("running", "running")
+    (call,) = stubs.calls("squeue")
+    assert "--jobs=115,114" in call
+
+
+def test_of_far_too_many_jobs_the_newest_are_asked_for(stubs: Stubs) -> None:
+    stubs.answers("squeue", SQUEUE)
+    states = poll([str(number) for number in range(100, 40_000)])
+    assert len(states) == 39_900
+    (call,) = stubs.calls("squeue")
+    (ids,) = [argument for argument in call if argument.startswith("--jobs=")]
+    assert ids.startswith("--jobs=39999,39998,")
+    assert len(ids) < 131_072

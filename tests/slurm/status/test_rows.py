@@ -18,7 +18,8 @@ from slurm.status.rows import RunStatus, is_launcher_alive, is_training_here, st
 from slurm.submissions import Submission, record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
-from toolkit.files import append_json_line, write_json
+from tests.slurm.status.folders import ended, new_run, started, submitted
+from toolkit.files import write_json
 from toolkit.rundir import RunDir
 
 RESULT = {
@@ -37,25 +38,6 @@ FAILURE = {
 @pytest.fixture
 def run(tmp_path: Path) -> RunDir:
     return new_run(tmp_path)
-
-
-def new_run(parent: Path, name: str = "tiny-0123abcd") -> RunDir:
-    run = RunDir(parent / name)
-    run.path.mkdir()
-    run.config.write_text("name: tiny\n")
-    return run
-
-
-def submitted(run: RunDir, job_id: str = "101") -> None:
-    record(run, cluster="slurm", job_id=job_id, name=f"{run.run_id}.0")
-
-
-def started(run: RunDir, attempt: int = 1) -> None:
-    append_json_line(run.attempts, {"attempt": attempt, "time_start": 1.0, "first_step": 0})
-
-
-def ended(run: RunDir, attempt: int = 1, why: str = "SIGTERM") -> None:
-    append_json_line(run.attempts, {"attempt": attempt, "time_end": 2.0, "last_step": 10, "why": why})
 
 
 def state(run: RunDir) -> RunStatus:
@@ -303,7 +285,7 @@ def test_a_finished_run_shows_its_result(run: RunDir) -> None:
 def test_json_has_the_agreed_keys(house: House, fake: FakeSlurm) -> None:
     house.stk("submit", house.config)
     (row,) = json.loads(house.stk("status", "--json").out)
-    assert row == {
+    agreed = {
         "run_id": house.run().run_id,
         "run_dir": str(house.run().path),
         "job_id": "101",
@@ -315,6 +297,9 @@ def test_json_has_the_agreed_keys(house: House, fake: FakeSlurm) -> None:
         "metrics": {},
         "reason": "Priority",
     }
+    assert list(row)[: len(agreed)] == list(agreed)
+    assert {key: row[key] for key in agreed} == agreed
+    assert row["doing"] == "waiting for hosts (Priority)"
 
 
 def test_without_a_run_all_are_shown(house: House, fake: FakeSlurm) -> None:

@@ -1,0 +1,136 @@
+"""What stands in the table of runs, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from slurm.status.rows import RunStatus
+from slurm.status.words import span
+
+_COLOURS = {
+    "running": "green",
+    "pending": "yellow",
+    "requeued": "yellow",
+    "held": "magenta",
+    "failed": "red",
+    "cancelled": "bright_black",
+    "unknown": "red",
+}
+#: Of all columns but that of the metric.
+_TITLES = frozenset(
+    {"run", "state", "step", "%", "ETA", "epoch", "loss", "tokens/s", "restarts", "GPU-h", "hosts", "job"}
+)
+#: What a run may be doing that nobody wants.
+_TROUBLE = ("silent", "standing still", "never starts")
+#: Hosts that are named; of more only the number is told.
+_NAMED_HOSTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column.
+
+    need    the order in which columns get room: those of 0 are always there
+    """
+
+    title: str
+    cells: list[str]
+    need: int
+    is_number: bool = True
+
+
+def columns(rows: Sequence[RunStatus]) -> list[Column]:
+    """The columns of these rows that have anything to show, in their order."""
+    metric = _common_metric(rows)
+
+    def column(title: str, need: int, cell: Callable[[RunStatus], str], *, is_number: bool = True) -> Column:
+        return Column(title=title, cells=[cell(row) for row in rows], need=need, is_number=is_number)
+
+    every = [
+        column("run", 0, lambda row: printable(row.run_id), is_number=False),
+        column("state", 0, lambda row: printable(row.doing or row.state), is_number=False),
+        column("step", 5, _steps),
+        column("%", 1, lambda row: "" if row.percent is None else f"{row.percent:.0f}"),
+        column("ETA", 2, lambda row: "" if row.eta_s is None else span(row.eta_s)),
+        column("epoch", 7, lambda row: "" if row.epoch is None else f"{row.epoch:.2f}"),
+        column("loss", 4, lambda row: value(row.loss)),
+        column(_metric_title(metric), 3, lambda row: _metric(row, metric)),
+        column("tokens/s", 9, lambda row: f"{row.tokens_per_s:,.0f}" if row.tokens_per_s else ""),
+        column("restarts", 6, lambda row: str(row.restarts or "")),
+        column("GPU-h", 8, lambda row: "" if row.gpu_hours is None else f"{row.gpu_hours:.1f}"),
+        column("hosts", 10, lambda row: printable(hosts(row.hosts)), is_number=False),
+        column("job", 11, lambda row: printable(row.job_id or ""), is_number=False),
+    ]
+    return [each for each in every if each.need == 0 or any(each.cells)]
+
+
+def colour(row: RunStatus) -> str:
+    """The colour of a row's state; of trouble, whatever the state."""
+    return "red" if row.doing.startswith(_TROUBLE) else _COLOURS.get(row.state, "")
+
+
+def reason(row: RunStatus) -> str:
+    """What is told below a row: its reason, unless its state says the same."""
+    # Of one that waits it is Slurm's word alone, or that and what to do.
+    if row.state in ("pending", "requeued") and ":" not in row.reason:
+        return ""
+    return printable(row.reason.replace("\n", " "))
+
+
+def footer(rows: Sequence[RunStatus]) -> str:
+    """How many there are in each state, and what they have used together."""
+    states = sorted(row.state for row in rows)
+    counts = sorted((-len(list(group)), state) for state, group in groupby(states))
+    hours = [row.gpu_hours for row in rows if row.gpu_hours is not None]
+    used = f"; {sum(hours):,.1f} GPU-hours" if hours else ""
+    return f"{len(rows):,} runs: {', '.join(f'{-count:,} {state}' for count, state in counts)}{used}"
+
+
+def value(number: float | None) -> str:
+    """A loss or a score."""
+    if number is None:
+        return ""
+    return f"{number:.4f}" if number == 0 or 1e-3 <= abs(number) < 1e4 else f"{number:.2e}"
+
+
+def hosts(names: Sequence[str]) -> str:
+    """One or two names, or the first and how many more."""
+    if len(names) <= _NAMED_HOSTS:
+        return ", ".join(names)
+    return f"{names[0]} +{len(names) - 1}"
+
+
+def printable(text: str) -> str:
+    """Text from a folder or a cluster as it may reach a terminal, on one line."""
+    if text.isprintable():
+        return text
+    from toolkit.report.formats import clean  # slow to import, and hardly any text needs it
+
+    return str(clean(text)).replace("\n", "␊").replace("\t", "␉")
+
+
+def _steps(row: RunStatus) -> str:
+    if not row.step and not row.total_steps:
+        return ""
+    return f"{row.step}/{row.total_steps or '?'}"
+
+
+def _common_metric(rows: Sequence[RunStatus]) -> str | None:
+    """The main metric where all rows have the same."""
+    names = {row.main_metric for row in rows if row.main_metric is not None}
+    return printable(names.pop()) if len(names) == 1 else None
+
+
+def _metric_title(metric: str | None) -> str:
+    """The metric's name; with its split where another column is called so, such as loss."""
+    if metric is None:
+        return "validation"
+    return f"validation {metric}" if metric in _TITLES else metric
+
+
+def _metric(row: RunStatus, common: str | None) -> str:
+    if row.main_value is None:
+        return ""
+    return value(row.main_value) if common else f"{printable(row.main_metric or '')} {value(row.main_value)}"

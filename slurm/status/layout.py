@@ -1,0 +1,104 @@
+"""A table of runs for a terminal of any width: which columns have room, and how its lines read."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from slurm.status.columns import Column, colour, columns, footer, reason
+from slurm.status.rows import RunStatus
+from slurm.status.verdict import CANNOT_ASK
+
+#: Pieces of a line: text and its style in rich's words.
+Line = list[tuple[str, str]]
+
+_GAP = "  "
+#: The run and its state may take so much of a narrow terminal, so that the numbers have room.
+_SHARES = {"run": 0.40, "state": 0.45}
+_LEAST = 12
+
+
+def lay_out(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
+    """The lines of the table, a reason below its row, and the sum at the end.
+
+    width   characters of a line; None for as many as it takes
+    """
+    shown = _fit(columns(rows), width)
+    yield [(_padded(column, column.title, wide), "bold") for column, wide in shown]
+    for number, row in enumerate(rows):
+        yield [
+            (_padded(column, column.cells[number], wide), colour(row) if column.title == "state" else "")
+            for column, wide in shown
+        ]
+        if not row.reason.startswith(CANNOT_ASK):
+            yield from _wrapped(reason(row), width)
+    yield from _footer(rows, width)
+
+
+def _footer(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
+    if len(rows) > 1:
+        yield [("", "")]
+        yield from _wrapped(footer(rows), width, indent="", style="bold")
+    for text in dict.fromkeys(row.reason for row in rows if row.reason.startswith(CANNOT_ASK)):
+        yield from _wrapped(text, width, indent="")
+
+
+def _wrapped(
+    text: str, width: int | None, *, indent: str = _GAP, style: str = "bright_black"
+) -> Iterator[Line]:
+    if not text:
+        return
+    lines = [text] if width is None else textwrap.wrap(text, max(_LEAST, width - len(indent)))
+    yield from ([(indent + line, style)] for line in lines)
+
+
+def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]:
+    """The columns that have room, each with its width; the most needed ones first."""
+    natural = {column.title: _natural(column) for column in every}
+    if width is None:
+        return [(column, natural[column.title]) for column in every]
+    taken = {title: min(natural[title], max(_LEAST, int(share * width))) for title, share in _SHARES.items()}
+    for column in sorted(every, key=lambda each: each.need):
+        title = column.title
+        if title not in taken and _total(taken) + len(_GAP) + natural[title] <= width:
+            taken[title] = natural[title]
+    for title in ("state", "run"):
+        # What is left over goes back to those that were cut.
+        taken[title] = min(natural[title], taken[title] + max(0, width - _total(taken)))
+    return [(column, taken[column.title]) for column in every if column.title in taken]
+
+
+def _total(taken: dict[str, int]) -> int:
+    return sum(taken.values()) + len(_GAP) * (len(taken) - 1)
+
+
+def _natural(column: Column) -> int:
+    return max(_cells(text) for text in (column.title, *column.cells))
+
+
+def _padded(column: Column, text: str, width: int) -> str:
+    """Cut or filled to the width, with the gap after it."""
+    text = _cut(text, width, keeps_end=column.title == "run")
+    fill = " " * (width - _cells(text))
+    return (fill + text if column.is_number else text + fill) + _GAP
+
+
+def _cut(text: str, width: int, keeps_end: bool) -> str:
+    """Text of at most so many characters; of a run's id both ends tell it from others."""
+    if _cells(text) <= width:
+        return text
+    if not text.isascii():
+        from rich.cells import set_cell_size  # only wide letters need it
+
+        return set_cell_size(text, width - 1) + "…"
+    head = (width - 1) // 2 if keeps_end else width - 1
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def _cells(text: str) -> int:
+    """Characters of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # only wide letters need it
+
+    return cell_len(text)

@@ -1,0 +1,192 @@
+"""The table for people, on terminals of any width."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from slurm.status.layout import lay_out
+from slurm.status.rows import RunStatus
+from slurm.status.table import table
+from slurm.status.verdict import CANNOT_ASK
+from tests.slurm.house import ROOT
+from tests.slurm.status.folders import new_run
+
+TRAINING = RunStatus(
+    run_id="bert-large-topics-0123abcd", run_dir="/runs", job_id="4711_3", state="running", step=400,
+    total_steps=1000, epoch=4.0, restarts=2, doing="training", percent=40.0, eta_s=3900.0, loss=0.4321,
+    main_metric="accuracy", main_value=0.8765, tokens_per_s=104321.7, hosts=["node01", "node02", "node03"],
+    gpu_hours=12.34, is_live=True,
+)  # fmt: skip
+FAILED = RunStatus(
+    run_id="cnn-9876fedc", run_dir="/runs", job_id="4712", state="failed", step=3, total_steps=10, epoch=0.3,
+    restarts=0, doing="failed: out of memory", reason="rank 3 on c2: CUDA out of memory. Tried 2 GiB.",
+)  # fmt: skip
+WAITING = RunStatus(
+    run_id="graph-5555aaaa", run_dir="/runs", job_id="4713", state="pending", step=0, total_steps=None,
+    epoch=None, restarts=0, doing="waiting for GPUs (about Mon 15:10, Resources)", reason="Resources",
+    is_live=True,
+)  # fmt: skip
+
+
+def lines(rows: list[RunStatus], width: int | None) -> list[str]:
+    return ["".join(text for text, _ in line).rstrip() for line in lay_out(rows, width)]
+
+
+def test_with_room_for_all_every_column_is_there() -> None:
+    titles, row, *_ = lines([TRAINING], None)
+    assert titles.split() == [
+        *("run", "state", "step", "%", "ETA", "epoch", "loss", "accuracy", "tokens/s", "restarts", "GPU-h"),
+        *("hosts", "job"),
+    ]
+    assert re.split(r"\s\s+", row) == [
+        *("bert-large-topics-0123abcd", "training", "400/1000", "40", "1 h 05", "4.00", "0.4321", "0.8765"),
+        *("104,322", "2", "12.3", "node01 +2", "4711_3"),
+    ]
+
+
+def test_eighty_columns_hold_what_matters_most() -> None:
+    shown = lines([TRAINING, FAILED, WAITING], 80)
+    assert shown[0].split() == ["run", "state", "%", "ETA"]
+    assert "training" in shown[1]
+    assert "1 h 05" in shown[1]
+    assert max(map(len, shown)) <= 80
+
+
+def test_of_a_run_that_does_not_fit_both_ends_are_shown() -> None:
+    """The hash at the end tells it from its siblings."""
+    shown = lines([TRAINING], 30)[1]
+    assert re.match(r"bert\S*…\S*abcd", shown)
+
+
+def test_a_reason_stands_below_its_row_unless_the_state_says_it() -> None:
+    shown = lines([FAILED, WAITING], None)
+    assert shown[2] == "  rank 3 on c2: CUDA out of memory. Tried 2 GiB."
+    assert shown[3].startswith("graph-5555aaaa")
+    assert shown[4] == ""
+
+
+def test_a_column_that_nobody_fills_is_left_out() -> None:
+    assert "GPU-h" in lines([TRAINING], None)[0]
+    assert not {"GPU-h", "ETA", "restarts"} & set(lines([FAILED], None)[0].split())
+
+
+def test_metrics_of_different_names_say_which_they_are() -> None:
+    shown = lines([TRAINING, replace(TRAINING, main_metric="f1")], None)
+    assert "validation" in shown[0]
+    assert "f1 0.8765" in shown[2]
+
+
+def test_a_metric_that_is_called_as_another_column_has_its_split_before_it() -> None:
+    titles = lines([replace(TRAINING, main_metric="loss")], None)[0]
+    assert "  loss  validation loss  " in titles
+
+
+def test_the_sum_at_the_end_counts_states_and_gpu_hours() -> None:
+    assert lines([TRAINING, FAILED, FAILED], None)[-1] == "3 runs: 2 failed, 1 running; 12.3 GPU-hours"
+    assert "runs:" not in "\n".join(lines([TRAINING], None))
+
+
+def test_that_slurm_does_not_answer_is_said_once() -> None:
+    silent = [
+        RunStatus(
+            run_id=name, run_dir="/", job_id="1", state="unknown", step=0, total_steps=None, epoch=None,
+            restarts=0, doing="unknown", reason=f"{CANNOT_ASK}: no controller answers",
+        )
+        for name in ("a", "b")
+    ]  # fmt: skip
+    assert "\n".join(lines(silent, None)).count("no controller answers") == 1
+
+
+@given(
+    st.lists(
+        st.builds(
+            RunStatus,
+            run_id=st.text(min_size=1, max_size=50),
+            run_dir=st.just("/"),
+            job_id=st.none() | st.text(max_size=12),
+            state=st.sampled_from(["running", "failed", "unknown"]),
+            step=st.integers(0, 10**9),
+            total_steps=st.none() | st.integers(0, 10**9),
+            epoch=st.none() | st.floats(0, 1e6),
+            restarts=st.integers(0, 99),
+            reason=st.text(max_size=200),
+            doing=st.text(max_size=60),
+            loss=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+            main_metric=st.none() | st.text(max_size=20),
+            main_value=st.none() | st.floats(-1, 1),
+            hosts=st.lists(st.text(max_size=20), max_size=3),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(40, 200),
+)
+def test_no_line_is_wider_than_the_terminal_or_steers_it(rows: list[RunStatus], width: int) -> None:
+    for line in lay_out(rows, width):
+        text = "".join(piece for piece, _ in line).rstrip(" ")
+        assert cell_len(text) <= width
+        assert "\x1b" not in text
+        assert "\n" not in text
+
+
+def test_rich_draws_the_same_table() -> None:
+    written = io.StringIO()
+    Console(file=written, width=100).print(table([TRAINING, FAILED]))
+    drawn = written.getvalue().splitlines()
+    assert [line.rstrip() for line in drawn] == lines([TRAINING, FAILED], 100)
+
+
+# -- the command in a terminal, and elsewhere ------------------------------------------------------
+
+
+def shown(folder: Path, terminal: bool, **environ: str) -> str:
+    """What `stk status` writes to a terminal of 80 columns, or to a file."""
+    own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    env = {
+        **own,
+        "PYTHONPATH": str(ROOT),
+        "TERM": "xterm-256color",
+        "STK_EXPERIMENT_DIR": str(folder),
+        **environ,
+    }
+    command = [sys.executable, "-m", "slurm", "status"]
+    if not terminal:
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    master, slave = pty.openpty()
+    with os.fdopen(master, "rb", buffering=0) as reader:
+        process = subprocess.Popen(command, env={**env, "COLUMNS": "80"}, stdout=slave, stdin=slave)
+        os.close(slave)
+        written = b""
+        try:
+            while block := reader.read(4096):
+                written += block
+        except OSError:
+            pass  # Linux's word for the end of a terminal
+        assert process.wait() == 0
+    return written.decode()
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path: Path) -> None:
+    new_run(tmp_path, "one-1")
+    assert "\x1b[" in shown(tmp_path, terminal=True)
+    assert "\x1b[" not in shown(tmp_path, terminal=True, NO_COLOR="1")
+
+
+def test_a_file_gets_plain_lines_of_full_width(tmp_path: Path) -> None:
+    name = "a-name-that-is-longer-than-any-terminal-" * 3
+    new_run(tmp_path, name)
+    written = shown(tmp_path, terminal=False)
+    assert "\x1b[" not in written
+    assert name in written

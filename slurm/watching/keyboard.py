@@ -1,0 +1,73 @@
+"""Single keys of a terminal, and the signals that a view has to answer, awaited together."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import termios
+import tty
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+#: What is awaited besides keys: another size of the window, and Ctrl-Z.
+_SIGNALS = (signal.SIGWINCH, signal.SIGTSTP)
+#: These end the view as Ctrl-C does.
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Keyboard:
+    """Reads keys without waiting for the end of a line, and without showing them. A context manager.
+
+    On leaving, however that comes about, the terminal and the signals are as before.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Keyboard:
+        self._mode = termios.tcgetattr(self._descriptor)
+        self._woken, self._wake = os.pipe()
+        for end in (self._woken, self._wake):
+            os.set_blocking(end, False)
+        self._was_awake = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        self._handlers: dict[int, Any] = {each: signal.signal(each, _note) for each in _SIGNALS}
+        self._handlers |= {each: signal.signal(each, signal.default_int_handler) for each in _ENDS}
+        # Not what the module does by itself: keys that were pressed in the meantime count.
+        tty.setcbreak(self._descriptor, termios.TCSANOW)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Of a terminal that has gone nothing is left to be restored.
+        with suppress(termios.error):
+            termios.tcsetattr(self._descriptor, termios.TCSANOW, self._mode)
+        for each, handler in self._handlers.items():
+            signal.signal(each, handler)
+        signal.set_wakeup_fd(self._was_awake)
+        os.close(self._woken)
+        os.close(self._wake)
+
+    def wait(self, timeout_s: float) -> str:
+        """The next key; `resized` or `stopped` for a signal; empty when the time is over.
+
+        Raises EOFError where the terminal has gone.
+        """
+        ready, _, _ = select.select([self._descriptor, self._woken], [], [], max(0.0, timeout_s))
+        if self._woken in ready:
+            return "stopped" if signal.SIGTSTP in os.read(self._woken, 4096) else "resized"
+        if not ready:
+            return ""
+        try:
+            key = os.read(self._descriptor, 1)
+        except OSError:
+            key = b""
+        if not key:
+            raise EOFError
+        return key.decode("ascii", "replace").lower()
+
+
+def _note(*_: object) -> None:
+    """Nothing: the number of the signal is in the pipe that is waited at."""

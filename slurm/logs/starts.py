@@ -1,0 +1,122 @@
+"""The starts of a run by what they left in `logs/`: who wrote a log, and where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolkit.attempts.ledger import read_attempts
+from toolkit.errors import RunNotFound
+from toolkit.files import read_json_lines
+from toolkit.rundir import RunDir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of a run.
+
+    number  as in attempts.jsonl; of one that has no line there yet, the number that it will get; None
+            for one that never got a line although others came after it
+    logs    file by rank
+    hosts   host by rank, as far as the ranks came to write it down
+    line    of attempts.jsonl; empty where there is none
+    """
+
+    number: int | None
+    nonce: str
+    logs: Mapping[int, Path] = field(default_factory=dict)
+    hosts: Mapping[int, str] = field(default_factory=dict)
+    line: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def job_id(self) -> str | None:
+        job = self.line.get("job_id")
+        return None if job is None else str(job)
+
+    @property
+    def time_s(self) -> float | None:
+        """When it began, in seconds since 1970; None where its line does not say."""
+        value = self.line.get("time_start")
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        name = f"start {self.number}" if self.number is not None else f"start {self.nonce}"
+        return f"{name}, job {self.job_id}" if self.job_id else name
+
+
+def starts(run: RunDir) -> list[Start]:
+    """All starts of a run that have a line in its ledger or a log, oldest first."""
+    logs: dict[str, dict[int, Path]] = defaultdict(dict)
+    for nonce, rank, path in run.rank_logs():
+        logs[nonce][rank] = path
+    lines = read_attempts(run)
+    claimed = [_nonce(line, logs) for line in lines]
+    known = [
+        _start(run, line["attempt"], nonce, logs, line) for line, nonce in zip(lines, claimed, strict=True)
+    ]
+    late, early = _unclaimed({name: logs[name] for name in logs if name not in claimed}, known)
+    last = known[-1].number or 0 if known else 0
+    return [
+        *(_start(run, None, nonce, logs) for nonce in early),
+        *known,
+        *(_start(run, number, nonce, logs) for number, nonce in enumerate(late, start=last + 1)),
+    ]
+
+
+def _start(
+    run: RunDir,
+    number: int | None,
+    nonce: str,
+    logs: Mapping[str, Mapping[int, Path]],
+    line: Mapping[str, Any] | None = None,
+) -> Start:
+    hosts = {
+        rank["rank"]: str(rank.get("host"))
+        for rank in read_json_lines(run.ranks(nonce))
+        if isinstance(rank, dict) and isinstance(rank.get("rank"), int)
+    }
+    return Start(
+        number=number,
+        nonce=nonce,
+        logs=dict(sorted(logs.get(nonce, {}).items())),
+        hosts=hosts,
+        line=line or {},
+    )
+
+
+def _nonce(line: Mapping[str, Any], logs: Iterable[str]) -> str:
+    """The name of a start's logs; one that died early has a line with no more than its job and restart."""
+    if line.get("nonce"):
+        return str(line["nonce"])
+    begin, end = f"{line.get('job_id')}.", f".{line.get('restart')}"
+    return next((nonce for nonce in logs if nonce.startswith(begin) and nonce.endswith(end)), "")
+
+
+def _unclaimed(logs: Mapping[str, Mapping[int, Path]], known: Sequence[Start]) -> tuple[list[str], list[str]]:
+    """Starts without a line: those that are just beginning, and those that never came so far; by time."""
+    last = max((start.time_s or 0.0 for start in known), default=0.0)
+    written = {nonce: max(_written(path) for path in files.values()) for nonce, files in logs.items()}
+    ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))
+    return [n for n in ordered if written[n] > last], [n for n in ordered if written[n] <= last]
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def chosen(run: RunDir, attempt: int, every: Sequence[Start]) -> Start:
+    """The start of that number. Raises RunNotFound."""
+    for start in every:
+        if start.number == attempt:
+            return start
+    known = ", ".join(str(start.number) for start in every if start.number is not None) or "none"
+    raise RunNotFound(f"{run.run_id} has no start {attempt}; there are: {known}")

@@ -23,11 +23,13 @@ class ArrayPlan:
     plans          one for each task; all have the same resources
     folder         where the array works: it holds a link to each run, named by the number of its task
     max_parallel   tasks that run at the same time; None for all
+    after          arrays of the same sweep that must have ended before a task starts
     """
 
     plans: tuple[JobPlan, ...]
     folder: Path
     max_parallel: int | None = None
+    after: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -42,6 +44,12 @@ class ArrayPlan:
                 "",
                 "# Each task does in its own run's folder what a single job of that run does.",
                 'cd -P "$SLURM_ARRAY_TASK_ID" || exit 1',
+                "# The code that all runs share becomes the run's own before its first start: hard links.",
+                "[ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code",
+                "if [ -L code ]; then",
+                "    rm -rf .code.own && cp -rl code/. .code.own &&",
+                "        mv -T code .code.shared && mv -T .code.own code && rm -f .code.shared",
+                "fi",
                 "# submitit looks for its pickle under the array's id and the task's.",
                 'pickle="submitit/${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}_submitted.pkl"',
                 '[ -e "$pickle" ] || ln -f submitit/job.pkl "$pickle" || exit 1',
@@ -61,8 +69,15 @@ class ArrayPlan:
         for name in ("output", "error"):
             if name in options:
                 options[name] = _in_run(str(options[name]))
+        if self.after:
+            options["dependency"] = _both(options.get("dependency"), f"afterany:{':'.join(self.after)}")
         throttle = "" if self.max_parallel is None else f"%{self.max_parallel}"
         return {**options, "array": f"0-{len(self.plans) - 1}{throttle}"}
+
+
+def _both(first: object, second: str) -> str:
+    """What a job waits for: for both, but where the first is one of several, which Slurm cannot mix."""
+    return second if not first or "?" in str(first) else f"{first},{second}"
 
 
 def _in_run(file: str) -> str:

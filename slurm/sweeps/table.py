@@ -1,36 +1,77 @@
-"""The runs of a sweep, for people."""
+"""The runs of a sweep, for people, before they are handed in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, Group
+from rich.text import Text
 
-from slurm.sweeps.combinations import Combination
-from slurm.sweeps.sweep import Candidate
+from slurm.sweeps.candidates import Candidate
+from slurm.sweeps.wanted import Wanted
+from toolkit.report.formats import clean
+from toolkit.sweeps.tables import compact, terminal_table
+
+#: Rows of a preview; nobody reads a thousand, and they take a second to lay out.
+_MOST_ROWS = 40
+_COLOURS = {"new": "green", "goes on": "yellow", "removed": "red"}
 
 
-def show(combinations: Sequence[Combination], known: Sequence[Candidate]) -> None:
+def show(wanted: Wanted) -> None:
     """Print a line for each combination: its values, its run, and what is done about it."""
-    Console().print(table(combinations, known))
+    Console().print(preview(wanted))
 
 
-def table(combinations: Sequence[Combination], known: Sequence[Candidate]) -> Table:
+def preview(wanted: Wanted) -> Group:
     """The same, to be printed."""
-    by_id = {one.run.run_id: one for one in known}
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in (*combinations[0].values, "run", ""):
-        table.add_column(title, no_wrap=True)
+    keys = list(dict.fromkeys(key for each in wanted.combinations for key in each.values))
+    rows = list(_rows(wanted, keys))
+    table = terminal_table([*keys, "run", ""], keys, rows)
+    hidden = len(wanted.combinations) + len(wanted.removed) - len(rows)
+    more = [Text(f"… and {hidden} more", style="bright_black")] if hidden > 0 else []
+    return Group(table, *more, Text(summary(wanted)))
+
+
+def _rows(wanted: Wanted, keys: list[str]) -> Iterator[list[Text]]:
+    by_id = {one.run.run_id: one for one in wanted.known}
     seen: set[str] = set()
-    for each in combinations:
-        told = "the same run as above" if each.run_id in seen else _tell(by_id[each.run_id])
+    for each in wanted.combinations[:_MOST_ROWS]:
+        told = Text("the same run as above") if each.run_id in seen else _tell(by_id[each.run_id])
         seen.add(each.run_id)
-        table.add_row(*each.values.values(), each.run_id, told)
-    return table
+        values = [Text(clean(compact(each.values.get(key, "")))) for key in keys]
+        yield [*values, Text(each.run_id), told]
+    values_of = {each.run_id: each.values for each in wanted.record.removed}
+    for row in wanted.removed[: max(0, _MOST_ROWS - len(wanted.combinations))]:
+        values = [Text(clean(compact(values_of[row.run_id].get(key, "")))) for key in keys]
+        told = Text(f"removed: {row.state}, left alone", style=_COLOURS["removed"])
+        yield [*values, Text(row.run_id), told]
 
 
-def _tell(one: Candidate) -> str:
-    if one.skipped:
-        return f"left out: {one.skipped}"
-    return f"goes on ({one.now.state})" if one.run.path.exists() else "new"
+def _tell(one: Candidate) -> Text:
+    if one.change == "new" or one.now is None:
+        return Text("new", style=_COLOURS["new"])
+    if one.change == "unchanged":
+        return Text(f"left out: {one.skipped}", style="bright_black")
+    return Text(f"goes on ({one.now.state})", style=_COLOURS["goes on"])
+
+
+def summary(wanted: Wanted) -> str:
+    """How many runs there are of each kind, in a line."""
+    counts = Counter(one.change for one in wanted.known)
+    parts = [f"{counts['new']} new"]
+    if counts["unchanged"]:
+        states = Counter(one.now.state for one in wanted.known if one.now is not None and one.skipped)
+        parts.append(f"{counts['unchanged']} unchanged ({_tally(states)})")
+    if counts["goes on"]:
+        states = Counter(one.now.state for one in wanted.known if one.now is not None and not one.skipped)
+        parts.append(f"{counts['goes on']} go on ({_tally(states)})")
+    if wanted.removed:
+        parts.append(
+            f"{len(wanted.removed)} removed ({_tally(Counter(row.state for row in wanted.removed))})"
+        )
+    return f"sweep {wanted.folder.name}: {len(wanted.known)} runs: {', '.join(parts)}"
+
+
+def _tally(states: Counter[str]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))

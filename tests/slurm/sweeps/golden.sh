@@ -12,6 +12,12 @@
 
 # Each task does in its own run's folder what a single job of that run does.
 cd -P "$SLURM_ARRAY_TASK_ID" || exit 1
+# The code that all runs share becomes the run's own before its first start: hard links.
+[ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code
+if [ -L code ]; then
+    rm -rf .code.own && cp -rl code/. .code.own &&
+        mv -T code .code.shared && mv -T .code.own code && rm -f .code.shared
+fi
 # submitit looks for its pickle under the array's id and the task's.
 pickle="submitit/${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}_submitted.pkl"
 [ -e "$pickle" ] || ln -f submitit/job.pkl "$pickle" || exit 1

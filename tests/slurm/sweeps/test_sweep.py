@@ -31,7 +31,7 @@ def run_of(line: dict[str, Any]) -> RunDir:
 
 
 def array_script(house: House) -> str:
-    (path,) = (house.experiments / "sweeps").glob("*/script.sh")
+    (path,) = (house.experiments / "sweeps").glob("*/*/script.sh")
     return path.read_text()
 
 
@@ -63,7 +63,8 @@ def test_each_run_is_the_one_that_a_single_submission_would_make(house: House, f
 
 def test_the_array_finds_each_run_by_the_number_of_its_task(house: House, fake: FakeSlurm) -> None:
     answer = sweep(house, SEEDS)
-    (folder,) = (house.experiments / "sweeps").iterdir()
+    (script,) = (house.experiments / "sweeps").glob("*/*/script.sh")
+    folder = script.parent
     assert fake.jobs[0]["work_dir"] == str(folder)
     for task, line in enumerate(answer["runs"]):
         assert (folder / str(task)).resolve() == run_of(line).path
@@ -128,7 +129,7 @@ def test_a_dry_run_shows_the_runs_and_leaves_nothing(house: House, fake: FakeSlu
     assert [line["state"] for line in answer["runs"]] == [None] * 3
     assert (house.listing, fake.jobs) == (before, [])
     told = house.stk("sweep", house.config, SEEDS, "--dry-run").out
-    assert told.count("new") == 3
+    assert told.count("  new\n") == 3
     assert "job" not in told
 
 
@@ -161,13 +162,11 @@ def test_slurms_words_are_shown_and_no_run_is_left_behind(house: House, fake: Fa
     assert list((house.experiments / "sweeps").iterdir()) == []
 
 
-def test_more_tasks_than_an_array_may_have_are_refused_beforehand(house: House, fake: FakeSlurm) -> None:
-    fake.answers("show config", "MaxArraySize            = 3\n")
-    assert len(sweep(house, SEEDS)["runs"]) == 3
-    answer = house.stk("sweep", house.config, "seed=4,5,6,7")
-    assert answer.code == 3
-    assert "4 array tasks, but MaxArraySize allows 3" in answer.err
-    assert len(house.runs) == 3
+def test_without_job_arrays_nothing_is_handed_in(house: House, fake: FakeSlurm) -> None:
+    fake.answers("show config", "MaxArraySize            = 0\n")
+    answer = house.stk("sweep", house.config, SEEDS)
+    assert (answer.code, house.runs) == (3, [])
+    assert "no job arrays" in answer.err
 
 
 # -- trouble -------------------------------------------------------------------------------------

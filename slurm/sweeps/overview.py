@@ -1,0 +1,120 @@
+"""`stk sweep status`: where the runs of a sweep stand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from slurm.status.rows import RunStatus
+from slurm.sweeps.candidates import states
+from toolkit.report.formats import clean, score
+from toolkit.sweeps.folder import Member, Record, SweepDir
+from toolkit.sweeps.tables import compact, terminal_table
+
+#: Of a run that Slurm has not been given yet.
+NOT_HANDED_IN = "waits"
+_COLOURS = {"running": "green", "finished": "cyan", "failed": "red", "unknown": "red", "held": "magenta"}
+#: What needs a look comes first.
+_ORDER = (
+    "failed", "held", "unknown", "running", "requeued", "pending", "cancelled", NOT_HANDED_IN, "finished",
+)  # fmt: skip
+_MOST_ROWS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """The members of a sweep, and where each stands; None for one that has no folder yet."""
+
+    folder: SweepDir
+    record: Record
+    rows: Sequence[tuple[Member, RunStatus | None]]
+
+    @property
+    def states(self) -> dict[str, str]:
+        """State by run id."""
+        return {member.run_id: row.state if row else NOT_HANDED_IN for member, row in self.rows}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return Counter(self.states.values())
+
+    def to_json(self) -> dict[str, object]:
+        """What --json prints."""
+        return {
+            "sweep": self.folder.name,
+            "sweep_dir": str(self.folder.path),
+            "config": self.record.config,
+            "metric": self.record.metric,
+            "goal": self.record.goal,
+            "counts": dict(self.counts),
+            "runs": [
+                {**_plain(self.folder, member, row), "values": dict(member.values)}
+                for member, row in self.rows
+            ],
+            "removed": [each.run_id for each in self.record.removed],
+        }
+
+
+def overview(folder: SweepDir, record: Record) -> Overview:
+    """Look at every member, with two scheduler calls in all."""
+    now = states([folder.run(each.run_id) for each in record.members])
+    rows = [(each, now.get(folder.run(each.run_id))) for each in record.members]
+    return Overview(folder=folder, record=record, rows=rows)
+
+
+def _plain(folder: SweepDir, member: Member, row: RunStatus | None) -> dict[str, object]:
+    if row is not None:
+        return row.to_json()
+    run = folder.run(member.run_id)
+    return {"run_id": run.run_id, "run_dir": str(run.path), "job_id": None, "state": NOT_HANDED_IN}
+
+
+def show(found: Overview) -> None:
+    """Print counts, and a line for each run."""
+    Console().print(drawn(found))
+
+
+def drawn(found: Overview) -> Group:
+    """The same, to be printed."""
+    counts = sorted(found.counts.items(), key=lambda item: _rank(item[0]))
+    head = Text(f"sweep {found.folder.name}: {len(found.rows)} runs")
+    for state, count in counts:
+        head.append(", ").append(f"{count} {state}", style=_COLOURS.get(state, ""))
+    keys = list(dict.fromkeys(key for member, _ in found.rows for key in member.values))
+    ordered = sorted(found.rows, key=lambda row: _rank(row[1].state if row[1] else NOT_HANDED_IN))
+    titles = [*keys, "run", "state", "step", found.record.metric.partition(".")[2], "job"]
+    cells = [_cells(found.record, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
+    table = terminal_table(titles, keys, cells)
+    notes = [Text(f"… and {len(ordered) - _MOST_ROWS} more", "bright_black")] * (len(ordered) > _MOST_ROWS)
+    notes += [
+        Text(f"{row.run_id}: {clean(row.reason)}", style="bright_black")
+        for _, row in ordered[:_MOST_ROWS]
+        if row is not None and row.reason and row.state not in ("pending", "finished")
+    ]
+    if found.record.removed:
+        notes.append(Text(f"{len(found.record.removed)} runs of earlier commands are no part of it any more"))
+    return Group(head, table, *notes)
+
+
+def _rank(state: str) -> int:
+    return _ORDER.index(state) if state in _ORDER else len(_ORDER)
+
+
+def _cells(record: Record, keys: Sequence[str], member: Member, row: RunStatus | None) -> list[Text]:
+    values = [Text(clean(compact(member.values.get(key, "")))) for key in keys]
+    if row is None:
+        return [*values, Text(member.run_id), Text(NOT_HANDED_IN), Text(), Text(), Text()]
+    split, _, metric = record.metric.partition(".")
+    value = row.metrics.get(f"{split}_{metric}")
+    return [
+        *values,
+        Text(member.run_id),
+        Text(row.state, style=_COLOURS.get(row.state, "")),
+        Text(f"{row.step}/{row.total_steps or '?'}"),
+        Text("" if value is None else score(metric, value)),
+        Text(row.job_id or ""),
+    ]

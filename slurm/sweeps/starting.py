@@ -1,0 +1,113 @@
+"""Starting the runs that a command asks for, and keeping the record of the sweep in step."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+
+from slurm import controller
+from slurm.status.rows import RunStatus, is_launcher_alive
+from slurm.submissions import hold, last_submission
+from slurm.sweeps.candidates import Candidate, states
+from slurm.sweeps.handing_in import settle_arrays
+from slurm.sweeps.submission import Handed, submit_runs, waiting
+from slurm.sweeps.wanted import Wanted
+from toolkit.config import load_resolved
+from toolkit.sweeps.folder import Record, SweepDir, read_record, write_record
+
+#: Ids in one call of scancel: a command line has an end.
+_IDS_A_CALL = 500
+
+
+def start(
+    wanted: Wanted, *, max_parallel: int | None, at_most: int | None, tick: Callable[[], None]
+) -> Handed:
+    """Hand the runs that are to start to Slurm, and write the sweep down. As `submit_runs`.
+
+    max_parallel   None: as the sweep says, else as resources.max_parallel does
+    """
+    folder, before = wanted.folder, read_record(wanted.folder)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        with hold(folder.lock, f"the sweep {folder.name}"):
+            write_record(folder, wanted.record)
+            return _submit(folder, wanted.to_start, wanted.live, max_parallel, at_most, tick, wanted.record)
+    except controller.AnswerLost:
+        raise
+    except BaseException:
+        # Nothing came of it, so nothing is known of it.
+        if before is not None:
+            write_record(folder, before)
+        elif not any(one.run.path.exists() for one in wanted.to_start if one.now is None):
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+
+
+def _submit(
+    folder: SweepDir,
+    runs: Sequence[Candidate],
+    live: Sequence[str],
+    max_parallel: int | None,
+    at_most: int | None,
+    tick: Callable[[], None],
+    record: Record,
+) -> Handed:
+    if not runs:
+        return Handed()
+    throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
+    return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
+
+
+def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
+    """Members that have ended unfinished or were not handed in yet, and job ids of the live ones.
+
+    Each with the experiment that it was submitted with, whatever the file says by now. Raises ConfigError.
+    """
+    settle_arrays(folder)
+    runs = [folder.run(each.run_id) for each in record.members]
+    now, later = states(runs), waiting(folder)
+    live = [row.job_id for row in now.values() if row.is_live and row.job_id]
+    found = []
+    for run in runs:
+        row = now.get(run)
+        if row is None and run.run_id in later:
+            found.append(Candidate(experiment=later[run.run_id], run=run, now=None))
+        elif row is not None and not row.is_live and row.state != "finished":
+            found.append(Candidate(experiment=load_resolved(run.config), run=run, now=row))
+    return found, live
+
+
+def resume(
+    folder: SweepDir,
+    record: Record,
+    runs: Sequence[Candidate],
+    live: Sequence[str],
+    *,
+    max_parallel: int | None,
+    at_most: int | None,
+    tick: Callable[[], None],
+) -> Handed:
+    """Hand in what `to_resume` found. As `submit_runs`."""
+    with hold(folder.lock, f"the sweep {folder.name}"):
+        return _submit(folder, runs, live, max_parallel, at_most, tick, record)
+
+
+def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> tuple[list[str], list[str]]:
+    """End live runs; the ids of those that were, and of those that only their own host can end."""
+    live = [row for row in rows if row.is_live]
+    ids, local, elsewhere = [], [], []
+    for row in live:
+        submission = last_submission(folder.run(row.run_id))
+        if submission is not None and submission.cluster == "slurm":
+            ids.append(submission.job_id)
+        elif submission is not None and is_launcher_alive(submission):
+            local.append(submission.pid)
+        else:
+            elsewhere.append(row.run_id)
+    for first in range(0, len(ids), _IDS_A_CALL):
+        controller.cancel(*ids[first : first + _IDS_A_CALL])
+    for pid in local:
+        os.kill(pid, signal.SIGTERM)
+    return [row.run_id for row in live if row.run_id not in elsewhere], elsewhere

@@ -1,0 +1,164 @@
+"""Handing the runs of a sweep to Slurm: as many as it takes, in as few arrays as it allows."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from slurm import controller
+from slurm.plan import JobPlan
+from slurm.preflight import Facts, preflight
+from slurm.submissions import Submission
+from slurm.sweeps.array import ArrayPlan
+from slurm.sweeps.candidates import Candidate
+from slurm.sweeps.handing_in import hand_in
+from slurm.sweeps.limits import free_slots
+from slurm.sweeps.splitting import Part, split
+from toolkit.config import check, to_plain
+from toolkit.config.schema import Experiment
+from toolkit.create import copy_code
+from toolkit.errors import SlurmRefused
+from toolkit.files import read_json_lines, write_atomic
+from toolkit.rundir import RunDir
+from toolkit.sweeps.folder import SweepDir, read_arrays
+
+
+@dataclass(slots=True)
+class Handed:
+    """What came of a submission.
+
+    jobs    the submission of each run that was handed in
+    arrays  ids of the arrays
+    later   runs that Slurm does not take now, and why not
+    """
+
+    jobs: dict[RunDir, Submission] = field(default_factory=dict)
+    arrays: list[str] = field(default_factory=list)
+    later: list[Candidate] = field(default_factory=list)
+    why: str = ""
+
+
+def submit_runs(
+    sweep: SweepDir,
+    wanted: Sequence[Candidate],
+    *,
+    throttle: int | None,
+    live: Iterable[str] = (),
+    at_most: int | None = None,
+    tick: Callable[[], None] = lambda: None,
+) -> Handed:
+    """Hand runs in, and write down those that have to wait.
+
+    throttle  tasks that run at the same time in all arrays of the sweep together
+    live      job ids of the sweep's live runs
+    at_most   runs that are handed in now, besides Slurm's own limits
+    tick      called for each run that has been made
+    Raises UserError, and SlurmRefused with all known limits before anything is written; SchedulerError where
+    not even the first array was taken.
+    """
+    resources = wanted[0].experiment.resources
+    facts = preflight(resources)
+    _check(sweep, wanted[0])
+    slots, why = free_slots(resources, facts)
+    if at_most is not None and (slots is None or at_most < slots):
+        slots, why = at_most, f"no more than {at_most} were to be handed in now"
+    count = len(wanted) if slots is None else min(slots, len(wanted))
+    handed = Handed(later=list(wanted[count:]), why=why if count < len(wanted) else "")
+    if count:
+        parts = split(count, _largest(facts), throttle, _busy(sweep, live))
+        _hand_in_parts(sweep, list(wanted[:count]), parts, handed, tick)
+    _keep_for_later(sweep, handed.later)
+    return handed
+
+
+def _check(sweep: SweepDir, one: Candidate) -> None:
+    """Raise UserError for what no batch script can hold; the folders of runs differ by their ids alone."""
+    plan = JobPlan(experiment=one.experiment, resources=one.experiment.resources, run=one.run)
+    str(plan)
+    str(ArrayPlan(plans=(plan,), folder=sweep.array("array")))
+
+
+def _largest(facts: Facts) -> int | None:
+    if facts.max_array_size == 0:
+        raise SlurmRefused("This cluster has no job arrays (MaxArraySize is 0): use stk submit for each run")
+    return facts.max_array_size
+
+
+def _busy(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:
+    """The sweep's arrays that are not over, and how many runs each may have at work."""
+    tasks: dict[str, int] = {}
+    for job_id in live:
+        array = job_id.partition("_")[0]
+        tasks[array] = tasks.get(array, 0) + 1
+    throttles = {array.job_id: array.throttle for array in read_arrays(sweep)}
+    return {
+        array: min(count, throttles[array] or count) for array, count in tasks.items() if array in throttles
+    }
+
+
+def _hand_in_parts(
+    sweep: SweepDir,
+    wanted: Sequence[Candidate],
+    parts: Sequence[Part],
+    handed: Handed,
+    tick: Callable[[], None],
+) -> None:
+    unique = uuid.uuid4().hex[:8]
+    code = sweep.code(unique)
+    _allow_open_files(max(part.size for part in parts))
+    ids: list[str] = []
+    start = 0
+    try:
+        copy_code(code)
+        for number, part in enumerate(parts):
+            chosen = wanted[start : start + part.size]
+            after = part.after if part.follows is None else tuple(filter(None, [ids[part.follows]]))
+            name = f"{sweep.name}-{unique}" + (f".{number}" if number else "")
+            jobs = hand_in(sweep, name, chosen, code, throttle=part.throttle, after=after, tick=tick)
+            start += part.size
+            ids.append(next((job.job_id.partition("_")[0] for job in jobs.values()), ""))
+            handed.jobs |= jobs
+    except controller.AnswerLost:
+        raise
+    except SlurmRefused as refusal:
+        if not handed.jobs:
+            raise
+        # What is in the queue stays there; the rest may be taken when some of it has ended.
+        handed.later[:0] = wanted[start:]
+        handed.why = str(refusal)
+    finally:
+        handed.arrays += filter(None, ids)
+        # Unless a run that is there begins with it.
+        if not any(os.path.realpath(one.run.code) == str(code) for one in wanted):
+            shutil.rmtree(code, ignore_errors=True)
+
+
+def _allow_open_files(runs: int) -> None:
+    """Each run is held by a lock, which is an open file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = runs + 256
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+# -- what has to wait ------------------------------------------------------------------------------
+
+
+def _keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
+    """Write down the experiments that were not handed in: the file that they are from may change."""
+    if not later:
+        sweep.waiting.unlink(missing_ok=True)
+        return
+    lines = (json.dumps({"run_id": one.run.run_id, "experiment": to_plain(one.experiment)}) for one in later)
+    write_atomic(sweep.waiting, "".join(f"{line}\n" for line in lines))
+
+
+def waiting(sweep: SweepDir) -> Mapping[str, Experiment]:
+    """The experiments that have not been handed in yet, by their run's id."""
+    return {line["run_id"]: check(line["experiment"]) for line in read_json_lines(sweep.waiting)}

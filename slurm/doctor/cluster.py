@@ -1,0 +1,103 @@
+"""What the cluster says of itself, asked once; what it does not tell stays unknown and is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from getpass import getuser
+from typing import TypeVar
+
+from slurm import controller
+from slurm.answers import HostUse, Partition, parse_seconds
+from slurm.rights import Association, Qos
+from toolkit.errors import SchedulerError
+
+_TIMEOUT_S = 10.0
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What a cluster says of itself; None for what it does not tell.
+
+    config   the controller's settings, as printed
+    uses     how busy the hosts are
+    unknown  what could not be asked, and Slurm's words
+    """
+
+    config: Mapping[str, str]
+    partitions: tuple[Partition, ...] = ()
+    uses: tuple[HostUse, ...] = ()
+    qos: tuple[Qos, ...] | None = None
+    associations: tuple[Association, ...] | None = None
+    unknown: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Such as (22, 5); zeros where it is not told."""
+        match = re.match(r"(\d+)\.(\d+)", self.config.get("SLURM_VERSION", ""))
+        return (int(match[1]), int(match[2])) if match else (0, 0)
+
+    @property
+    def has_accounting(self) -> bool:
+        """Whether there is a database of jobs, accounts and QOS."""
+        return self.setting("AccountingStorageType") not in ("", "none")
+
+    @property
+    def kill_wait_s(self) -> int:
+        """Seconds from the last request to leave to the end of the processes."""
+        return parse_seconds(self.config.get("KillWait", ""))
+
+    def setting(self, name: str) -> str:
+        """A setting that names a plugin, without its kind: cgroup of proctrack/cgroup."""
+        return self.value(name).rpartition("/")[2]
+
+    def value(self, name: str) -> str:
+        """A setting as printed, empty where there is none."""
+        value = self.config.get(name, "")
+        return "" if value in ("(null)", "N/A") else value
+
+    def parameter(self, setting: str, name: str) -> str | None:
+        """One of the comma-separated parameters of a setting: its value, empty for a bare word."""
+        for item in self.value(setting).split(","):
+            key, _, value = item.strip().partition("=")
+            if key.lower() == name.lower():
+                return value
+        return None
+
+    def default_partition(self) -> str:
+        """Its name; empty where there is none."""
+        return next((each.name for each in self.partitions if each.is_default), "")
+
+
+def read_cluster() -> Cluster:
+    """Ask the controller and the accounting database. Raises SchedulerError where no controller answers.
+
+    Five short calls; whatever answers badly or not in time is noted as unknown.
+    """
+    config = controller.config()
+    unknown: list[tuple[str, str]] = []
+
+    def told(what: str, ask: Callable[[], Iterable[_T]]) -> tuple[_T, ...] | None:
+        try:
+            return tuple(ask())
+        except SchedulerError as error:
+            unknown.append((what, _last_line(str(error))))
+            return None
+
+    here = Cluster(
+        config=config,
+        partitions=told("partitions", controller.partitions) or (),
+        uses=told("how busy the hosts are", lambda: controller.uses(_TIMEOUT_S)) or (),
+    )
+    if here.has_accounting:
+        name = here.value("ClusterName")
+        qos = told("QOS", lambda: controller.all_qos(_TIMEOUT_S))
+        rights = told("your accounts", lambda: controller.associations(getuser(), name, _TIMEOUT_S))
+        here = replace(here, qos=qos, associations=rights)
+    return replace(here, unknown=tuple(unknown))
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1].strip()

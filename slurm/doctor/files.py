@@ -1,0 +1,193 @@
+"""What the answers about a folder mean: its file system, whether what runs rely on holds, how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, size
+
+Facts = Mapping[str, Any]
+
+_SHARED = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "panfs", "wekafs", "afs", "9p")
+_LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay")
+_IN_MEMORY = ("tmpfs", "ramfs")
+_LITTLE_MB, _FEW_FILES = 10 * 1024, 10_000
+_SLOW_SYNC_S, _SLOW_MB_S = 0.5, 20.0
+#: Clocks that differ by more than this confuse who reads times of two of them.
+_SKEW_S = 5.0
+_SLOW_EXCHANGE_S = 10.0
+
+#: What runs rely on: by the name of the attempt, what is missing and what follows.
+_NEEDED = {
+    "renames_over": (
+        PROBLEM,
+        "a rename does not replace a file at once",
+        "a checkpoint or a record may be found half: keep runs elsewhere",
+    ),
+    "creates_once": (PROBLEM, "a file can be created twice", "two submissions of a run may both go through"),
+    "hard_links": (
+        PROBLEM,
+        "there are no hard links",
+        "who was first cannot be told: keep runs elsewhere",
+    ),
+    "symlinks": (NOTE, "there are no symbolic links", "`best` and `last` of checkpoints are missing"),
+    "flock": (
+        PROBLEM,
+        "locks do not hold (flock)",
+        "a live run is not known as such: never start one twice, or keep runs elsewhere",
+    ),
+    "fcntl": (NOTE, "locks of ranges do not hold (fcntl)", "SQLite needs them where data are prepared"),
+    "mmap": (
+        PROBLEM,
+        "files cannot be mapped into memory",
+        "prepared data cannot be read: keep them elsewhere",
+    ),
+    "keeps_case": (NOTE, "names that differ in case only are the same", "runs `A` and `a` would be one"),
+}
+
+
+def findings(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about one folder. Pure.
+
+    what      what it is for: runs, data, code
+    variable  names it; empty where none does
+    """
+    if facts.get("why"):
+        place = f" {facts['path']}" if "path" in facts else ""
+        found = f"{what}: the file system{place} does not answer: {facts['why']}"
+        yield Finding(PROBLEM, found, "is a file server away?", variable)
+        return
+    yield _place(what, variable, facts)
+    yield from _room(what, variable, facts)
+    if what == "runs":
+        yield from _written(variable, facts)
+
+
+def _place(what: str, variable: str, facts: Facts) -> Finding:
+    kind = facts["kind"] or "unknown kind"
+    not_yet = "" if facts["is_there"] else " (not there yet)"
+    found = f"{what}: {facts['path']}{not_yet} on {kind}, {size(facts['free_mb'])} free"
+    if kind in _IN_MEMORY:
+        return Finding(CHANGE, found, "it is gone when the machine restarts", variable)
+    if kind in _LOCAL and what == "runs":
+        return Finding(
+            NOTE, found, "a disk of this machine: other hosts see it only if it is exported", variable
+        )
+    if kind in _SHARED:
+        return Finding(
+            OK, found, "free space is that of all users; `quota -s` or `lfs quota` know your share"
+        )
+    return Finding(OK, found)
+
+
+def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
+    if facts["free_mb"] < _LITTLE_MB and what != "code":
+        yield Finding(
+            CHANGE,
+            f"{what}: only {size(facts['free_mb'])} are free",
+            "a save that finds no room is skipped",
+            variable,
+        )
+    files = facts["free_files"]
+    if files is not None and files < _FEW_FILES and what != "code":
+        yield Finding(
+            CHANGE, f"{what}: only {files} more files can be made", "each run makes some dozens", variable
+        )
+    if facts["kind"] in ("nfs", "nfs4") and "soft" in facts["options"]:
+        yield Finding(NOTE, f"{what}: mounted soft", "a server that is slow for long is an error, not a wait")
+
+
+def _written(variable: str, facts: Facts) -> Iterator[Finding]:
+    tried = facts["tried"]
+    if tried is None:
+        yield Finding(PROBLEM, f"runs: {facts['path']} cannot be written", "choose another folder", variable)
+        return
+    if tried.get("why"):
+        yield Finding(PROBLEM, f"runs: {facts['path']} cannot be written: {tried['why']}", "", variable)
+        return
+    missing = list(_missing(variable, tried))
+    yield from missing
+    if not missing:
+        yield Finding(OK, "runs: renames, locks, links and mappings do what a run relies on")
+    yield from _pace(variable, tried)
+
+
+def _missing(variable: str, tried: Facts) -> Iterator[Finding]:
+    for name, (level, found, follows) in _NEEDED.items():
+        answer = tried.get(name)
+        if isinstance(answer, Mapping):
+            yield Finding(level, f"runs: {found}: {answer['error']}", follows, variable)
+        elif answer is False:
+            yield Finding(level, f"runs: {found}", follows, variable)
+
+
+def _pace(variable: str, tried: Facts) -> Iterator[Finding]:
+    sync_s, speed = tried.get("sync_s"), tried.get("speed")
+    if isinstance(speed, Mapping) and "error" in speed:
+        yield Finding(CHANGE, f"runs: its speed was not tried: {speed['error']}", "", variable)
+    elif isinstance(speed, Mapping) and isinstance(sync_s, float | int):
+        shown = f"{speed['write_mb_s']:.0f} MB/s written, {speed['read_mb_s']:.0f} MB/s read"
+        is_slow = sync_s > _SLOW_SYNC_S or speed["write_mb_s"] < _SLOW_MB_S
+        yield Finding(
+            NOTE if is_slow else OK,
+            f"runs: {shown} ({speed['mb']:.0f} MB), {1000 * sync_s:.1f} ms until a small file is on the disk",
+            f"a checkpoint of 1 GB takes about {1024 / max(speed['write_mb_s'], 0.1):.0f} s to write",
+            "checkpoint.every_minutes" if is_slow else "",
+        )
+    ahead_s = tried.get("clock_ahead_s")
+    if isinstance(ahead_s, float | int) and abs(ahead_s) > _SKEW_S:
+        found = f"runs: files get times {_ahead(ahead_s)} this machine's clock"
+        yield Finding(NOTE, found, "ages of files are off by that; ask your site about its time server")
+
+
+def exchanged(host: str, facts: Facts) -> Iterator[Finding]:
+    """Findings about the folder of runs as seen from two hosts. Pure."""
+    if facts.get("why"):
+        yield Finding(
+            PROBLEM, f"{host} could not use the folder of runs: {facts['why']}", "", "STK_EXPERIMENT_DIR"
+        )
+        return
+    if not facts["sees_folder"]:
+        found = f"{host} does not see the folder of runs"
+        yield Finding(
+            PROBLEM, found, "runs must lie on a file system that all hosts share", "STK_EXPERIMENT_DIR"
+        )
+        return
+    if facts["lock_holds"] is False:
+        yield Finding(
+            NOTE,
+            f"a lock that is held here does not hold on {host}",
+            "a live run on another host is known by the scheduler and its fence only",
+        )
+    elif facts["lock_holds"]:
+        yield Finding(OK, f"a lock that is held here holds on {host}")
+    yield from _seen(host, facts["there_and_back_s"], facts["clock_ahead_s"])
+
+
+def _seen(host: str, there_and_back_s: float | None, ahead_s: float | None) -> Iterator[Finding]:
+    if there_and_back_s is None or ahead_s is None:
+        yield Finding(
+            PROBLEM,
+            f"{host} and this machine did not see each other's files in time",
+            "",
+            "STK_EXPERIMENT_DIR",
+        )
+        return
+    is_slow = there_and_back_s > _SLOW_EXCHANGE_S
+    yield Finding(
+        NOTE if is_slow else OK,
+        f"a file made here is seen on {host} and answered in {there_and_back_s:.2f} s",
+        "ranks take as long to find each other" if is_slow else "",
+    )
+    if abs(ahead_s) > max(_SKEW_S, there_and_back_s):
+        found = f"the clock of this machine is {_ahead(ahead_s)} that of {host}"
+        yield Finding(
+            NOTE, found, "ages and times of runs are off by that; ask your site about its time server"
+        )
+    else:
+        yield Finding(OK, f"the clocks of {host} and this machine differ by {abs(ahead_s):.2f} s")
+
+
+def _ahead(seconds: float) -> str:
+    return f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'}"

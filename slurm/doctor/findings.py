@@ -1,0 +1,62 @@
+"""A finding: what is so here, what follows for a job, and what to set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    """Fine as it is."""
+    NOTE = "note"
+    """Good to know; nothing has to change."""
+    CHANGE = "change"
+    """Something in the experiment file or the environment should be set differently."""
+    PROBLEM = "problem"
+    """Something will not work."""
+
+
+OK, NOTE, CHANGE, PROBLEM = Level.OK, Level.NOTE, Level.CHANGE, Level.PROBLEM
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    found    what is so
+    follows  what it means for a job; may be empty
+    key      a key of the experiment, or a variable, that it concerns; may be empty
+    """
+
+    level: Level
+    found: str
+    follows: str = ""
+    key: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """As a part of the document of --json."""
+        return {**asdict(self), "level": str(self.level)}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Findings about one thing."""
+
+    title: str
+    findings: tuple[Finding, ...]
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """A number with its word: 1 host, 2 hosts."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def size(megabytes: float | None) -> str:
+    """Memory or space for people; 1 GB is 1024 MB of 2**20 bytes."""
+    if megabytes is None:
+        return "?"
+    gigabytes = megabytes / 1024
+    return f"{gigabytes:.1f} GB" if gigabytes < 10 * 1024 else f"{gigabytes / 1024:.1f} TB"

@@ -1,0 +1,121 @@
+"""The partitions as a table: their limits, what is free in them now, and who preempts whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from slurm.answers import HostUse, Partition
+from slurm.doctor.cluster import Cluster
+from slurm.hostlist import expand
+from slurm.quantities import gres_of_host
+from toolkit.errors import UserError
+
+#: What sinfo appends to a state: not answering, powering, in maintenance, …
+_MARKS = "*~#!%$@^-+"
+#: Hosts in these states start a job now, if they have what it wants.
+_FREE = ("idle", "mixed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """One partition now.
+
+    idle, mixed, hosts   hosts without a job, with some room, and all of them
+    gpus_free, gpus      by type; the type is "gpu" where it has none
+    preempted_by         partitions whose jobs take its hosts; empty where it is not preempted by partition
+    max_time_min, default_time_min   None for no limit, and for the limit
+    """
+
+    name: str
+    is_default: bool
+    state: str
+    tier: int
+    max_time_min: int | None
+    default_time_min: int | None
+    idle: int
+    mixed: int
+    hosts: int
+    gpus_free: Mapping[str, int]
+    gpus: Mapping[str, int]
+    preempted_by: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a part of the document of --json."""
+        return asdict(self)
+
+
+def rows(cluster: Cluster) -> list[PartitionRow]:
+    """A row for each partition, the default one first."""
+    above = preempting(cluster)
+    found = [
+        _row(each, [use for use in cluster.uses if use.partition == each.name], above.get(each.name, ()))
+        for each in cluster.partitions
+    ]
+    return sorted(found, key=lambda row: not row.is_default)
+
+
+def _row(partition: Partition, uses: Iterable[HostUse], above: tuple[str, ...]) -> PartitionRow:
+    hosts: Counter[str] = Counter()
+    gpus: Counter[str] = Counter()
+    free: Counter[str] = Counter()
+    for use in uses:
+        state, is_lost = use.state.rstrip(_MARKS).lower(), use.state.endswith("*")
+        hosts[state] += 0 if is_lost else use.hosts
+        there, taken = _gpus(use.gres), _gpus(use.gres_used)
+        for kind, number in there.items():
+            gpus[kind] += number * use.hosts
+            left = number - taken.get(kind, 0) if state in _FREE and not is_lost else 0
+            free[kind] += max(0, left) * use.hosts
+    return PartitionRow(
+        name=partition.name,
+        is_default=partition.is_default,
+        state=partition.state,
+        tier=partition.priority_tier,
+        max_time_min=partition.max_time_min,
+        default_time_min=partition.default_time_min,
+        idle=hosts["idle"],
+        mixed=hosts["mixed"],
+        hosts=partition.total_nodes,
+        gpus_free=dict(free),
+        gpus=dict(gpus),
+        preempted_by=above,
+    )
+
+
+def _gpus(gres: str) -> dict[str, int]:
+    """GPUs by type; where some have none, all of them are "gpu"."""
+    offered = {kind: number for (name, kind), number in gres_of_host(gres).items() if name == "gpu"}
+    total = offered.pop("", 0)
+    typed = {kind: number for kind, number in offered.items() if kind != "(null)"}
+    if sum(typed.values()) == total:
+        return typed
+    return {"gpu": total} if total else {}
+
+
+def preempting(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """Which partitions preempt which: those of a higher tier that share hosts with it.
+
+    Empty where preemption goes by QOS, or not at all.
+    """
+    if cluster.setting("PreemptType") != "partition_prio":
+        return {}
+    hosts = {each.name: _hosts(each) for each in cluster.partitions}
+    return {
+        each.name: tuple(
+            other.name
+            for other in cluster.partitions
+            if other.priority_tier > each.priority_tier and hosts[other.name] & hosts[each.name]
+        )
+        for each in cluster.partitions
+        if each.can_be_preempted
+    }
+
+
+def _hosts(partition: Partition) -> frozenset[str]:
+    try:
+        return frozenset(expand(partition.hosts))
+    except UserError:
+        return frozenset()

@@ -1,0 +1,148 @@
+"""The cluster's rules for every job: version, accounting, requeueing, limits of size, number and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from slurm.doctor.cluster import Cluster
+from slurm.doctor.findings import NOTE, OK, Finding
+
+#: Slurm's own default, up to 25.05.
+_CRED_EXPIRE_S = 120
+_LONG_DELAY_S = 30
+_TESTED = (22, 5)
+_UNENFORCED = ("", "none", "0")
+_WORDS = {
+    "MaxWall": "time of a job",
+    "MaxTRES": "of each job",
+    "MaxTRESPU": "of each user",
+    "MaxJobs": "jobs that run",
+    "MaxJobsPU": "jobs that run, of each user",
+    "MaxSubmit": "jobs that wait or run",
+    "MaxSubmitPU": "jobs that wait or run, of each user",
+    "GrpTRES": "of all together",
+    "GrpJobs": "jobs that run, of all together",
+    "GrpSubmit": "jobs that wait or run, of all together",
+}
+
+
+def scheduler(cluster: Cluster) -> Iterator[Finding]:
+    """Findings about the scheduler itself. Pure."""
+    name, version = cluster.value("ClusterName"), cluster.value("SLURM_VERSION")
+    level = OK if cluster.version >= _TESTED else NOTE
+    follows = "" if level is OK else "slurm-toolkit is measured on 22.05 and newer"
+    yield Finding(
+        level, f"Slurm {version or '(unknown version)'} answers, cluster {name or 'without a name'}", follows
+    )
+    if cluster.has_accounting:
+        yield Finding(
+            OK, "there is accounting", "how a job ended can still be asked after it has left the queue"
+        )
+    else:
+        kept = cluster.value("MinJobAge") or "some minutes"
+        yield Finding(
+            NOTE,
+            f"there is no accounting; ended jobs are forgotten after {kept} (MinJobAge)",
+            "later a run's own folder says how it ended",
+        )
+    for what, words in cluster.unknown:
+        yield Finding(NOTE, f"{what}: not told ({words})")
+
+
+def requeueing(cluster: Cluster) -> Iterator[Finding]:
+    """Findings about going back into the queue. Pure."""
+    if cluster.value("JobRequeue") == "0":
+        yield Finding(
+            OK,
+            "jobs are not requeued by default (JobRequeue=0)",
+            "runs ask for it themselves, with --requeue",
+        )
+    else:
+        yield Finding(OK, "jobs may be requeued (JobRequeue=1)")
+    delay_s = requeue_delay_s(cluster)
+    if delay_s is None:
+        yield Finding(
+            NOTE, "how long a requeued job must wait is not told", "`stk watch` lets it start at once"
+        )
+    elif delay_s > _LONG_DELAY_S:
+        yield Finding(
+            NOTE,
+            f"a requeued job waits {delay_s} s before it may start",
+            "`stk watch` and `stk requeue` let it start at once",
+        )
+    else:
+        yield Finding(OK, f"a requeued job may start after {delay_s} s")
+
+
+def requeue_delay_s(cluster: Cluster) -> int | None:
+    """Seconds before a requeued job may start: cred_expire of AuthInfo, since 25.11 requeue_delay."""
+    given = (
+        cluster.parameter("SchedulerParameters", "requeue_delay")
+        if cluster.version >= (25, 11)
+        else cluster.parameter("AuthInfo", "cred_expire") or str(_CRED_EXPIRE_S)
+    )
+    return int(given) if given and given.isdecimal() else None
+
+
+def limits(cluster: Cluster) -> Iterator[Finding]:
+    """Findings about the size and number of jobs. Pure."""
+    size = cluster.value("MaxArraySize")
+    if size.isdecimal() and int(size) > 1:
+        yield Finding(OK, f"an array has at most {size} tasks (MaxArraySize)", "a larger sweep needs several")
+    elif size:
+        yield Finding(NOTE, "job arrays are disabled (MaxArraySize)", "`stk sweep` needs them")
+    if jobs := cluster.value("MaxJobCount"):
+        yield Finding(OK, f"the controller keeps at most {jobs} jobs of all users (MaxJobCount)")
+    yield from _of_the_user(cluster)
+    over = cluster.value("OverTimeLimit")
+    if over and not over.startswith("0 "):
+        yield Finding(NOTE, f"a job may run {over} over its limit (OverTimeLimit)", "do not count on it")
+    yield from _memory(cluster)
+
+
+def _of_the_user(cluster: Cluster) -> Iterator[Finding]:
+    is_enforced = cluster.value("AccountingStorageEnforce").lower() not in _UNENFORCED
+    if cluster.has_accounting and not is_enforced:
+        yield Finding(OK, "limits of accounts and QOS are not enforced (AccountingStorageEnforce)")
+        return
+    for own in cluster.associations or ():
+        where = f" in partition {own.partition}" if own.partition else ""
+        yield from _limited(f"account {own.account}{where}", own.limits, "resources.account")
+    open_to = {name for own in cluster.associations or () for name in own.qos}
+    for each in cluster.qos or ():
+        if each.name in open_to:
+            yield from _limited(f"QOS {each.name}", each.limits, "resources.qos")
+
+
+def _limited(whose: str, limits: Mapping[str, str], key: str) -> Iterator[Finding]:
+    if limits:
+        listed = "; ".join(f"{value} {_WORDS[name]} ({name})" for name, value in limits.items())
+        yield Finding(NOTE, f"{whose}: at most {listed}", "more of it waits, or is refused", key)
+
+
+def _memory(cluster: Cluster) -> Iterator[Finding]:
+    if "MEMORY" not in cluster.value("SelectTypeParameters").upper():
+        yield Finding(
+            NOTE,
+            "memory is not handed out to jobs (SelectTypeParameters)",
+            "jobs on one host may take it from each other; resources.mem only picks hosts",
+        )
+        return
+    for name in ("MaxMemPerNode", "MaxMemPerCPU"):
+        if cluster.value(name).isdecimal():
+            yield Finding(NOTE, f"no job gets more memory than {name}={cluster.value(name)} (MB)")
+    # Either is printed as UNLIMITED where it is not set.
+    site = {n: cluster.value(n) for n in ("DefMemPerNode", "DefMemPerCPU") if cluster.value(n).isdecimal()}
+    own = {each.default_memory for each in cluster.partitions if each.default_memory}
+    default = ", ".join(sorted(own) or [f"{name}={value}" for name, value in site.items()])
+    if default:
+        yield Finding(
+            NOTE, f"a job that asks for no memory gets little: {default} (MB)", "ask for it", "resources.mem"
+        )
+    else:
+        yield Finding(
+            NOTE,
+            "a job that asks for no memory gets all of its host",
+            "so it waits for a host that is empty; ask for what it needs",
+            "resources.mem",
+        )

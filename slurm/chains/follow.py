@@ -1,0 +1,80 @@
+"""Waits for a run to finish, and then becomes the process that follows it. On this machine, without Slurm.
+
+python -P -m slurm.chains.follow AWAITED RUN MODULE [ARGUMENT …]
+
+It keeps its process id, by which `stk status` and `stk cancel` know the follower from the start. When the
+awaited run ends otherwise, or this is asked to leave, the follower is not begun, and its events say why.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+from slurm.awaited import NOT_BEGUN
+from slurm.status.rows import status
+from slurm.submissions import last_submission
+from toolkit.errors import StkError
+from toolkit.events import note_event
+from toolkit.rundir import RunDir
+
+#: Files may be read often; the controller is asked gently.
+_LOOK_S, _ASK_SLURM_S = 1.0, 15.0
+#: A run in these states, when it is not live, goes on only by somebody's hand.
+_ENDED = ("failed", "cancelled", "held")
+
+
+def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
+    """Wait for a run to finish, then become `python -P -m WORDS`; return an exit code where it did not."""
+    leave = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: leave.set())
+    while not leave.is_set():
+        why = _against(awaited)
+        if why is None:
+            become(run, words)
+        if why:
+            note_event(run, NOT_BEGUN, why=why)
+            return 4
+        leave.wait(_pause_s(awaited))
+    note_event(run, NOT_BEGUN, why=f"it was cancelled while it waited for {awaited.run_id}")
+    return 130
+
+
+def _against(awaited: RunDir) -> str | None:
+    """What is against beginning: nothing (None), that it must wait (empty), or why it will never be."""
+    try:
+        (now,) = status([awaited])
+    except (OSError, StkError):
+        # A file system or a controller that is away for a while.
+        return ""
+    if now.state == "finished":
+        return None
+    if now.is_live or now.state not in _ENDED:
+        return ""
+    return f"{awaited.run_id}, which it waited for, is {now.state}: {now.reason}"
+
+
+def _pause_s(awaited: RunDir) -> float:
+    last = last_submission(awaited)
+    return _ASK_SLURM_S if last is not None and last.cluster == "slurm" else _LOOK_S
+
+
+def become(run: RunDir, words: list[str]) -> NoReturn:
+    """Go on as another module, with the run's own code."""
+    sys.stdout.flush()
+    paths = filter(None, [str(run.code), os.environ.get("PYTHONPATH")])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    os.execve(sys.executable, [sys.executable, "-P", "-m", *words], environment)
+
+
+def main() -> int:
+    awaited, run, *words = sys.argv[1:]
+    return follow(RunDir(Path(awaited)), RunDir(Path(run)), words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

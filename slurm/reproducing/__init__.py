@@ -1,0 +1,1 @@
+"""A script that repeats a run from its folder."""

@@ -1,0 +1,147 @@
+"""Runs that follow each other on this machine: a process waits, and becomes the launcher of the next."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from slurm.awaited import why_not_begun
+from slurm.submissions import last_submission, submissions
+from tests.slurm.house import CONFIG, ROOT, House
+from toolkit.create import create_run
+from toolkit.files import write_json
+from toolkit.rundir import RunDir
+
+#: Shows its process id, its arguments and where its code is from, in place of a launcher.
+_PROBE = "import json, os, sys; print(json.dumps([os.getpid(), sys.argv[1:], os.environ['PYTHONPATH']]))"
+
+
+@pytest.fixture
+def runs(house: House, monkeypatch: pytest.MonkeyPatch) -> tuple[RunDir, RunDir]:
+    """Two runs, the first of which trains as far as its lock says; the second one's code is a probe."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    first = create_run(house.experiment(), house.experiments)
+    second = create_run(house.experiment("seed=1"), house.experiments)
+    (second.code / "probe.py").write_text(_PROBE)
+    return first, second
+
+
+@pytest.fixture
+def follower(runs: tuple[RunDir, RunDir]) -> Iterator[subprocess.Popen[str]]:
+    """What waits for the first run; that lives until its lock is let go of."""
+    first, second = runs
+    with FileLock(first.alive):
+        command = [sys.executable, "-P", "-m", "slurm.chains.follow", str(first.path), str(second.path)]
+        process = subprocess.Popen(
+            [*command, "probe", "a b"], env=dict(os.environ), stdout=subprocess.PIPE, text=True
+        )
+        yield process
+    process.kill()
+    process.wait()
+
+
+def wait_until_listening(pid: int) -> None:
+    """Return when SIGTERM would be heeded: the kernel says which signals a process catches."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        status = Path(f"/proc/{pid}/status").read_text()
+        (caught,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+        if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        # Nothing tells of a handler that is set: the kernel can only be asked again.
+        time.sleep(0.02)
+    raise AssertionError("it does not listen")
+
+
+def wait_for_the_end_of(pid: int) -> None:
+    """Return when a process has ended, whoever started it."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        ended, _, _ = select.select([handle], [], [], 240)
+        assert ended, f"process {pid} does not end"
+    finally:
+        os.close(handle)
+
+
+def test_it_becomes_the_next_process_when_the_first_run_has_finished(
+    runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]
+) -> None:
+    first, second = runs
+    wait_until_listening(follower.pid)
+    assert follower.poll() is None
+    write_json(first.result, {"state": "finished", "step": 4})
+    out, _ = follower.communicate(timeout=60)
+    pid, arguments, path = json.loads(out)
+    assert (pid, arguments) == (follower.pid, ["a b"])
+    assert path.split(os.pathsep)[0] == str(second.code)
+
+
+def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]) -> None:
+    wait_until_listening(follower.pid)
+    follower.terminate()
+    assert follower.wait(timeout=60) == 130
+    assert not runs[1].attempts.exists()
+
+
+def test_a_chain_without_slurm_trains_one_run_after_the_other(house: House) -> None:
+    house.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
+    begins = "train.start_from_checkpoint=${oc.env:STK_EARLIER_RUN}"
+    environ = {"PATH": ""}
+    answer = house.call(
+        "submit", "tiny.yaml", "--then", "second.yaml", begins, "--evaluate", "--json", environ=environ
+    )
+    assert answer.code == 0, answer.err
+    told = json.loads(answer.out)
+    second = RunDir(Path(told["then"][0]["run_dir"]))
+    wait_for_the_end_of(int(told["evaluation"]["job_id"].removeprefix("local-")))
+    assert "scored" in Path(told["evaluation"]["log"]).read_text()
+    first_done, second_done = (json.loads(run.result.read_text()) for run in (house.run(), second))
+    assert first_done["state"] == second_done["state"] == "finished"
+    assert house.run().result.stat().st_mtime <= json.loads(second.attempts.open().readline())["time_start"]
+    assert len(submissions(second)) == 1
+
+
+def test_a_run_in_the_foreground_is_waited_for_as_well(house: House, runs: tuple[RunDir, RunDir]) -> None:
+    first, second = runs
+    with FileLock(first.alive):
+        answer = house.stk("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
+        assert answer.code == 0, answer.err
+        assert "the foreground of a terminal, running already" in answer.out
+        (row,) = json.loads(house.stk("status", second.run_id, "--json").out)
+        assert (row["state"], row["reason"]) == ("pending", f"waits for {first.run_id} to finish")
+        waiting = last_submission(second)
+        assert waiting is not None
+        wait_until_listening(waiting.pid)
+        assert house.stk("cancel", second.run_id).code == 0
+        wait_for_the_end_of(waiting.pid)
+    (row,) = json.loads(house.stk("status", second.run_id, "--json").out)
+    assert row["state"] == "cancelled"
+    assert "it was cancelled while it waited" in row["reason"]
+
+
+def test_after_a_failure_the_next_run_is_not_begun_and_says_why(house: House) -> None:
+    house.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
+    environ = {"PATH": "", "STK_FAULTS": "raise at=forward step=1"}
+    once = "resources.max_crashes=0"
+    answer = house.call("submit", "tiny.yaml", once, "--then", "second.yaml", "--json", environ=environ)
+    assert answer.code == 0, answer.err
+    second = RunDir(Path(json.loads(answer.out)["then"][0]["run_dir"]))
+    last = last_submission(second)
+    assert last is not None
+    wait_for_the_end_of(last.pid)
+    assert f"{house.run().run_id}, which it waited for, is failed" in str(why_not_begun(second))
+    assert not second.attempts.exists()
+    assert last.cluster == "local"

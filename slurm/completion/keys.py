@@ -1,0 +1,45 @@
+"""Keys of an experiment file, and the values that some of them have to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+from toolkit.config.kinds import TASKS
+from toolkit.config.options import limits
+from toolkit.config.schema import Experiment
+
+#: Their dataclass depends on the kind: here keys of all kinds are known.
+_OF_KINDS = ("task", "data", "model")
+
+
+def keys() -> dict[str, tuple[str, ...]]:
+    """Every key that can be set, such as resources.nodes, with its choices; none where anything may stand."""
+    found: dict[str, tuple[str, ...]] = {}
+    hints = get_type_hints(Experiment)
+    for section in fields(Experiment):
+        if is_dataclass(hints[section.name]):
+            found.update(_keys(section.name, hints[section.name]))
+        elif section.name not in _OF_KINDS:
+            found[section.name] = ()
+    for prefix, kind in _kinds():
+        for key, choices in _keys(prefix, kind):
+            found[key] = found.get(key, ()) or choices
+    found["task.kind"] = tuple(TASKS)
+    found["model.kind"] = tuple(sorted({name for task in TASKS.values() for name in task.models}))
+    return dict(sorted(found.items()))
+
+
+def _kinds() -> Iterator[tuple[str, Any]]:
+    for task in TASKS.values():
+        yield from (("task", task.parameters), ("data", task.data))
+        yield from (("model", model) for model, _ in task.models.values())
+
+
+def _keys(prefix: str, of: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for each in fields(of):
+        choices = tuple(map(str, limits(each).get("choices", ())))
+        if not choices and each.type in ("bool", bool):
+            choices = ("true", "false")
+        yield f"{prefix}.{each.name}", choices

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm.handover import Job, go_on, is_settled, seen_before, start_again, wants_chain, why_of
+from slurm.oom import out_of_memory
 from slurm.sbatch import without_hosts
 from slurm.status.rows import is_training_here
 from slurm.submissions import last_resources
@@ -28,7 +29,9 @@ from toolkit.config import load, load_resolved, run_id
 from toolkit.create import experiment_dir
 from toolkit.errors import StkError
 from toolkit.events import note_event
+from toolkit.failure.classes import OOM_KILLED
 from toolkit.failure.records import KINDS
+from toolkit.notices.notify import notify
 from toolkit.rundir import RunDir, find_run
 
 #: How long a controller that does not answer is asked: a restart of it takes minutes.
@@ -82,6 +85,7 @@ def decide(run: RunDir, code: int, environ: Mapping[str, str], patience_s: float
         return _after_stop(step, patience_s) if step.was_orderly else _after_failure(step, patience_s)
     except StkError as error:
         note_event(run, "requeue_failed", job_id=step.job.id, reason=str(error))
+        notify(run, "failure", f"it could not be started again: {error}")
         raise
 
 
@@ -109,16 +113,26 @@ def _after_failure(step: Step, patience_s: float) -> str:
             explain_last(run, why)
         go_on(run, job, facts, why, patience_s)
         return f"the job was stopped: {why}"
-    recovery.conclude(run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart)
+    recovery.conclude(
+        run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart, silence=_silence(step)
+    )
     decision = recovery.after_failure(run, load_resolved(run.config))
     if decision.action != "retry":
         note_event(run, "not_requeued", job_id=job.id, why=decision.why)
+        notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
         return f"not started again: {decision.why}"
     resources = last_resources(run)
     avoids = without_hosts(resources, decision.exclude) != resources
     chained = avoids or wants_chain(run, decision.why)
     start_again(run, job, decision.why, chained, exclude=decision.exclude, patience_s=patience_s)
+    notify(run, "requeue", decision.why)
     return f"starting again: {decision.why}"
+
+
+def _silence(step: Step) -> recovery.Silence:
+    """What Slurm knows of ranks that died without a word."""
+    found = out_of_memory(step.run.job_log(step.job.environ["SLURM_JOB_ID"]))
+    return recovery.Silence() if found is None else recovery.Silence(kind=OOM_KILLED, rank=found.task)
 
 
 def run_of(what: str, overrides: Sequence[str]) -> RunDir:

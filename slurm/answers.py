@@ -18,7 +18,7 @@ _FIELD, _RECORD = "\x1f", "\x1e"
 
 _JOB_FIELDS = (
     "JobArrayID", "JobID", "State", "Reason", "RestartCnt", "Requeue", "SubmitTime", "StartTime",
-    "TimeLimit", "NodeList", "UserName", "Partition", "WorkDir", "Name",
+    "TimeLimit", "NodeList", "UserName", "Partition", "Dependency", "WorkDir", "Name",
 )  # fmt: skip
 #: For `squeue --Format`; the name comes last because it is free text.
 JOB_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
@@ -30,6 +30,10 @@ ACCOUNTING_FORMAT = ",".join(_ACCOUNTING_FIELDS)
 _HOST_FIELDS = ("%R", "%c", "%m", "%G", "%f", "%N")
 #: For `sinfo --format`: one line for all equal hosts of a partition.
 HOST_FORMAT = _FIELD.join(_HOST_FIELDS)
+
+_USE_FIELDS = ("PartitionName", "StateLong", "Nodes", "Gres", "GresUsed")
+#: For `sinfo --Format`: one line for all hosts of a partition that are equally busy.
+USE_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _USE_FIELDS[:-1]) + f",{_USE_FIELDS[-1]}:{_RECORD}"
 
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "Unknown", "n/a"})
 
@@ -46,6 +50,7 @@ class Job:
     submitted, started   local time; the expected start while it waits
     time_limit_min  None for no limit
     hosts           a host list, empty while it waits
+    dependency      the jobs that it still waits for, as Slurm writes them
     """
 
     job_id: str
@@ -62,6 +67,7 @@ class Job:
     partition: str
     work_dir: str
     name: str
+    dependency: str = ""
 
     @property
     def base_id(self) -> str:
@@ -85,7 +91,12 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A partition and its limits; None for no limit, an empty set where nobody is named."""
+    """A partition and its limits; None for no limit, an empty set where nobody is named.
+
+    default_time_min  what a job gets that asks for no time; None: the limit
+    default_memory    what one gets that asks for no memory: DefMemPerNode=…, DefMemPerCPU=… as printed
+    qos               the QOS whose limits hold here besides, empty without one
+    """
 
     name: str
     is_default: bool
@@ -102,11 +113,30 @@ class Partition:
     deny_qos: frozenset[str]
     preempt_mode: str
     grace_s: int
+    priority_tier: int = 1
+    default_time_min: int | None = None
+    default_memory: str = ""
+    qos: str = ""
 
     @property
     def can_be_preempted(self) -> bool:
         """Whether its jobs may have to make room for others."""
         return self.preempt_mode.upper() not in ("", "OFF")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """Hosts of one partition that are equally busy now.
+
+    state            Slurm's word, with what it appends: a star where a host does not answer
+    gres, gres_used  of each of them
+    """
+
+    partition: str
+    state: str
+    hosts: int
+    gres: str
+    gres_used: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +159,16 @@ def base_id(job_id: str) -> str:
 def parse_jobs(text: str) -> list[Job]:
     """Jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
     return [_job(record) for record in _records(text, f"{_RECORD}\n", len(_JOB_FIELDS))]
+
+
+def parse_dependencies(text: str) -> dict[str, str]:
+    """What jobs wait for by their ids, from `squeue --noheader --format=%A|%E`.
+
+    Slurm adds how each stands, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
+    """
+    lines = (line.split("|", 1) for line in text.splitlines() if "|" in line)
+    found = {job_id.strip(): re.sub(r"\([^)]*\)", "", words.strip()) for job_id, words in lines}
+    return {job_id: words for job_id, words in found.items() if words not in _NOTHING and words != "NULL"}
 
 
 def parse_accounting(text: str) -> list[Accounted]:
@@ -162,10 +202,36 @@ def parse_hosts(text: str) -> list[HostGroup]:
             cpus=_leading_number(cpus),
             memory_mb=_leading_number(memory_mb),
             gres="" if gres in _NOTHING else gres,
-            features=_names(features),
+            features=names_of(features),
         )
         for partition, cpus, memory_mb, gres, features, hosts in _records(text, "\n", len(_HOST_FIELDS))
     ]
+
+
+def parse_uses(text: str) -> list[HostUse]:
+    """How busy hosts are, from `sinfo --noheader --Format USE_FORMAT`."""
+    return [
+        HostUse(
+            partition=partition,
+            state=state,
+            hosts=_leading_number(hosts),
+            gres="" if gres in _NOTHING else gres,
+            gres_used="" if used in _NOTHING else used,
+        )
+        for partition, state, hosts, gres, used in _records(text, f"{_RECORD}\n", len(_USE_FIELDS))
+    ]
+
+
+def parse_seconds(text: str) -> int:
+    """Seconds of a time span as Slurm prints it: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
+    days, _, clock = text.rpartition("-")
+    words = [days or "0", *clock.split(":")]
+    if len(words) != 4 or not all(word.isdecimal() for word in words):
+        return _leading_number(text)
+    seconds = 0
+    for word, factor in zip(words, (24, 60, 60, 1), strict=True):
+        seconds = (seconds + int(word)) * factor
+    return seconds
 
 
 def parse_partitions(text: str) -> list[Partition]:
@@ -238,6 +304,7 @@ def _job(values: list[str]) -> Job:
         hosts=fields["NodeList"],
         user=fields["UserName"],
         partition=fields["Partition"],
+        dependency="" if fields["Dependency"] in _NOTHING else fields["Dependency"],
         work_dir=fields["WorkDir"],
         name=fields["Name"],
     )
@@ -255,12 +322,21 @@ def _partition(fields: dict[str, str]) -> Partition:
         max_time_min=_minutes(fields.get("MaxTime", "")),
         max_cpus_per_node=_limit(fields.get("MaxCPUsPerNode", "")),
         allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
-        deny_accounts=_names(fields.get("DenyAccounts", "")),
+        deny_accounts=names_of(fields.get("DenyAccounts", "")),
         allow_qos=_allowed(fields.get("AllowQos", "ALL")),
-        deny_qos=_names(fields.get("DenyQos", "")),
+        deny_qos=names_of(fields.get("DenyQos", "")),
         preempt_mode=fields.get("PreemptMode", ""),
         grace_s=_leading_number(fields.get("GraceTime", "")),
+        priority_tier=_leading_number(fields.get("PriorityTier", "1")),
+        default_time_min=_minutes(fields.get("DefaultTime", "")),
+        default_memory=_default_memory(fields),
+        qos="" if fields.get("QoS", "") in _NOTHING else fields["QoS"],
     )
+
+
+def _default_memory(fields: dict[str, str]) -> str:
+    found = (f"{name}={fields.get(name, '')}" for name in ("DefMemPerNode", "DefMemPerCPU"))
+    return next((each for each in found if each[-1:].isdecimal()), "")
 
 
 def _minutes(text: str) -> int | None:
@@ -278,8 +354,9 @@ def _leading_number(text: str) -> int:
 
 
 def _allowed(text: str) -> frozenset[str] | None:
-    return None if text.upper() == "ALL" else _names(text)
+    return None if text.upper() == "ALL" else names_of(text)
 
 
-def _names(text: str) -> frozenset[str]:
+def names_of(text: str) -> frozenset[str]:
+    """The names of a list with commas; none where Slurm prints a word for nothing."""
     return frozenset(text.split(",")) if text not in _NOTHING else frozenset()

@@ -34,6 +34,7 @@ from toolkit.config import load_resolved
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.events import note_event
 from toolkit.files import read_json_lines
+from toolkit.notices.notify import notify
 from toolkit.rundir import RunDir
 
 #: How long a rank that holds up its job asks a controller that does not answer.
@@ -118,14 +119,17 @@ def go_on(run: RunDir, job: Job, facts: Mapping[str, str], why: str, patience_s:
         note_event(run, "cancelled", job_id=job.id, why=why)
     elif is_back(facts, job.restart):
         note_event(run, "requeue", job_id=job.id, why=why, by="slurm")
+        notify(run, "requeue", why)
     elif facts.get("BatchFlag") == "0":
         note_event(run, "not_requeued", job_id=job.id, why=why, reason="an interactive job has no queue")
     else:
         decision = recovery.after_stop(run, load_resolved(run.config), why)
         if decision.action == "retry":
             start_again(run, job, why, wants_chain(run, why), patience_s=patience_s)
+            notify(run, "requeue", why)
         else:
             note_event(run, "not_requeued", job_id=job.id, why=why, reason=decision.why)
+            notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
 
 
 def wants_chain(run: RunDir, why: str) -> bool:

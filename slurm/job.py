@@ -18,6 +18,7 @@ from slurm.preempt import JobStop, JobWatch
 from slurm.topology import world_from_step
 from toolkit.errors import StkError
 from toolkit.events import note_event
+from toolkit.failure.importing import explained_import
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -56,7 +57,8 @@ def run_rank(run: RunDir, world: World) -> int:
     if is_job and world.is_main:
         stop.watch = JobWatch(run, environ)
     # Deferred: the login node unpickles and submits this class without paying for torch.
-    from toolkit import worker
+    with explained_import(run, world):
+        from toolkit import worker
 
     try:
         outcome = worker.run(run, world, stop)

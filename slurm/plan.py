@@ -46,7 +46,8 @@ class JobPlan:
 
     number is how often the run was submitted before: it makes the job's name unique, so that a job
     whose id was never recorded is found again by name. after is the job that this one follows, whatever
-    that comes to; what the resources depend on has come true by then.
+    that comes to; what the resources depend on has come true by then. awaits is a job that must have
+    ended well, or this one is taken out of the queue.
     """
 
     experiment: Experiment
@@ -54,6 +55,7 @@ class JobPlan:
     run: RunDir
     number: int = 0
     after: str | None = None
+    awaits: str | None = None
     python: str = sys.executable
 
     @property
@@ -97,8 +99,23 @@ class JobPlan:
             "requeue": True,
             "signal": f"{WARNING_SIGNAL}@{signal_lead_s(self.resources)}",
         }
-        following = {"dependency": f"afterany:{self.after}"} if self.after else {}
-        return {**fixed, **components(self.resources)[0].options, **following}
+        given = components(self.resources)[0].options
+        return {**fixed, **given, **self._dependencies(given.get("dependency"))}
+
+    def _dependencies(self, given: object) -> dict[str, object]:
+        """What the job waits for, besides what the resources say."""
+        if self.after:
+            return {"dependency": f"afterany:{self.after}"}
+        if not self.awaits:
+            return {}
+        if "?" in str(given or ""):
+            raise UserError(
+                f"resources.dependency is {given}, where one of several is enough: the job of the run before "
+                "must end well in any case, and Slurm cannot be told both"
+            )
+        every = ",".join(filter(None, [str(given or ""), f"afterok:{self.awaits}"]))
+        # What can never start would stay in the queue for ever.
+        return {"dependency": every, "kill-on-invalid-dep": "yes"}
 
     def _environment(self) -> list[str]:
         return [
@@ -139,6 +156,8 @@ class JobPlan:
     def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
         options = [
             "--kill-on-bad-exit=1",
+            # Rank 0 writes the report alone: a cluster's WaitTime would have it killed meanwhile.
+            "--wait=0",
             *(f"--{name}={value}" for name, value in _step_options(parts[0]).items()),
             "--unbuffered",
             "--open-mode=append",

@@ -19,61 +19,70 @@ from slurm.times import format_minutes, parse_minutes
 from toolkit.config.schema import Resources
 from toolkit.errors import SlurmRefused, UserError
 
+#: Words of AccountingStorageEnforce with which limits hold.
+_ENFORCING = {"limits", "safe", "all"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What the cluster offers.
 
-    max_array_size   one more than the largest index of an array; None for unknown
+    max_array_size   one more than the largest index of an array; None for unknown, 0 for no arrays
+    max_jobs         jobs that the controller holds at a time, each task of an array one; None for unknown
     tracks_memory    whether memory is handed out to jobs
+    limits_submits   whether limits of accounts and QOS are enforced
     qos_flags        flags of the requested QOS, which may lift a partition's limits; None for unknown
     """
 
     partitions: tuple[Partition, ...]
     hosts: tuple[HostGroup, ...]
     max_array_size: int | None = None
+    max_jobs: int | None = None
     tracks_memory: bool = False
+    limits_submits: bool = False
     qos_flags: frozenset[str] | None = frozenset()
 
 
-def preflight(resources: Resources, *, array_size: int = 1) -> None:
-    """Raise SlurmRefused with all reasons why these resources would never be given.
+def preflight(resources: Resources) -> Facts:
+    """Raise SlurmRefused with all reasons why these resources would never be given; return what was asked.
 
     Costs three short calls of Slurm's programs, four with a QOS.
     """
-    if reasons := check_fits(resources, read_facts(resources), array_size=array_size):
+    facts = read_facts(resources)
+    if reasons := check_fits(resources, facts):
         lines = "\n".join(f"  - {reason}" for reason in reasons)
         raise SlurmRefused(f"This cluster cannot run it (nothing was submitted):\n{lines}")
+    return facts
 
 
 def read_facts(resources: Resources) -> Facts:
     """Ask the controller for what `check_fits` needs."""
     qos = components(resources)[0].options.get("qos")
     config = controller.config()
-    max_array_size = config.get("MaxArraySize", "")
     return Facts(
         partitions=tuple(controller.partitions()),
         hosts=tuple(controller.hosts()),
-        max_array_size=int(max_array_size) if max_array_size.isdecimal() else None,
+        max_array_size=_count(config.get("MaxArraySize", "")),
+        max_jobs=_count(config.get("MaxJobCount", "")),
         tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
+        limits_submits=bool(_ENFORCING & set(config.get("AccountingStorageEnforce", "").lower().split(","))),
         qos_flags=controller.qos_flags(str(qos)) if qos else frozenset(),
     )
 
 
-def check_fits(resources: Resources, facts: Facts, *, array_size: int = 1) -> list[str]:
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def check_fits(resources: Resources, facts: Facts) -> list[str]:
     """All reasons why these resources would never be given; empty where none is known."""
-    reasons = list(_array(array_size, facts.max_array_size))
+    reasons: list[str] = []
     parts = components(resources)
     names = [*resources.hosts] or [f"groups[{number}]" for number in range(len(parts))]
     for number, part in enumerate(parts):
         prefix = f"{names[number]}: " if len(parts) > 1 else ""
         reasons += [prefix + reason for reason in _component(Request.of(part), facts)]
     return list(dict.fromkeys(reasons))
-
-
-def _array(size: int, limit: int | None) -> Iterator[str]:
-    if limit is not None and size > limit:
-        yield f"{size} array tasks, but MaxArraySize allows {limit}"
 
 
 def _component(request: Request, facts: Facts) -> list[str]:

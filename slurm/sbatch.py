@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from slurm import controller
+from slurm.dependants import move_dependants
 from slurm.hostlist import expand
 from slurm.plan import JobPlan
 from slurm.queue import poll
@@ -25,6 +27,7 @@ from slurm.topology import scrub
 from toolkit.config import load_resolved, to_yaml
 from toolkit.config.schema import Resources
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
+from toolkit.events import note_event
 from toolkit.files import write_atomic
 from toolkit.rundir import RunDir
 
@@ -32,8 +35,10 @@ from toolkit.rundir import RunDir
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
 
 
-def hand_in(plan: JobPlan, launch: Callable[[], str]) -> Submission:
+def hand_in(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submission:
     """Submit a plan by `launch`, which returns the job's id, and write it down. Under the run's lock.
+
+    facts   to be written down, too
 
     Raises AnswerLost where the job may have come to be although nobody said so: the next to ask finds
     it by its name. Raises whatever else launch raised, with nothing left behind.
@@ -49,7 +54,8 @@ def hand_in(plan: JobPlan, launch: Callable[[], str]) -> Submission:
         raise
     # Only now: what is refused must not be what a later `stk resume` asks for.
     write_atomic(run.job, to_yaml(plan.resources))
-    return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=plan.world_size)
+    size = plan.world_size
+    return record(run, cluster="slurm", job_id=job_id, name=plan.job_name, world_size=size, **facts)
 
 
 def _find_lost(run: RunDir, lost: controller.AnswerLost) -> Submission:
@@ -107,6 +113,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         if not own:
             raise SlurmRefused(f"job {job_id} was not submitted by stk: there is no plan to submit again")
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
+            _bring_along(run, job_id, follower.job_id)
             return follower
         plan = JobPlan(
             experiment=load_resolved(run.config),
@@ -115,7 +122,20 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
             number=len(known),
             after=job_id,
         )
-        return hand_in(plan, lambda: sbatch_and_keep(plan, environ))
+        following = hand_in(plan, lambda: sbatch_and_keep(plan, environ))
+        _bring_along(run, job_id, following.job_id)
+        return following
+
+
+def _bring_along(run: RunDir, old: str, new: str) -> None:
+    """Let what waits for the run's old job wait for its new one: the old one does not end well."""
+    try:
+        moved = move_dependants(old, new)
+    except SchedulerError as error:
+        note_event(run, "dependants_lost", job_id=old, next_job_id=new, reason=str(error))
+        return
+    if moved:
+        note_event(run, "dependants", job_id=old, next_job_id=new, jobs=moved)
 
 
 def _live_follower(later: list[Submission]) -> Submission | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import socket
 import time
@@ -10,16 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from slurm import controller
-from toolkit.config import load_resolved, load_resources
-from toolkit.config.schema import Resources
 from toolkit.errors import RunBusy
-from toolkit.files import append_json_line, read_json, read_json_lines, write_json
+from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
 from toolkit.rundir import RunDir
+
+if TYPE_CHECKING:
+    from toolkit.config.schema import Resources
 
 _LOCK_S = 10.0
 
@@ -46,6 +46,17 @@ class Submission:
         return int(self.job_id.removeprefix("local-"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A run that must finish before another one begins.
+
+    job_id   the job that trains it; None where the other one waits on this machine
+    """
+
+    run: RunDir
+    job_id: str | None
+
+
 def submissions(run: RunDir) -> list[Submission]:
     """All submissions of a run, oldest first."""
     names = Submission.__slots__
@@ -59,6 +70,9 @@ def last_submission(run: RunDir) -> Submission | None:
 
 def last_resources(run: RunDir) -> Resources:
     """The resources of the last submission; of a run that never was submitted, its config's."""
+    # Slow to import, and who only asks where a job stands needs no experiment.
+    from toolkit.config import load_resolved, load_resources
+
     experiment = load_resolved(run.config)
     return load_resources(run.job, experiment) if run.job.exists() else experiment.resources
 
@@ -74,13 +88,17 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
     return submission
 
 
-def intend(run: RunDir, name: str, **facts: Any) -> None:
+def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> None:
     """Write down, before sbatch is called, the name that the job will have.
 
+    durable  False where the same is known from elsewhere after a crash of the machine
     facts   of a task of an array: its number as `task`, and where the array works as `work_dir`
     """
     known = {"name": name, "time": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
-    write_json(run.intent, known | facts)
+    if durable:
+        write_json(run.intent, known | facts)
+    else:
+        write_quickly(run.intent, json.dumps(known | facts) + "\n")
 
 
 def settle(run: RunDir) -> Submission | None:
@@ -124,11 +142,20 @@ def find_job(name: str, work_dir: str | Path) -> str | None:
 @contextmanager
 def exclusively(run: RunDir) -> Iterator[None]:
     """Hold the run's submission lock. Raises RunBusy where somebody else submits it right now."""
-    lock = FileLock(run.lock)
+    with hold(run.lock, run.run_id):
+        yield
+
+
+@contextmanager
+def hold(path: Path, what: str) -> Iterator[None]:
+    """Hold the submission lock of a run or a sweep. Raises RunBusy, which says of what."""
+    from filelock import FileLock, Timeout  # slow to import, and only who submits needs it
+
+    lock = FileLock(path)
     try:
         lock.acquire(timeout=_LOCK_S)
     except Timeout:
-        raise RunBusy(f"{run.run_id} is being submitted by another process right now") from None
+        raise RunBusy(f"{what} is being submitted by another process right now") from None
     try:
         yield
     finally:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm import controller
+from slurm.awaited import KEY
 from slurm.plan import JobPlan
 from slurm.preflight import preflight
 from slurm.sbatch import hand_in
 from slurm.status.rows import status
-from slurm.submissions import Submission, exclusively, record, settle, submissions
+from slurm.submissions import Awaited, Submission, exclusively, record, settle, submissions
 from slurm.topology import scrub
 from toolkit.attempts.recovery import release
 from toolkit.config import run_id, to_yaml
@@ -29,10 +30,14 @@ from toolkit.rundir import RunDir, set_aside
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What came of a submission; submission is None where the run has finished before."""
+    """What came of a submission; submission is None where the run has finished before.
+
+    joined   its state where it was live already, and the submission is that of before
+    """
 
     run: RunDir
     submission: Submission | None
+    joined: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """What `stk submit --json` prints."""
@@ -42,7 +47,7 @@ class Submitted:
             "run_dir": str(self.run.path),
             "job_id": submission.job_id if submission else None,
             "cluster": submission.cluster if submission else None,
-            "state": "pending" if submission else "finished",
+            "state": self.joined or ("pending" if submission else "finished"),
         }
 
 
@@ -68,15 +73,18 @@ def submit(
     *,
     resources: Resources | None = None,
     fresh: bool = False,
+    awaits: Awaited | None = None,
 ) -> Submitted:
     """Hand the experiment's run to Slurm, or to processes on this machine; join the run if it exists.
+
+    awaits   a run that must finish first
 
     Raises RunBusy where it is live, SlurmRefused with all known limits before anything is written,
     SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
     """
     resources = resources or experiment.resources
     if cluster == "slurm":
-        _check(experiment, resources, RunDir(parent / run_id(experiment)))
+        check(experiment, resources, RunDir(parent / run_id(experiment)))
     with run_folder(experiment, parent, fresh) as run:
         settle_if_possible(run)
         if run.result.exists():
@@ -84,14 +92,23 @@ def submit(
         refuse_if_live(run)
         release(run)
         if cluster == "local":
-            return Submitted(run, _start_here(run, resources))
-        plan = JobPlan(experiment=experiment, resources=resources, run=run, number=len(submissions(run)))
-        return Submitted(run, _hand_to_slurm(plan))
+            return Submitted(run, _start_here(run, resources, awaits))
+        plan = JobPlan(
+            experiment=experiment,
+            resources=resources,
+            run=run,
+            number=len(submissions(run)),
+            awaits=awaits.job_id if awaits else None,
+        )
+        return Submitted(run, _hand_to_slurm(plan, awaits))
 
 
-def _check(experiment: Experiment, resources: Resources, run: RunDir) -> None:
-    """Raise UserError for what no batch script can hold, SlurmRefused for what no host can give."""
-    str(JobPlan(experiment=experiment, resources=resources, run=run))
+def check(experiment: Experiment, resources: Resources, run: RunDir, awaits: str | None = None) -> None:
+    """Raise UserError for what no batch script can hold, SlurmRefused for what no host can give.
+
+    awaits   any job's id, where the run is to wait for one
+    """
+    str(JobPlan(experiment=experiment, resources=resources, run=run, awaits=awaits))
     preflight(resources)
 
 
@@ -112,30 +129,47 @@ def refuse_if_live(run: RunDir) -> None:
         )
 
 
-def _hand_to_slurm(plan: JobPlan) -> Submission:
+def _hand_to_slurm(plan: JobPlan, awaits: Awaited | None) -> Submission:
     # submitit is imported late: planning and status do without it.
     from slurm.executor import PlanExecutor
 
-    return hand_in(plan, PlanExecutor(plan).launch)
+    return hand_in(plan, PlanExecutor(plan).launch, **_facts(awaits))
 
 
-def _start_here(run: RunDir, resources: Resources) -> Submission:
-    """Start a launcher that outlives this command."""
+def _facts(awaits: Awaited | None) -> dict[str, str]:
+    """What is written down of a run that must finish first."""
+    return {KEY: str(awaits.run.path)} if awaits else {}
+
+
+def _start_here(run: RunDir, resources: Resources, awaits: Awaited | None) -> Submission:
+    """Start a launcher that outlives this command; behind another run, what becomes one in time."""
     name = f"{run.run_id}.{len(submissions(run))}"
     write_atomic(run.job, to_yaml(resources))
-    log = run.logs / f"{name}.launcher.log"
+    words = ["toolkit.launch", str(run.path), str(local_processes(resources))]
+    pid = start_detached(run, words, run.launcher_log(name), awaits)
+    return record(run, cluster="local", job_id=f"local-{pid}", name=name, **_facts(awaits))
+
+
+def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | None) -> int:
+    """Start `python -P -m WORDS` with a run's own code, to outlive this command; return its process id.
+
+    awaits   a run that must finish first: it is waited for with today's code
+    """
     environment = scrub()
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(run.code), os.environ.get("PYTHONPATH")]))
+    if awaits is None:
+        paths = filter(None, [str(run.code), os.environ.get("PYTHONPATH")])
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+    else:
+        words = ["slurm.chains.follow", str(awaits.run.path), str(run.path), *words]
     with open(log, "ab") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "toolkit.launch", str(run.path), str(local_processes(resources))],
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", *words],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
             start_new_session=True,
-        )
-    return record(run, cluster="local", job_id=f"local-{process.pid}", name=name)
+        ).pid
 
 
 def local_processes(resources: Resources) -> int:

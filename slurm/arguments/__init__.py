@@ -1,1 +1,1 @@
-"""What the larger commands of `stk` may be told; the others' arguments stand in `slurm.cli`."""
+"""What each command of `stk` may be told: a module for each, whose `add` adds it."""

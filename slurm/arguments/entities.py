@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TypeAlias
 
-DESCRIPTION = """\
+from slurm.arguments.common import Parsers, command
+
+_DESCRIPTION = """\
 Files of sentences with mentions, and databases of the entities that these may mean.
 
   stk entities import profiles.jsonl entity_db         a database of profiles, one entity a line
@@ -16,14 +17,13 @@ Files of sentences with mentions, and databases of the entities that these may m
                                                        head, torso, tail, unseen: how many, how hard
 """
 
-_Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 _PROFILES = "profiles, one JSON object a line: entity_id, mentions, title, description, types, relations"
 _SENTENCES = "sentences, one JSON object a line: sentence, sent_idx_unq, aliases, spans, qids, gold"
 
 
-def add_actions(parser: argparse.ArgumentParser) -> None:
+def add(parsers: Parsers) -> None:
     """Add the actions and their arguments."""
+    parser = command(parsers, "entities", "sentences with mentions, and what they may mean", _DESCRIPTION)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     _add_import(actions)
     _add_export(actions)
@@ -34,7 +34,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     _add_slices(actions)
 
 
-def _action(actions: _Actions, name: str, summary: str, description: str) -> argparse.ArgumentParser:
+def _action(actions: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(
         name, help=summary, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -64,7 +64,7 @@ def _profile_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_import(actions: _Actions) -> None:
+def _add_import(actions: Parsers) -> None:
     parser = _action(
         actions,
         "import",
@@ -86,7 +86,7 @@ def _add_import(actions: _Actions) -> None:
     _json(parser)
 
 
-def _add_export(actions: _Actions) -> None:
+def _add_export(actions: Parsers) -> None:
     parser = _action(
         actions,
         "export",
@@ -97,7 +97,7 @@ def _add_export(actions: _Actions) -> None:
     _path(parser, "profiles", "file to be written (JSON lines)")
 
 
-def _add_changes(actions: _Actions) -> None:
+def _add_changes(actions: Parsers) -> None:
     for name, summary, description in (
         ("add", "add entities", "Add entities that the database does not have yet."),
         (
@@ -121,7 +121,7 @@ def _add_changes(actions: _Actions) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="id of an entity, such as Q881")
 
 
-def _add_show(actions: _Actions) -> None:
+def _add_show(actions: Parsers) -> None:
     parser = _action(
         actions,
         "show",
@@ -134,7 +134,7 @@ def _add_show(actions: _Actions) -> None:
     _json(parser)
 
 
-def _add_split(actions: _Actions) -> None:
+def _add_split(actions: Parsers) -> None:
     parser = _action(
         actions,
         "split",
@@ -157,7 +157,7 @@ def _add_split(actions: _Actions) -> None:
     _json(parser)
 
 
-def _add_convert(actions: _Actions) -> None:
+def _add_convert(actions: Parsers) -> None:
     parser = _action(
         actions,
         "convert",
@@ -168,7 +168,7 @@ def _add_convert(actions: _Actions) -> None:
     _path(parser, "out", "file to be written")
 
 
-def _add_slices(actions: _Actions) -> None:
+def _add_slices(actions: Parsers) -> None:
     parser = _action(
         actions,
         "slices",

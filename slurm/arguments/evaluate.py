@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from slurm.arguments.common import RUN_HELP, Parsers, command
 from toolkit.errors import UserError
 
-SUMMARY = "score a finished run's best weights again, or predictions of spelling"
+_SUMMARY = "score a finished run's best weights again, or predictions of spelling"
 
-DESCRIPTION = """\
+_DESCRIPTION = """\
 Score the best checkpoint of a finished run on another file of its task's format, with the run's
 own code, labels and vocabulary; without --data on its own test set. The results lie in a folder
 below the run's, and are found there when the same is asked again.
@@ -35,9 +36,10 @@ One line of each file for each text. sed_words: 0 (right) or 1 (wrong) for each 
 sed_sequence: for the line; sec and tokenization_repair: texts."""
 
 
-def add_arguments(parser: argparse.ArgumentParser, run_help: str) -> None:
-    """Add what a finished run, a folder of benchmarks and a single prediction take."""
-    parser.add_argument("run", nargs="?", metavar="RUN", help=run_help)
+def add(parsers: Parsers) -> None:
+    """Add the command: a finished run, a folder of benchmarks, a single prediction."""
+    parser = command(parsers, "evaluate", _SUMMARY, _DESCRIPTION)
+    parser.add_argument("run", nargs="?", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value", help="how the file is read: data.text_column=body"
     )

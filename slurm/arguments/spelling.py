@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TypeAlias
 
-DESCRIPTION = """\
+from slurm.arguments.common import Parsers, command
+
+_DESCRIPTION = """\
 Dictionaries, misspellings, tokenizers and benchmarks, made of clean texts (one a line).
 
   stk spelling dictionary words.txt --text train.txt --top 100000
@@ -20,14 +21,13 @@ Dictionaries, misspellings, tokenizers and benchmarks, made of clean texts (one 
                                    corrupt.txt and correct.txt for every task
 """
 
-_Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 _TEXT = "clean texts (UTF-8), one a line"
 _DICTIONARY = "dictionary: a word, a tab and its frequency a line"
 
 
-def add_actions(parser: argparse.ArgumentParser) -> None:
+def add(parsers: Parsers) -> None:
     """Add the actions and their arguments."""
+    parser = command(parsers, "spelling", "dictionaries, misspellings, tokenizers, benchmarks", _DESCRIPTION)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     _add_dictionary(actions)
     _add_misspellings(actions)
@@ -35,7 +35,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     _add_benchmark(actions)
 
 
-def _action(actions: _Actions, name: str, summary: str, description: str) -> argparse.ArgumentParser:
+def _action(actions: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(
         name, help=summary, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -53,7 +53,7 @@ def _number(parser: argparse.ArgumentParser, name: str, default: int | None, hel
     parser.add_argument(name, type=int, default=default, metavar="N", help=help_ + shown)
 
 
-def _add_dictionary(actions: _Actions) -> None:
+def _add_dictionary(actions: Parsers) -> None:
     parser = _action(
         actions,
         "dictionary",
@@ -68,7 +68,7 @@ def _add_dictionary(actions: _Actions) -> None:
     _number(parser, "--at-least", 1, "keep words that occur N times or more")
 
 
-def _add_misspellings(actions: _Actions) -> None:
+def _add_misspellings(actions: Parsers) -> None:
     parser = _action(
         actions,
         "misspellings",
@@ -90,7 +90,7 @@ def _add_misspellings(actions: _Actions) -> None:
     _number(parser, "--seed", 22, "another seed divides otherwise")
 
 
-def _add_tokenizer(actions: _Actions) -> None:
+def _add_tokenizer(actions: Parsers) -> None:
     parser = _action(
         actions,
         "tokenizer",
@@ -112,7 +112,7 @@ def _add_tokenizer(actions: _Actions) -> None:
     parser.add_argument("--strip-accents", action="store_true", help="letters lose their accents (bpe)")
 
 
-def _add_benchmark(actions: _Actions) -> None:
+def _add_benchmark(actions: Parsers) -> None:
     parser = _action(
         actions,
         "benchmark",

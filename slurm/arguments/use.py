@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-DETECT_SUMMARY = "find spelling errors with a trained model"
-DETECT = """\
+from slurm.arguments.common import RUN_HELP, Parsers, command
+
+_DETECT_SUMMARY = "find spelling errors with a trained model"
+_DETECT = """\
 Read lines from FILE or standard input; write a line for each: 0 (right) or 1 (wrong) for each of its words,
 or a single one where the run was trained on whole texts (sed_sequence). Lines of any length; one of a
 slow pipe is answered when it comes.
@@ -13,8 +15,8 @@ slow pipe is answered when it comes.
   stk detect RUN letters.txt > labels.txt
   echo "a stoen bridge" | stk detect RUN --mark
 """
-CORRECT_SUMMARY = "correct texts with a trained model"
-CORRECT = """\
+_CORRECT_SUMMARY = "correct texts with a trained model"
+_CORRECT = """\
 Read lines from FILE or standard input; write each of them corrected, or with its white space repaired
 where the run was trained for that. Lines of any length; one of a slow pipe is answered when it comes.
 
@@ -23,9 +25,14 @@ where the run was trained for that. Lines of any length; one of a slow pipe is a
 """
 
 
-def add_detect(parser: argparse.ArgumentParser, run_help: str) -> None:
-    """Add what `stk detect` takes."""
-    _add_common(parser, run_help)
+def add(parsers: Parsers) -> None:
+    """Add both commands."""
+    _add_detect(command(parsers, "detect", _DETECT_SUMMARY, _DETECT))
+    _add_correct(command(parsers, "correct", _CORRECT_SUMMARY, _CORRECT))
+
+
+def _add_detect(parser: argparse.ArgumentParser) -> None:
+    _add_common(parser)
     parser.add_argument(
         "--threshold", type=float, metavar="P", help="probability above which it is an error (default 0.5)"
     )
@@ -46,9 +53,8 @@ def add_detect(parser: argparse.ArgumentParser, run_help: str) -> None:
     )
 
 
-def add_correct(parser: argparse.ArgumentParser, run_help: str) -> None:
-    """Add what `stk correct` takes."""
-    _add_common(parser, run_help)
+def _add_correct(parser: argparse.ArgumentParser) -> None:
+    _add_common(parser)
     parser.add_argument(
         "--search",
         choices=("greedy", "beam", "best_first"),
@@ -68,8 +74,8 @@ def add_correct(parser: argparse.ArgumentParser, run_help: str) -> None:
     )
 
 
-def _add_common(parser: argparse.ArgumentParser, run_help: str) -> None:
-    parser.add_argument("run", metavar="RUN", help=run_help)
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("file", nargs="?", metavar="FILE", help="lines of text (default: standard input)")
     parser.add_argument(
         "--output", metavar="FILE", help="written when it is whole (default: standard output)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,21 +12,10 @@ from toolkit.rundir import RunDir, find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Write reports and show their tables."""
-    from toolkit.report import summarize, to_json, write_comparison, write_report
-
+    """Write the report of a run and show its tables, or set several side by side."""
     parent = experiment_dir()
     runs = [find_run(name, parent) for name in arguments.runs]
-    pages = [write_report(each) for each in runs]
-    if len(runs) > 1 and arguments.output:
-        pages = [write_comparison(runs, Path(arguments.output))]
-    if arguments.json:
-        print(json.dumps([to_json(summarize(each)) for each in runs], ensure_ascii=False))
-    else:
-        render(runs)
-        for page in pages:
-            print(f"report  {page}")
-    return 0
+    return _report(runs[0], arguments.json) if len(runs) == 1 else _compare(runs, arguments)
 
 
 def render(runs: list[RunDir]) -> None:
@@ -35,3 +25,39 @@ def render(runs: list[RunDir]) -> None:
     from toolkit.report import render, summarize
 
     render([summarize(each) for each in runs], Console())
+
+
+def _report(run: RunDir, as_json: bool) -> int:
+    from rich.console import Console
+
+    from slurm.advice.run import advise
+    from toolkit.report import render, report_json, summarize, write_report
+
+    summary = summarize(run)
+    advice = advise(run, summary)
+    page = write_report(run, advice=advice)
+    if as_json:
+        print(json.dumps([report_json(summary, advice)], ensure_ascii=False))
+    else:
+        render([summary], Console(), advice)
+        print(f"report  {page}")
+    return 0
+
+
+def _compare(runs: list[RunDir], arguments: Namespace) -> int:
+    """Show several runs; the pages of each are left as they are, for there may be many."""
+    from rich.console import Console
+
+    from toolkit.report import compare, render_comparison, to_json, write_comparison
+
+    compared = compare(runs)
+    page = write_comparison(compared, Path(arguments.output)) if arguments.output else None
+    for run_id, why in compared.unreadable.items():
+        print(f"{run_id} cannot be read: {why}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps([to_json(each) for each in compared.runs], ensure_ascii=False))
+        return 0
+    render_comparison(compared, Console())
+    if page is not None:
+        print(f"report  {page}")
+    return 0

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
+from slurm.awaited import waits_for
 from slurm.budget import budgets_of_request, measured_lead_s, too_short
+from slurm.chains.chain import held, submit_links
+from slurm.chains.evaluation import Evaluation, submit_evaluation, words_for
+from slurm.chains.links import check_links, read_links
 from slurm.submissions import last_resources, last_submission
 from slurm.submit import Submitted, choose_cluster, submit
 from toolkit.config import load, run_id
@@ -19,6 +24,8 @@ from toolkit.rundir import RunDir
 
 def run(arguments: Namespace) -> int:
     """Hand an experiment to Slurm, or to processes on this machine."""
+    if arguments.then or arguments.evaluate is not None:
+        return _run_chain(arguments)
     experiment = load(Path(arguments.config), arguments.overrides)
     target = RunDir(experiment_dir() / run_id(experiment))
     cluster = choose(arguments.cluster, target)
@@ -28,12 +35,46 @@ def run(arguments: Namespace) -> int:
     return tell(submitted, arguments.json)
 
 
-def choose(wanted: str, target: RunDir) -> str:
+def _run_chain(arguments: Namespace) -> int:
+    """Hand in runs that follow each other, and what scores the last of them."""
+    parent = experiment_dir()
+    words = None if arguments.evaluate is None else words_for(arguments.evaluate)
+    links = read_links([[arguments.config, *arguments.overrides], *arguments.then], parent)
+    cluster = choose(arguments.cluster, *(link.run for link in links))
+    check_links(links, cluster, fresh=arguments.fresh)
+    handed_in: list[Submitted] = []
+    evaluation = None
+    try:
+        for submitted in submit_links(links, parent, cluster, fresh=arguments.fresh, last=words is None):
+            if not arguments.json:
+                print(end="\n" if handed_in else "")
+                tell(submitted, as_json=False)
+            handed_in.append(submitted)
+        if words is not None:
+            with held(links[-1].run, cluster) as awaits:
+                evaluation = submit_evaluation(links[-1].run, words, awaits, cluster)
+            if not arguments.json:
+                print(f"scores  job {evaluation.job_id}, log {evaluation.log}")
+    finally:
+        # What was handed in stays, whatever became of the rest: whoever asked must learn of it.
+        if arguments.json and handed_in:
+            print(json.dumps(_chain_answer(handed_in, evaluation), ensure_ascii=False))
+    return 0
+
+
+def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
+    """What --json prints of a chain: the first run as ever, and what follows it."""
+    first, *then = [each.to_json() for each in handed_in]
+    return {**first, "then": then, **({"evaluation": evaluation.to_json()} if evaluation else {})}
+
+
+def choose(wanted: str, *targets: RunDir) -> str:
     """slurm or local; says so where auto falls back to local processes."""
     cluster = choose_cluster(wanted)
     if wanted == "auto" and cluster == "local":
-        refuse_what_slurm_may_have(target)
-        if not target.result.exists():
+        for target in targets:
+            refuse_what_slurm_may_have(target)
+        if not all(target.result.exists() for target in targets):
             print("No Slurm controller answers here: training in local processes.", file=sys.stderr)
     return cluster
 
@@ -58,13 +99,24 @@ def tell(submitted: Submitted, as_json: bool) -> int:
             print(f"warning: {line}", file=sys.stderr)
     if as_json:
         print(json.dumps(submitted.to_json(), ensure_ascii=False))
-    elif submission is None:
+    elif submission is None and submitted.joined is None:
         print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
     else:
-        where = f"job {submission.job_id}" if submission.cluster == "slurm" else "local processes"
-        print(f"run     {run.run_id}\njob     {where}\nfolder  {run.path}")
+        print(f"run     {run.run_id}\njob     {_where(submitted)}\nfolder  {run.path}")
+        if waits := waits_for(run):
+            print(f"waits   {waits.removeprefix('waits ')}")
         print(f"follow  stk logs -f {run.run_id}    stk status {run.run_id}")
     return 0
+
+
+def _where(submitted: Submitted) -> str:
+    """Where a run is trained; of one that is live already, so much."""
+    submission = submitted.submission
+    if submission is None:
+        where = "the foreground of a terminal"
+    else:
+        where = f"job {submission.job_id}" if submission.cluster == "slurm" else "local processes"
+    return where if submitted.joined is None else f"{where}, {submitted.joined} already"
 
 
 def _warnings(run: RunDir) -> list[str]:

@@ -3,54 +3,67 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from slurm.commands.run import explain, has_trained
+from slurm.commands import sweep_actions
 from slurm.commands.submit import refuse_what_slurm_may_have
-from slurm.status.rows import status
-from slurm.submissions import Submission
-from slurm.submit import choose_cluster, local_processes
-from slurm.sweeps.combinations import Combination, combine
-from slurm.sweeps.sweep import Candidate, candidates, submit_array
-from slurm.sweeps.table import show
-from slurm.topology import scrub
-from toolkit.create import create_run, experiment_dir
+from slurm.commands.sweeping import bar, tell, train
+from slurm.submit import choose_cluster
+from slurm.sweeps.answer import answer
+from slurm.sweeps.candidates import Candidate
+from slurm.sweeps.starting import cancel, start
+from slurm.sweeps.submission import Handed
+from slurm.sweeps.wanted import Wanted, describe, want
+from toolkit.create import experiment_dir
 from toolkit.data.glance import glance
-from toolkit.errors import UserError
-from toolkit.machines.crew import Crew
-from toolkit.machines.layout import Machines
-from toolkit.rundir import RunDir
-
-_INTERRUPTED = 130
-_ELSEWHERE = "was started by another command"
+from toolkit.sweeps.command_line import split_values
+from toolkit.sweeps.folder import write_record
+from toolkit.sweeps.sweep import Sweep
 
 
 def run(arguments: Namespace) -> int:
-    """Submit every combination of values as one job array, or train them here one after the other."""
-    combinations = combine(Path(arguments.config), arguments.overrides)
-    parent = experiment_dir()
-    known = candidates([each.experiment for each in combinations], parent)
-    wanted = [one for one in known if not one.skipped]
-    _glance(wanted)
-    cluster = _choose(arguments.cluster, wanted)
+    """Submit the runs of a sweep, or train them here one after the other; or act on one that is there."""
+    if action := sweep_actions.ACTIONS.get(arguments.config):
+        return action(arguments)
+    config = Path(arguments.config)
+    wanted = want(config, _asked(arguments, config), experiment_dir())
+    _glance(wanted.to_start)
+    cluster = _choose(arguments.cluster, wanted.to_start)
     if not arguments.json:
-        show(combinations, known)
-    jobs: Mapping[RunDir, Submission] = {}
-    code = 0
-    if wanted and not arguments.dry_run:
-        if cluster == "slurm":
-            jobs = submit_array(wanted, parent, arguments.max_parallel)
-        else:
-            code = _train(wanted, quiet=arguments.json)
+        # rich is not free, and --json does without it.
+        from slurm.sweeps.table import show
+
+        show(wanted)
+    handed, code = Handed(), 0
+    if not arguments.dry_run:
+        handed, code = _carry_out(wanted, arguments, cluster)
     if arguments.json:
-        print(json.dumps(_answer(cluster, combinations, known, jobs), ensure_ascii=False))
+        print(json.dumps(answer(wanted, cluster, handed), ensure_ascii=False))
     elif not arguments.dry_run:
-        _tell(known, wanted, jobs, cluster)
+        tell(wanted.folder, wanted.to_start, handed, cluster)
     return code
+
+
+def _asked(arguments: Namespace, config: Path) -> Sweep:
+    """The sweep of the file and the command line."""
+    changes = {
+        "name": arguments.name,
+        "seed": arguments.seed,
+        "max_parallel": arguments.max_parallel,
+        "metric": arguments.metric,
+        "goal": arguments.goal,
+        "zipped": tuple(tuple(each.split(",")) for each in arguments.zip),
+        "seeds": tuple(split_values(f"seeds={arguments.seeds}")) if arguments.seeds else (),
+        "samples": arguments.random or arguments.samples,
+        "method": "random" if arguments.random else "optuna" if arguments.sampler else None,
+        "sampler": arguments.sampler,
+    }
+    given = {name: value for name, value in changes.items() if value not in (None, ())}
+    return replace(describe(config, arguments.overrides), **given)
 
 
 def _glance(wanted: Sequence[Candidate]) -> None:
@@ -73,75 +86,17 @@ def _choose(wanted: str, runs: Sequence[Candidate]) -> str:
     return cluster
 
 
-def _train(wanted: Sequence[Candidate], *, quiet: bool) -> int:
-    """Train the runs one after the other; the exit code of the worst. Ctrl-C ends them all."""
-    worst = 0
-    for number, one in enumerate(wanted, start=1):
-        print(f"{number} of {len(wanted)}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
-        code = _train_one(one, quiet=quiet)
-        if code == _INTERRUPTED:
-            return code
-        worst = max(worst, code)
-    return worst
-
-
-def _train_one(one: Candidate, *, quiet: bool) -> int:
-    from toolkit.launch import launch
-
-    existed = one.run.path.exists()
-    create_run(one.experiment, one.run.path.parent)
-    crew = Crew(Machines.alone(local_processes(one.experiment.resources)))
-    code = launch(one.run, scrub(), crew, quiet=quiet)
-    if code:
-        explain(one.run, code, quiet=quiet)
-    if code == UserError.exit_code and not existed and not has_trained(one.run):
-        # Nothing came of it, and what was wrong has been told.
-        shutil.rmtree(one.run.path, ignore_errors=True)
-    return code
-
-
-def _answer(
-    cluster: str,
-    combinations: Sequence[Combination],
-    known: Sequence[Candidate],
-    jobs: Mapping[RunDir, Submission],
-) -> dict[str, object]:
-    """What --json prints: a line for each run, and the array's own id."""
-    values = {each.run_id: each.values for each in reversed(combinations)}
-    rows = zip(known, status([one.run for one in known]), strict=True)
-    first = next(iter(jobs.values()), None)
-    return {
-        "job_id": first.job_id.partition("_")[0] if first else None,
-        "cluster": cluster,
-        "runs": [
-            {
-                "run_id": one.run.run_id,
-                "run_dir": str(one.run.path),
-                "job_id": jobs[one.run].job_id if one.run in jobs else now.job_id,
-                "state": now.state if one.run.path.exists() else None,
-                "values": dict(values[one.run.run_id]),
-                # Between the first look and the lock somebody else may have started it.
-                "skipped": one.skipped or (_ELSEWHERE if jobs and one.run not in jobs else None),
-            }
-            for one, now in rows
-        ],
-    }
-
-
-def _tell(
-    known: Sequence[Candidate], wanted: Sequence[Candidate], jobs: Mapping[RunDir, Submission], cluster: str
-) -> None:
-    """Say what came of it, and how to follow it."""
-    for one in known:
-        if one.skipped:
-            print(f"left out: {one.run.run_id} {one.skipped}")
-    if not wanted:
-        print("nothing to do: every run has finished or is live")
-    elif cluster == "slurm":
-        for one in wanted:
-            if one.run not in jobs:
-                print(f"left out: {one.run.run_id} {_ELSEWHERE}")
-        ids = [each.job_id.partition("_")[0] for each in jobs.values()]
-        if ids:
-            print(f"job     {ids[0]}, an array of {len(jobs)} runs")
-            print("follow  stk watch    stk status")
+def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[Handed, int]:
+    """Write the sweep down and start its runs; what was handed in, and the exit code."""
+    handed, code = Handed(), 0
+    if cluster == "local":
+        write_record(wanted.folder, wanted.record)
+        code = train(wanted.to_start, quiet=arguments.json)
+    else:
+        with bar(len(wanted.to_start), quiet=arguments.json) as tick:
+            handed = start(wanted, max_parallel=arguments.max_parallel, at_most=arguments.at_most, tick=tick)
+    if arguments.cancel_removed:
+        cancelled, _ = cancel(wanted.folder, wanted.removed)
+        for run_id in cancelled:
+            print(f"removed: {run_id} cancelled", file=sys.stderr)
+    return handed, code

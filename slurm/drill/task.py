@@ -42,6 +42,8 @@ def drill_experiment(
             "evaluation.patience=null",
             f"checkpoint.every_steps={STRIDE}",
             f"checkpoint.keep={interruptions + 8}",
+            # What is done on purpose is no news.
+            "resources.webhook_env=null",
         ],
     )
 

@@ -6,13 +6,12 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slurm.hostlist import expand
+from slurm.hostlist import names_several
 from slurm.plan import JobPlan
 from slurm.resources import Component, signal_lead_s
 from slurm.why import WARNING_SIGNAL
 from toolkit.config.kinds import SpellingTexts
 from toolkit.config.schema import Experiment
-from toolkit.errors import UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ def as_preparation(experiment: Experiment, cpus: int | None = None) -> Experimen
         # Nothing but the vectors of entities is computed on a GPU.
         own |= {"gres": _without_gpus(resources.gres), "gpus_per_node": None, "gpus_per_task": None}
         own |= {"mem_per_gpu": None}
-    if _names_several(resources.nodelist):
+    if names_several(resources.nodelist):
         # A job gets all hosts of its list, and this one wants one.
         own |= {"nodelist": None}
     sbatch = {name: value for name, value in resources.sbatch.items() if name not in ("output", "error")}
@@ -67,11 +66,3 @@ def _without_gpus(gres: str | None) -> str | None:
     """Generic resources but for GPUs: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
     kept = [each for each in (gres or "").split(",") if each and each.split(":")[0] != "gpu"]
     return ",".join(kept) or None
-
-
-def _names_several(nodelist: str | None) -> bool:
-    try:
-        return nodelist is not None and "/" not in nodelist and len(expand(nodelist)) > 1
-    except UserError:
-        # sbatch says what is wrong with it.
-        return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from pathlib import Path
 STATE = Path({state!r})
 FIELDS = (
     "job_id", "job_id", "state", "reason", "restarts", "requeue", "submitted", "started",
-    "limit", "hosts", "user", "partition", "work_dir", "name",
+    "limit", "hosts", "user", "partition", "dependency", "work_dir", "name",
 )
 name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
 with open(STATE / (name + ".calls"), "a") as stream:
@@ -53,7 +54,7 @@ def commit():
         "job_id": str(len(jobs) + 101), "state": "PENDING", "reason": "Priority", "restarts": "0",
         "requeue": "1", "submitted": "2026-01-01T00:00:00", "started": "N/A", "limit": "1:00:00",
         "hosts": "", "user": "me", "partition": "main", "work_dir": given["chdir"],
-        "name": given["job-name"],
+        "name": given["job-name"], "dependency": given.get("dependency", ""),
     }}
     first, _, last = given.get("array", "").partition("%")[0].partition("-")
     new = [job]
@@ -67,7 +68,9 @@ def commit():
 
 def sbatch():
     mode = (STATE / "sbatch.mode").read_text()
-    if mode == "refuse":
+    after = STATE / "sbatch.after"
+    calls = (STATE / "sbatch.calls").read_text().count("\\n")
+    if mode == "refuse" and calls > (int(after.read_text()) if after.exists() else 0):
         sys.exit((STATE / "sbatch.words").read_text())
     if mode == "hang":
         time.sleep(600)
@@ -83,24 +86,40 @@ def sbatch():
 
 
 def squeue():
+    if "--format=%A|%E" in arguments:
+        for job in table():
+            if job["state"] == "PENDING":
+                parts = filter(None, job.get("dependency", "").split(","))
+                words = ",".join(f"{{each}}(unfulfilled)" for each in parts)
+                print(job["job_id"] + "|" + (words or "(null)"))
+        return
     wanted = {{}}
     for argument in arguments:
         key, _, value = argument.partition("=")
         wanted[key] = value.split(",")
     for job in table():
-        if job["job_id"] in wanted.get("--jobs", [job["job_id"]]) and job["name"] in wanted.get(
-            "--name", [job["name"]]
-        ):
-            sys.stdout.write("\\x1f".join(job[field] for field in FIELDS) + "\\x1e\\n")
+        ids = {{job["job_id"], job["job_id"].split("_")[0].split("+")[0]}}
+        if ids & set(wanted.get("--jobs", ids)) and job["name"] in wanted.get("--name", [job["name"]]):
+            sys.stdout.write("\\x1f".join(job.get(field, "") for field in FIELDS) + "\\x1e\\n")
 
 
 def scontrol():
     if arguments == ["ping"]:
         print("Slurmctld(primary) at head is UP")
+    if arguments[0] == "update" and arguments[2].startswith("dependency="):
+        job_id, words = arguments[1].removeprefix("jobid="), arguments[2].removeprefix("dependency=")
+        changed = [dict(job, dependency=words) if job["job_id"] == job_id else job for job in table()]
+        (STATE / "jobs.json").write_text(json.dumps(changed))
     answer = STATE / ("scontrol " + " ".join(arguments))
     refusal = answer.with_name(answer.name + ".words")
     if refusal.exists():
         sys.exit(refusal.read_text())
+    if answer.exists():
+        print(answer.read_text())
+
+
+def sacctmgr():
+    answer = STATE / ("sacctmgr " + arguments[arguments.index("show") + 1])
     if answer.exists():
         print(answer.read_text())
 
@@ -112,7 +131,7 @@ if once.exists():
     sys.exit(words)
 if (STATE / (name + ".words")).exists() and name != "sbatch":
     sys.exit((STATE / (name + ".words")).read_text())
-{{"sbatch": sbatch, "squeue": squeue, "scontrol": scontrol}}.get(name, lambda: None)()
+{{"sbatch": sbatch, "sacctmgr": sacctmgr, "squeue": squeue, "scontrol": scontrol}}.get(name, lambda: None)()
 """
 
 
@@ -126,7 +145,7 @@ class FakeSlurm:
         self._write("jobs.json", "[]")
         self.submits("commit")
         program = _PROGRAM.format(python=sys.executable, state=str(self._state))
-        for name in ("sbatch", "squeue", "scontrol", "sinfo", "sacct", "scancel"):
+        for name in ("sbatch", "squeue", "scontrol", "sinfo", "sacct", "sacctmgr", "scancel"):
             (folder / name).write_text(program)
             (folder / name).chmod(0o755)
 
@@ -135,6 +154,17 @@ class FakeSlurm:
         assert mode in MODES
         self._write("sbatch.mode", mode)
         self._write("sbatch.words", words)
+
+    def refuses_after(self, accepted: int, words: str) -> None:
+        """sbatch takes so many calls of all, and refuses those after them."""
+        self.submits("refuse", words)
+        self._write("sbatch.after", str(accepted))
+
+    def accounts(self, *, account: str, qos: str, max_submit: str = "", max_submit_of_qos: str = "") -> None:
+        """What `sacctmgr show` says of the user's account and of the QOS."""
+        self._write("sacctmgr user", account)
+        self._write("sacctmgr assoc", f"other|{qos}|1\n{account}|{qos}|{max_submit}")
+        self._write("sacctmgr qos", max_submit_of_qos)
 
     def goes_away(self) -> None:
         """From now on no program reaches the controller."""
@@ -174,7 +204,16 @@ class FakeSlurm:
 
     def add(self, job_id: str, **facts: str) -> None:
         """Put a job into the table."""
-        job = {
+        self.add_all({job_id: facts})
+
+    def add_all(self, jobs: Mapping[str, Mapping[str, str]]) -> None:
+        """Put jobs into the table, by their ids."""
+        new = [{**self._job(job_id), **facts} for job_id, facts in jobs.items()]
+        self._write("jobs.json", json.dumps([*self.jobs, *new]))
+
+    @staticmethod
+    def _job(job_id: str) -> dict[str, str]:
+        return {
             "job_id": job_id,
             "state": "PENDING",
             "reason": "Priority",
@@ -189,7 +228,6 @@ class FakeSlurm:
             "work_dir": "/",
             "name": "job",
         }
-        self._write("jobs.json", json.dumps([*self.jobs, job | facts]))
 
     def change(self, job_id: str, **facts: str) -> None:
         """Change facts of a job."""

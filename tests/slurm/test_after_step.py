@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from slurm.after_step import decide
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import ROOT, House
 from tests.slurm.stage import Stage
+from tests.toolkit.notices.receiver import Receiver, nobody, receiving
 from toolkit.attempts.ledger import read_attempts
 from toolkit.errors import SlurmUnavailable
 from toolkit.events import note_event
@@ -262,3 +264,73 @@ def test_it_costs_no_torch(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert shown.stdout == "False False\n"
+
+
+# ---- what the webhook is told
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    with receiving() as receiver:
+        monkeypatch.setenv("HOOK_URL", receiver.url)
+        yield receiver
+
+
+def with_webhook(fake: FakeSlurm, house: House, *overrides: str) -> Stage:
+    events = "resources.webhook_events=[end,failure,hold,requeue]"
+    return Stage(fake, house, "resources.webhook_env=HOOK_URL", events, *overrides)
+
+
+def test_a_failure_that_ends_the_run_is_told(fake: FakeSlurm, house: House, told: Receiver) -> None:
+    stage = with_webhook(fake, house)
+    stage.starts()
+    stage.failure("exception")
+    after(stage, 1)
+    after(stage, 1)
+    (message,) = told.messages
+    assert (message["event"], message["job"], message["reason"]) == (
+        "failure",
+        "101",
+        "exception, rank 0 on here, at step 3",
+    )
+
+
+def test_a_failure_after_which_the_run_goes_on_is_told_as_that(
+    fake: FakeSlurm, house: House, told: Receiver
+) -> None:
+    stage = with_webhook(fake, house)
+    stage.starts()
+    stage.failure("io")
+    after(stage, 1)
+    assert [message["event"] for message in told.messages] == ["requeue"]
+
+
+def test_a_run_that_is_held_is_told(fake: FakeSlurm, house: House, told: Receiver) -> None:
+    stage = with_webhook(fake, house)
+    for _ in range(3):
+        stage.starts(time_end=1500.0, last_step=0, why="preempted")
+    after(stage, 75)
+    (message,) = told.messages
+    assert (message["event"], message["state"]) == ("hold", "held")
+    assert "3 starts in a row made no step" in message["reason"]
+
+
+def test_a_cancelled_run_is_no_news(fake: FakeSlurm, house: House, told: Receiver) -> None:
+    stage = with_webhook(fake, house)
+    stage.stops("SIGTERM")
+    stage.is_cancelled()
+    after(stage, 75)
+    assert told.messages == []
+
+
+def test_a_webhook_that_refuses_changes_nothing_for_the_run(
+    fake: FakeSlurm, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = with_webhook(fake, house)
+    monkeypatch.setenv("HOOK_URL", nobody())
+    stage.starts()
+    stage.failure("io")
+    assert "starting again" in after(stage, 1)
+    assert stage.requeues == [["requeue", "101"]]
+    (event,) = stage.events("not_notified")
+    assert event["what"] == "requeue"

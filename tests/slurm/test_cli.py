@@ -21,7 +21,7 @@ COMMANDS = ("plan", "submit", "run", "resume", "status", "logs", "report", "canc
 
 def parser_of(command: str) -> argparse.ArgumentParser:
     """The parser of one command."""
-    (action,) = (each for each in cli._parser()._actions if isinstance(each, argparse._SubParsersAction))
+    (action,) = (each for each in cli.make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     parser: argparse.ArgumentParser = action.choices[command]
     return parser
 

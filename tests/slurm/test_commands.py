@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -189,6 +190,22 @@ def test_several_reports_stand_side_by_side(finished: House) -> None:
     assert answer.code == 0
     assert [summary["run_id"] for summary in json.loads(answer.out)] == [name, name]
     assert name in page.read_text()
+
+
+def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finished: House) -> None:
+    run = finished.run(*LONG)
+    broken = run.path.parent / "broken-0"
+    broken.mkdir()
+    (broken / "config.yaml").write_text("name: broken\n")
+    (broken / "result.json").write_text("[1, 2")
+    try:
+        answer = finished.stk("report", run.run_id, "broken-0", "--output", finished.root / "all")
+    finally:
+        shutil.rmtree(broken)
+    assert answer.code == 0
+    assert "broken-0 cannot be read" in answer.err
+    assert answer.out.endswith(f"report  {finished.root / 'all' / 'report.html'}\n")
+    assert (finished.root / "all" / "runs.csv").is_file()
 
 
 def test_data_that_are_prepared_are_not_prepared_again(finished: House) -> None:

@@ -79,7 +79,7 @@ def test_every_script_requeues_appends_and_ends_all_ranks_together(experiment: E
     given = directives(script)
     assert given["requeue"] == ""
     assert given["open-mode"] == "append"
-    assert {"--kill-on-bad-exit=1", "--open-mode=append"} <= set(shlex.split(srun(script)))
+    assert {"--kill-on-bad-exit=1", "--wait=0", "--open-mode=append"} <= set(shlex.split(srun(script)))
     assert "--cpus-per-task=" in srun(script)
 
 

@@ -24,12 +24,13 @@ FACTS = Facts(
     partitions=tuple(parse_partitions((RECORDED / "partitions.txt").read_text())),
     hosts=tuple(parse_hosts((RECORDED / "sinfo.txt").read_text())),
     max_array_size=1001,
+    max_jobs=10_000,
     tracks_memory=True,
 )
 
 
-def _reasons(facts: Facts = FACTS, array_size: int = 1, **resources: Any) -> list[str]:
-    return check_fits(Resources(**resources), facts, array_size=array_size)
+def _reasons(facts: Facts = FACTS, **resources: Any) -> list[str]:
+    return check_fits(Resources(**resources), facts)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +181,6 @@ def test_without_a_default_partition_one_must_be_given() -> None:
     assert _reasons(facts, partition="main") == []
 
 
-def test_an_array_may_be_as_large_as_the_cluster_allows() -> None:
-    assert _reasons(array_size=1001) == []
-    assert _reasons(array_size=1002) == ["1002 array tasks, but MaxArraySize allows 1001"]
-
-
 def test_options_of_sbatch_by_name_count_as_well() -> None:
     assert _reasons(sbatch={"partition": "down"}) == ["partition down is DOWN, not UP"]
     assert _reasons(nodes=1, sbatch={"nodes": "5-6"}) == ["5 nodes, but partition main has 4"]
@@ -260,10 +256,9 @@ def test_flags_are_asked_for_where_a_qos_is_given(cluster: Stubs) -> None:
 def test_a_refusal_lists_every_reason(cluster: Stubs) -> None:
     preflight(Resources(nodes=4))
     with pytest.raises(SlurmRefused) as refusal:
-        preflight(Resources(nodes=5, time="2-0"), array_size=2000)
+        preflight(Resources(nodes=5, time="2-0"))
     assert str(refusal.value) == (
         "This cluster cannot run it (nothing was submitted):\n"
-        "  - 2000 array tasks, but MaxArraySize allows 1001\n"
         "  - time 2-00:00:00 is above MaxTime 1-00:00:00 of partition main\n"
         "  - 5 nodes, but partition main has 4"
     )

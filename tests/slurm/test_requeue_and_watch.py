@@ -13,7 +13,7 @@ from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import ROOT, House
 from tests.slurm.stage import Stage
 from toolkit.failure.records import NO_PROGRESS
-from toolkit.files import read_json_lines
+from toolkit.files import read_json_lines, write_json
 
 RELEASE = ["update", "jobid=101", "starttime=now+5"]
 
@@ -83,6 +83,12 @@ def test_a_job_that_slurm_holds_is_live(stage: Stage) -> None:
 # ---- watch
 
 
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler is asked at every look."""
+    monkeypatch.setattr("slurm.watching.gently.PER_QUESTION_S", 0.0)
+
+
 def watch(stage: Stage, *arguments: str) -> list[str]:
     answer = stage.house.stk("watch", "--until-finished", "--interval", "0.01", *arguments)
     assert answer.code == 0, answer.err
@@ -95,6 +101,7 @@ def test_it_ends_when_no_run_is_live(stage: Stage) -> None:
     assert f"{stage.run.run_id} cancelled" in line
 
 
+@pytest.mark.usefixtures("eager")
 def test_it_shows_each_change_once_and_lets_a_requeued_job_start(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +124,7 @@ def test_it_shows_each_change_once_and_lets_a_requeued_job_start(
     assert len(stage.fake.calls("squeue")) == 5
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_first_start_at_a_chosen_time_is_left_waiting(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +134,7 @@ def test_a_first_start_at_a_chosen_time_is_left_waiting(
     assert RELEASE not in stage.fake.calls("scontrol")
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_job_that_was_let_go_is_left_to_start(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking again would move its start."""
     waits(stage)
@@ -140,6 +149,7 @@ def test_a_job_that_was_let_go_is_left_to_start(stage: Stage, monkeypatch: pytes
     assert stage.fake.calls("scontrol").count(RELEASE) == 1
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_job_that_cannot_be_let_go_yet_is_tried_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +165,25 @@ def test_a_job_that_cannot_be_let_go_yet_is_tried_again(
     monkeypatch.setattr("slurm.commands.watch.sleep", sleep)
     watch(stage)
     assert stage.fake.calls("scontrol").count(RELEASE) == 3
+
+
+def test_many_looks_cost_one_question_and_touch_no_job_twice(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer says that the job waits; the folder says when the run has finished."""
+    waits(stage)
+    stage.fake.refuses_to(" ".join(RELEASE), "slurm_update error: Job is no longer pending execution")
+    rounds = iter(range(50))
+
+    def sleep(_: float) -> None:
+        if next(rounds, None) is None:
+            write_json(stage.run.result, {"step": 8})
+
+    monkeypatch.setattr("slurm.commands.watch.sleep", sleep)
+    lines = watch(stage)
+    assert [line.split(" ")[2] for line in lines] == ["requeued", "finished"]
+    assert (len(stage.fake.calls("squeue")), len(stage.fake.calls("sacct"))) == (1, 0)
+    assert stage.fake.calls("scontrol") == [RELEASE]
 
 
 def test_ctrl_c_is_how_one_leaves(stage: Stage) -> None:

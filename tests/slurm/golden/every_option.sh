@@ -46,7 +46,7 @@ mkdir -p logs
 
 # The ranks save when they are asked to leave: no signal may end this script before them.
 trap '' TERM INT HUP USR1 USR2
-srun --kill-on-bad-exit=1 --cpus-per-task=6 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
+srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=6 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
 code=$?
 
 # A step that did not finish the run: does the run go on, and how?

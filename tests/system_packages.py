@@ -16,9 +16,10 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def missing() -> list[str]:
-    """Packages of the Slurm cluster, and a browser for the HTML report."""
+    """Packages of the Slurm cluster, a browser for the HTML report, shells in which Tab is pressed."""
     browser = [] if any(map(shutil.which, _BROWSERS)) else ["chromium", "fonts-dejavu-core"]
-    return [*packages.missing(), *browser]
+    shells = [name for name in ("zsh", "fish") if shutil.which(name) is None]
+    return [*packages.missing(), *browser, *shells]
 
 
 def main() -> int:

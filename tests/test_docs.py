@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.cli import _parser
+from slurm.cli import make_parser
 from slurm.plan import JobPlan
 from tests.readme import README, ROOT
 from toolkit.config import load
@@ -51,7 +51,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_that_a_page_names_exist(page: Path) -> None:
-    usage = _parser().format_help()
+    usage = make_parser().format_help()
     text = page.read_text(encoding="utf-8").partition("### Planned")[0]
     named = set(re.findall(r"(?:`|^ {4})stk ([a-z]+)", text, re.MULTILINE))
     assert [name for name in named if not re.search(rf"^ +{name} ", usage, re.MULTILINE)] == []

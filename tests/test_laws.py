@@ -20,9 +20,13 @@ HEAVY = ("torch", "transformers", "numpy", "submitit", "matplotlib", "tensorboar
 #: Above the torch line.
 LIGHT = (
     "attempts.conclusion",
+    "attempts.goodput",
+    "attempts.held",
     "attempts.ledger",
     "attempts.recovery",
+    "attempts.timeline",
     "calendar",
+    "checkpoint.naming",
     "config",
     "create",
     "difference",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.cli import _parser
+from slurm.cli import make_parser
 from tests import readme
 from tests.readme import ROOT
 from toolkit.files import read_json
@@ -192,7 +192,9 @@ def table_of(heading: str, page: Path = readme.README) -> list[str]:
 
 
 def parsers() -> Mapping[str, argparse.ArgumentParser]:
-    (choice,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (choice,) = (
+        action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
     found: Mapping[str, argparse.ArgumentParser] = choice.choices
     return found
 

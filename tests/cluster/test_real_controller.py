@@ -170,3 +170,16 @@ def test_a_silent_controller_is_told_from_a_missing_one(cluster: Cluster) -> Non
     finally:
         cluster.start_controller()
     assert controller.is_available()
+
+
+def test_limits_on_jobs_in_the_queue_are_read(cluster: Cluster) -> None:
+    set_limits = ("sacctmgr", "--immediate", "modify")
+    try:
+        cluster.run(*set_limits, "user", "root", "set", "MaxSubmitJobs=7")
+        assert controller.submit_limits("root", None, None) == [7]
+        cluster.run(*set_limits, "qos", "normal", "set", "MaxSubmitJobsPerUser=5")
+        assert controller.submit_limits("root", None, None) == [7, 5]
+        assert controller.submit_limits("root", None, "none") == [7]
+    finally:
+        cluster.run(*set_limits, "user", "root", "set", "MaxSubmitJobs=-1")
+        cluster.run(*set_limits, "qos", "normal", "set", "MaxSubmitJobsPerUser=-1")

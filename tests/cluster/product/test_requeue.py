@@ -185,6 +185,25 @@ def test_with_a_grace_period_the_run_asks_for_its_place_back(cases: dict[str, Ca
     assert [start["restart"] for start in starts(case.run)] == [0, 1]
 
 
+def test_the_logs_of_both_starts_and_of_the_job_are_at_hand(cases: dict[str, Case]) -> None:
+    case = cases["grace"]
+    case.finish()
+    listed = case.user.stk_json("logs", case.run.run_id, "--list")
+    assert [(each["attempt"], each["rank"], each["why"]) for each in listed if each["attempt"]] == [
+        (1, 0, "preempted"), (1, 1, "preempted"), (2, 0, "finished"), (2, 1, "finished"),
+    ]  # fmt: skip
+    first, second = (
+        case.user.run("stk", "logs", case.run.run_id, "--attempt", attempt, "--rank", "1").stdout
+        for attempt in ("1", "2")
+    )
+    assert "INFO rank 1 of 2" in first
+    assert "INFO rank 1 of 2" in second
+    assert first != second
+    merged = case.user.run("stk", "logs", case.run.run_id, "--merge").stdout
+    assert {line.partition(" |")[0] for line in merged.splitlines()} == {"rank 0", "rank 1"}
+    assert listed[-1]["rank"] == "batch"
+
+
 def test_without_grace_the_step_at_work_is_saved_and_slurm_puts_the_job_back(
     cases: dict[str, Case],
 ) -> None:
@@ -252,6 +271,10 @@ def test_a_job_of_uneven_hosts_comes_back_as_a_whole(cases: dict[str, Case]) -> 
     assert case.whys == ["requested", "finished"]
     assert [start["job_id"] for start in starts(case.run)] == [case.job_id] * 2
     assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
+    listed = case.user.stk_json("logs", case.run.run_id, "--list")
+    assert [(each["attempt"], each["rank"]) for each in listed if each["attempt"]] == [
+        (1, 0), (1, 1), (2, 0), (2, 1),
+    ]  # fmt: skip
 
 
 # ---- elastic jobs, and jobs that were done

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
+from tests.toolkit.notices.receiver import Receiver, receiving
 from toolkit.files import read_json, read_json_lines
 from toolkit.rundir import RunDir
 
@@ -21,6 +22,7 @@ class Story:
     """The run, its two jobs, and what was there to see between them.
 
     preempted, cancelled   the steps of the checkpoints right after each stop
+    told                   what its webhook received, on the login node
     """
 
     user: User
@@ -31,13 +33,22 @@ class Story:
     cancelled: list[int]
     status_when_cancelled: dict[str, Any]
     record_when_cancelled: dict[str, str]
+    told: list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     user = User(cluster, table, tmp_path_factory.mktemp("stopped"))
+    with receiving(address=cluster.login_address) as receiver:
+        return _live_through(user, receiver)
+
+
+def _live_through(user: User, receiver: Receiver) -> Story:
     alone = ("resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible")
-    run, first_job = user.submit("long", *alone, env=slowly(0.05, attempts=(1, 2)))
+    webhook = ("resources.webhook_env=HOOK_URL", "resources.webhook_events=[end,failure,hold,requeue]")
+    environ = {"HOOK_URL": receiver.url}
+    env = environ | slowly(0.05, attempts=(1, 2))
+    run, first_job = user.submit("long", *alone, *webhook, env=env)
     user.wait_for_step(run)
     preempted = _preempt(user, run, first_job)
     user.wait_for_step(run)
@@ -45,8 +56,8 @@ def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactor
     user.wait_for_end(first_job)
     cancelled = run.checkpoint_steps()
     status = user.status(run)
-    record = cluster.job(first_job)
-    second_job = user.stk_json("resume", run.run_id)["job_id"]
+    record = user.cluster.job(first_job)
+    second_job = user.stk_json("resume", run.run_id, env=environ)["job_id"]
     user.wait_until_finished(run, second_job)
     return Story(
         user=user,
@@ -57,6 +68,7 @@ def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactor
         cancelled=cancelled,
         status_when_cancelled=status,
         record_when_cancelled=record,
+        told=receiver.messages,
     )
 
 
@@ -105,9 +117,32 @@ def test_a_resumed_run_is_a_new_job_on_the_same_resources(story: Story) -> None:
     assert read_json(story.run.result)["attempts"] == 3
 
 
+def test_the_webhook_is_told_of_what_nobody_did_on_purpose(story: Story) -> None:
+    requeue, end = story.told
+    assert (requeue["event"], requeue["reason"], requeue["job"]) == ("requeue", "preempted", story.first_job)
+    assert (end["event"], end["job"], end["step"]) == ("end", story.second_job, 500)
+    assert f"{story.run.run_id} has finished at step 500" in end["text"]
+    scripts = story.run.submitit.glob("*.sh")
+    recorded = [story.run.config, story.run.job, story.run.events, *scripts, *story.run.logs.iterdir()]
+    assert not any("very-secret" in file.read_text() for file in recorded)
+
+
 def test_no_step_is_lost_repeated_or_changed(story: Story, long_alone: RunDir) -> None:
     assert curve(story.run) == curve(long_alone)
     assert weights(story.run) == weights(long_alone)
+
+
+def test_the_report_tells_every_wait_and_what_was_asked_for_in_vain(story: Story) -> None:
+    """Submitted, put back by a preemption, cancelled and resumed by hand: only then was nobody asking."""
+    report = story.user.stk_json("report", story.run.run_id)[0]
+    first, second, third = report["starts"]
+    assert min(start["waiting"] for start in report["starts"]) > 0
+    assert first["away"] == second["away"] == 0 < third["away"]
+    assert {start["repeated"] for start in report["starts"]} == {0}
+    parts = ("training", "starting", "saving", "waiting", "away")
+    lived = third["end"] - first["begin"] + first["waiting"]
+    assert sum(start[part] for start in report["starts"] for part in parts) == pytest.approx(lived)
+    assert "GPUs" in [each["topic"] for each in report["advice"]]
 
 
 def _events(run: RunDir, kind: str) -> list[dict[str, Any]]:

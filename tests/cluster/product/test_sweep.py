@@ -54,3 +54,26 @@ def test_a_task_that_waits_for_its_turn_is_cancelled_alone(user: User) -> None:
     assert user.status(second)["state"] == "cancelled"
     assert "training: step" in user.run("stk", "logs", first.run_id).stdout
     assert [file.name.split(".")[1] for file in sorted(first.logs.iterdir())] == ["0", "batch"]
+
+
+def test_what_was_not_handed_in_at_once_follows_under_the_same_throttle_and_all_is_reported(
+    user: User,
+) -> None:
+    """Each run begins with the code that all share, and has its own from then on."""
+    swept = ("quick.yaml", "optimizer.lr=0.1,0.001", "seed=1,2", "--max-parallel", "1", "--at-most", "3")
+    first = user.stk_json("sweep", *swept, "--cluster", "slurm", env=slowly(0.2))
+    runs = [RunDir(Path(line["run_dir"])) for line in first["runs"]]
+    ids = [f"{first['job_id']}_{task}" for task in range(3)]
+    assert [line["job_id"] for line in first["runs"]] == [*ids, None]
+    assert runs[2].code.is_symlink()
+    (later,) = user.stk_json("sweep", "resume", "quick")["jobs"].values()
+    assert user.cluster.job(later)["Dependency"].startswith(f"afterany:{first['job_id']}_")
+    for run, job_id in zip(runs, [*ids, later], strict=True):
+        user.wait_until_finished(run, job_id)
+    assert user.stk_json("sweep", "status", "quick")["counts"] == {"finished": 4}
+    files = [run.code / "toolkit" / "rundir.py" for run in runs]
+    assert not any(run.code.is_symlink() for run in runs)
+    assert all(file.samefile(files[0]) for file in files[:3])
+    report = user.stk_json("sweep", "report", "quick")
+    assert report["best"]["run_id"] in {run.run_id for run in runs}
+    assert [group["runs"] for group in report["groups"]] == [2, 2]

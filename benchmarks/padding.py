@@ -26,6 +26,7 @@ import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ from toolkit.data.plan import EpochPlan
 
 Lengths = npt.NDArray[np.int32]
 
-_PROCESSES = 4
+PROCESSES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +69,11 @@ def main() -> None:
     print(f"| texts | steps of | number | padding {ranks} | useful work with 4, 8 | largest |")
     print("| --- | --- | --- | --- | --- | --- |")
     for table in arguments.tables:
-        lengths = _lengths(table, arguments.tokenizer, arguments.max_tokens)
-        for name, train in _ways(arguments.budget, lengths, arguments.span):
-            costs = [_cost(_plan(train, lengths, ranks), lengths) for ranks in (1, 4, 8)]
+        lengths = lengths_of(table, arguments.tokenizer, arguments.max_tokens)
+        mean, longest = lengths.mean(), lengths.max()
+        print(f"<!-- {table.stem}: {len(lengths):,} texts of {mean:.1f} tokens, {longest} at most -->")
+        for name, train in ways(arguments.budget, lengths, arguments.span):
+            costs = [cost_of(plan_of(train, lengths, ranks), lengths) for ranks in (1, 4, 8)]
             padding = ", ".join(f"{cost.padding:.1%}" for cost in costs)
             useful = ", ".join(f"{cost.useful_work:.1%}" for cost in costs if cost.useful_work)
             first = costs[0]
@@ -78,7 +81,7 @@ def main() -> None:
     return None
 
 
-def _lengths(table: Path, folder: Path, max_tokens: int) -> Lengths:
+def lengths_of(table: Path, folder: Path, max_tokens: int) -> Lengths:
     """Tokens of each text, special ones included: [n]."""
     from tokenizers import Tokenizer
 
@@ -89,13 +92,10 @@ def _lengths(table: Path, folder: Path, max_tokens: int) -> Lengths:
         is_csv = table.suffix == ".csv"
         rows = csv.reader(stream) if is_csv else (line.split("\t") for line in stream)
         texts = [row[0] for row in rows][int(is_csv) :]
-    lengths = np.array([len(each.ids) for each in tokenizer.encode_batch(texts)], dtype=np.int32)
-    mean, longest = lengths.mean(), lengths.max()
-    print(f"<!-- {table.stem}: {len(lengths):,} texts of {mean:.1f} tokens, {longest} at most -->")
-    return lengths
+    return np.array([len(each.ids) for each in tokenizer.encode_batch(texts)], dtype=np.int32)
 
 
-def _ways(budget: int, lengths: Lengths, spans: Sequence[int]) -> Iterator[tuple[str, dict[str, int]]]:
+def ways(budget: int, lengths: Lengths, spans: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:
     samples = max(round(budget / float(lengths.mean())), 1)
     yield f"{samples} samples, shuffled", {"batch_size": samples, "bucket_batches": 1}
     yield f"{samples} samples, sorted", {"batch_size": samples}
@@ -104,21 +104,23 @@ def _ways(budget: int, lengths: Lengths, spans: Sequence[int]) -> Iterator[tuple
         yield f"{budget:,} tokens, span {span}", {"batch_max_length": budget, "bucket_span": span}
 
 
-def _plan(train: dict[str, int], lengths: Lengths, logical_ranks: int) -> EpochPlan:
+def plan_of(train: dict[str, Any], lengths: Lengths, logical_ranks: int, seed: int = 0) -> EpochPlan:
+    """The plan of an epoch with these keys of `train`."""
     wanted = Train(logical_ranks=logical_ranks, **train)
-    return epoch_plan(wanted, lengths, seed=0, epoch=0, fingerprint="benchmark")
+    return epoch_plan(wanted, lengths, seed=seed, epoch=0, fingerprint="benchmark")
 
 
-def _cost(plan: EpochPlan, lengths: Lengths) -> Cost:
+def cost_of(plan: EpochPlan, lengths: Lengths) -> Cost:
+    """What the steps of a plan compute."""
     sizes = np.diff(plan.offsets)
     places = np.repeat(np.arange(len(sizes)), sizes)
     longest = np.zeros(len(sizes), dtype=np.int64)
     np.maximum.at(longest, places, lengths[plan.order])
     computed = (sizes * longest).reshape(plan.steps, plan.micro_batches)
     tokens, useful = int(lengths.sum()), None
-    if plan.micro_batches % _PROCESSES == 0:
-        slowest = computed.reshape(plan.steps, _PROCESSES, -1).sum(axis=2).max(axis=1)
-        useful = tokens / (_PROCESSES * int(slowest.sum()))
+    if plan.micro_batches % PROCESSES == 0:
+        slowest = computed.reshape(plan.steps, PROCESSES, -1).sum(axis=2).max(axis=1)
+        useful = tokens / (PROCESSES * int(slowest.sum()))
     steps = computed.sum(axis=1)
     return Cost(
         steps=plan.steps,
@@ -128,19 +130,24 @@ def _cost(plan: EpochPlan, lengths: Lengths) -> Cost:
     )
 
 
-def _time_plans(samples: int, budget: int, spans: Sequence[int]) -> None:
+def made_up_lengths(samples: int) -> Lengths:
+    """Tokens of made-up texts: 3 to 512, about 100 on average."""
     draws = np.random.default_rng(0).lognormal(4.4, 0.7, samples)
-    lengths = np.clip(draws, 3, 512, out=draws).astype(np.int32)
+    return np.clip(draws, 3, 512, out=draws).astype(np.int32)
+
+
+def _time_plans(samples: int, budget: int, spans: Sequence[int]) -> None:
+    lengths = made_up_lengths(samples)
     print("| steps of | to count them | to plan | memory | a sample |")
     print("| --- | --- | --- | --- | --- |")
-    for name, train in _ways(budget, lengths, spans):
+    for name, train in ways(budget, lengths, spans):
         started = time.process_time()
         epoch_steps(Train(**train), lengths)
         counted = time.process_time()
-        _plan(train, lengths, 8)
+        plan_of(train, lengths, 8)
         planned = time.process_time()
         tracemalloc.start()
-        _plan(train, lengths, 8)
+        plan_of(train, lengths, 8)
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         print(

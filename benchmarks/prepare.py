@@ -47,7 +47,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _write_table(folder / "table.csv", arguments.tokenizer, arguments.rows, arguments.words)
+        write_table(folder / "table.csv", arguments.tokenizer, arguments.rows, arguments.words)
         size = (folder / "table.csv").stat().st_size / 1e6
         print(f"{arguments.rows:,} rows, {size:.0f} MB, at most {arguments.max_tokens} tokens a sample")
         ways: dict[str, Callable[..., int]] = {"ours": ours}
@@ -90,7 +90,7 @@ def with_transformers(folder: Path, tokenizer: Path, max_tokens: int) -> int:
     # Of a text longer than the model takes it warns; folding follows.
     loaded.model_max_length = 1 << 30
 
-    def pieces(text: str) -> list[int]:
+    def pieces(text: str) -> Any:
         return loaded.convert_tokens_to_ids(loaded.tokenize(text))
 
     return _row_by_row(folder, pieces, loaded.cls_token_id, loaded.sep_token_id, max_tokens)
@@ -109,7 +109,7 @@ def with_python(packages: Path, folder: Path, tokenizer: Path, max_tokens: int) 
     assert not loaded.is_fast, "this transformers has no tokenizer in Python"
     loaded.model_max_length = 1 << 30
 
-    def pieces(text: str) -> list[int]:
+    def pieces(text: str) -> Any:
         return loaded.convert_tokens_to_ids(loaded.tokenize(text))
 
     return _row_by_row(folder, pieces, loaded.cls_token_id, loaded.sep_token_id, max_tokens)
@@ -124,7 +124,7 @@ def with_tokenizers(folder: Path, tokenizer: Path, max_tokens: int) -> int:
     loaded.no_padding()
     first, *_, last = loaded.encode("a").ids
 
-    def pieces(text: str) -> list[int]:
+    def pieces(text: str) -> Any:
         return loaded.encode(text, add_special_tokens=False).ids
 
     return _row_by_row(folder, pieces, first, last, max_tokens)
@@ -166,7 +166,7 @@ def _row_by_row(
     return sample
 
 
-def _write_table(path: Path, tokenizer: Path, rows: int, words: int) -> None:
+def write_table(path: Path, tokenizer: Path, rows: int, words: int) -> None:
     """Texts of unequal lengths, of words from the tokenizer's vocabulary, as frequent as Zipf's law says."""
     vocabulary = json.loads((tokenizer / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     known = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]

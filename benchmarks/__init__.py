@@ -1,0 +1,1 @@
+"""Benchmarks of this project beside what people use otherwise; `python -m benchmarks` runs them."""

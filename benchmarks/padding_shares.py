@@ -1,0 +1,196 @@
+"""How much of a step is padding, how evenly it lies on 4 ranks, and what planning 10 million samples costs.
+
+Nothing is trained: the lengths of the texts and the batches decide. 32 samples for each rank and step on
+average, and as many tokens for the token budget; useful work is real tokens over four times the computed
+tokens of the slowest rank of each step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.padding import PROCESSES, Cost, Lengths, cost_of, lengths_of, made_up_lengths, plan_of
+from benchmarks.rounds import Case, Size, call, in_turns
+from benchmarks.tables import Table
+from benchmarks.texts import tables, tokenizer
+
+MAX_TOKENS = 256
+_PER_RANK = 32
+_OURS, _GROUPED = "token budget, span 4 (ours)", "HF group_by_length"
+
+Order = npt.NDArray[np.int64]
+
+
+def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
+    """The tables of padding, of useful work, and of planning."""
+    return [*_shares(size, folder, say), *_plans(size, folder, say)]
+
+
+def _shares(size: Size, folder: Path, say: Callable[[str], None]) -> Iterator[Table]:
+    model = tokenizer(size, folder)
+    cases = [
+        case
+        for name, path in tables(size, folder).items()
+        for case in _cases(name, lengths_of(path, model, MAX_TOKENS))
+    ]
+    found = in_turns(cases, size.rounds, say)
+    padding = Table(
+        title="Padding, share of the computed tokens",
+        goal="under 3 %",
+        unit="%",
+        better="less",
+        baseline=_GROUPED,
+    )
+    useful = Table(
+        title="Useful work on 4 ranks",
+        goal="at least 95 %",
+        unit="%",
+        better="more",
+        baseline=_GROUPED,
+    )
+    yield padding.filled(found, "padding")
+    yield useful.filled(found, "useful")
+
+
+def _cases(name: str, lengths: Lengths) -> Iterator[Case]:
+    # Another order in each round.
+    ways: dict[str, Callable[[Lengths, int], Cost]] = {
+        "fixed length": _fixed,
+        "longest in the batch": _longest,
+        _GROUPED: _grouped,
+        _OURS: _ours,
+    }
+    for candidate, way in ways.items():
+        yield Case(work=name, candidate=candidate, measure=partial(_percent, way, lengths, itertools.count()))
+
+
+def _percent(way: Callable[[Lengths, int], Cost], lengths: Lengths, seeds: Iterator[int]) -> dict[str, float]:
+    cost = way(lengths, next(seeds))
+    assert cost.useful_work is not None
+    return {"padding": 100 * cost.padding, "useful": 100 * cost.useful_work}
+
+
+def _ours(lengths: Lengths, seed: int) -> Cost:
+    budget = max(round(PROCESSES * _PER_RANK * float(lengths.mean())), MAX_TOKENS)
+    train = {"batch_max_length": budget, "bucket_span": 4}
+    return cost_of(plan_of(train, lengths, PROCESSES, seed), lengths)
+
+
+def _fixed(lengths: Lengths, seed: int) -> Cost:
+    return _cost(np.full_like(lengths, lengths.max()), _shuffled(lengths, seed), lengths)
+
+
+def _longest(lengths: Lengths, seed: int) -> Cost:
+    return _cost(lengths, _shuffled(lengths, seed), lengths)
+
+
+def _shuffled(lengths: Lengths, seed: int) -> list[Order]:
+    return _dealt(np.random.default_rng(seed).permutation(len(lengths)))
+
+
+def _grouped(lengths: Lengths, seed: int) -> Cost:
+    import torch
+    from transformers.trainer_pt_utils import get_length_grouped_indices
+
+    generator = torch.Generator().manual_seed(seed)
+    order = get_length_grouped_indices(lengths.tolist(), _PER_RANK, generator=generator)
+    return _cost(lengths, _dealt(np.array(order)), lengths)
+
+
+def _dealt(order: Order) -> list[Order]:
+    """Samples of each rank: batch by batch in turns, as accelerate deals them out for Trainer.
+
+    The first samples come again until all ranks have as many.
+    """
+    order = np.resize(order, len(order) + -len(order) % (_PER_RANK * PROCESSES))
+    return [*order.reshape(-1, PROCESSES, _PER_RANK).swapaxes(0, 1).reshape(PROCESSES, -1)]
+
+
+def _cost(widths: Lengths, ranks: list[Order], lengths: Lengths) -> Cost:
+    """What batches of 32 samples of each rank cost, all padded to the widest among them."""
+    starts = range(0, len(ranks[0]), _PER_RANK)
+    batches = [[widths[rank[start : start + _PER_RANK]] for rank in ranks] for start in starts]
+    computed = np.array([[len(batch) * int(batch.max()) for batch in step] for step in batches])
+    tokens, steps = int(lengths.sum()), computed.sum(axis=1)
+    return Cost(
+        steps=len(steps),
+        padding=1 - tokens / int(steps.sum()),
+        useful_work=tokens / (PROCESSES * int(computed.max(axis=1).sum())),
+        largest=float(steps.max() / steps.mean()),
+    )
+
+
+def _plans(size: Size, folder: Path, say: Callable[[str], None]) -> Iterator[Table]:
+    samples = 20_000 if size.quick else 10_000_000
+    file = folder / "lengths.npy"
+    np.save(file, made_up_lengths(samples))
+    cases = [
+        Case(
+            work=f"{samples:,} samples",
+            candidate=candidate,
+            measure=partial(call, "benchmarks.padding_shares:plan", way=way, file=str(file)),
+        )
+        for candidate, way in (
+            (_GROUPED, "grouped"),
+            (_OURS, "tokens"),
+            ("samples, sorted (ours)", "samples"),
+        )
+    ]
+    found = in_turns(cases, min(size.rounds, 3), say)
+    seconds = Table(
+        title="Planning an epoch, CPU",
+        goal="under 5 s for 10 million samples",
+        unit="s",
+        better="less",
+        baseline=_GROUPED,
+    )
+    memory = Table(
+        title="Planning an epoch, memory beside the lengths",
+        goal="under 1 GB for 10 million samples",
+        unit="MB",
+        better="less",
+        baseline=_GROUPED,
+        digits=0,
+    )
+    yield seconds.filled(found, "seconds")
+    yield memory.filled(found, "memory_mb")
+
+
+def plan(way: str, file: str) -> dict[str, float]:
+    """Plan an epoch over the lengths in a file; for a process of its own, whose largest memory counts."""
+    work = _PLANS[way]()
+    lengths = np.load(file)
+    before_mb, started = _peak_mb(), time.process_time()
+    work(lengths)
+    seconds = time.process_time() - started
+    return {"seconds": seconds, "memory_mb": _peak_mb() - before_mb}
+
+
+def _ours_by(**train: int) -> Callable[[Lengths], object]:
+    return lambda lengths: plan_of(train, lengths, 8)
+
+
+def _group_all() -> Callable[[Lengths], object]:
+    from transformers.trainer_pt_utils import get_length_grouped_indices
+
+    return lambda lengths: get_length_grouped_indices(lengths.tolist(), 120)
+
+
+#: Each imports what it needs, and gives the planning itself.
+_PLANS: dict[str, Callable[[], Callable[[Lengths], object]]] = {
+    "grouped": _group_all,
+    "tokens": partial(_ours_by, batch_max_length=12288, bucket_span=4),
+    "samples": partial(_ours_by, batch_size=120),
+}
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

@@ -1,0 +1,28 @@
+"""The benchmarks of `python -m benchmarks`: a module for each, whose `measure` gives its tables."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from benchmarks.rounds import Size
+from benchmarks.tables import Table
+
+#: Called with the size, a folder to work in, and who is told what is going on.
+Measure = Callable[[Size, Path, Callable[[str], None]], list[Table]]
+
+BENCHMARKS = {
+    "loop": ("benchmarks.stepping.cost", "cost of the loop per step, and memory"),
+    "tokens": ("benchmarks.throughput", "tokens per second on texts of mixed length"),
+    "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
+    "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
+    "reading": ("benchmarks.reading", "reading prepared samples at random"),
+}
+
+
+def measure(name: str, size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
+    """Run one benchmark of the registry."""
+    module = importlib.import_module(BENCHMARKS[name][0])
+    return cast(Measure, module.measure)(size, folder, say)

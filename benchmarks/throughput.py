@@ -1,0 +1,158 @@
+"""Real tokens a second on texts of mixed length, at equal tokens for each update, in one process.
+
+A loop written by hand with the ways of making batches that people use, beside `stk run` with a token budget;
+the same encoder of two layers (MiniLM where it is at hand), samples and optimizer. A real token is one that
+is no padding. Without a GPU one thread computes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.padding_shares import MAX_TOKENS
+from benchmarks.rounds import Case, Process, Size, call, in_turns
+from benchmarks.stepping.start import metrics_of
+from benchmarks.tables import Table
+from benchmarks.texts import encoder, tables
+
+_GROUPED = "HF group_by_length"
+_WAYS = {"fixed length": "fixed", "longest in the batch": "longest", _GROUPED: "grouped"}
+
+
+def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
+    """The table of tokens a second."""
+    model = encoder(size, folder)
+    cases = [
+        case
+        for name, path in tables(size, folder, most=2000).items()
+        for precision in (("fp32",) if size.quick else ("fp32", "bf16"))
+        for case in _cases(name, _experiment(path, model, precision, size), folder, size)
+    ]
+    table = Table(
+        title="Real tokens a second on texts of mixed length",
+        goal="at least 1.3 times the best of the other ways",
+        unit="tokens/s",
+        better="more",
+        baseline=_GROUPED,
+        digits=0,
+    )
+    return [table.filled(in_turns(cases, size.rounds, say), "tokens_per_s")]
+
+
+def _experiment(table: Path, model: Path, precision: str, size: Size) -> dict[str, Any]:
+    """An experiment of one pass over a table; `batch_max_length` is what all ways have for an update."""
+    return {
+        "name": f"mixed-{precision}",
+        "task": {"kind": "text_classification"},
+        "model": {"kind": "pretrained", "path": str(model), "layers": 2},
+        "data": {
+            "path": str(table),
+            "tokenizer": "pretrained",
+            "tokenizer_path": str(model),
+            "max_tokens": MAX_TOKENS,
+            "splits": {"train": 0.95, "validation": 0.05},
+            "prepared_dir": str(table.parent / "prepared"),
+        },
+        "train": {
+            "epochs": 1,
+            "batch_max_length": 512 if size.quick else 3072,
+            "bucket_span": 4,
+            "logical_ranks": 1,
+            "precision": precision,
+            "log_per_epoch": 5,
+        },
+        "optimizer": {"kind": "adamw", "lr": 1e-4},
+    }
+
+
+def _cases(name: str, experiment: dict[str, Any], folder: Path, size: Size) -> Iterator[Case]:
+    work = f"{name}, {experiment['train']['precision']}"
+    for candidate, way in _WAYS.items():
+        if size.quick and way != "grouped":
+            continue
+        train = partial(call, "benchmarks.throughput:by_hand", experiment=experiment, way=way)
+        yield Case(work=work, candidate=candidate, measure=train)
+    yield Case(work=work, candidate="stk run, token budget", measure=partial(_ours, experiment, folder))
+
+
+def _ours(experiment: dict[str, Any], folder: Path) -> dict[str, float]:
+    number = len([*folder.glob("round-*")])
+    own = folder / f"round-{number}"
+    own.mkdir()
+    (own / "experiment.json").write_text(json.dumps(experiment))
+    command = [sys.executable, "-m", "slurm", "run", str(own / "experiment.json"), "--procs", "1"]
+    Process(command, {"STK_EXPERIMENT_DIR": str(own / "experiments")}).finish()
+    lines = metrics_of(own / "experiments")
+    seconds = [later["time"] - earlier["time"] for earlier, later in itertools.pairwise(lines)]
+    tokens = [line["tokens_per_s"] * part for line, part in zip(lines[1:], seconds, strict=True)]
+    return {"tokens_per_s": sum(tokens) / sum(seconds)}
+
+
+def by_hand(experiment: dict[str, Any], way: str) -> dict[str, float]:
+    """Train one pass with batches made in one of the ways; for a process of its own."""
+    import numpy as np
+    import torch
+
+    from toolkit.config import load
+    from toolkit.tasks.base import task_class
+
+    file = Path(experiment["data"]["path"]).with_suffix(f".{way}.json")
+    file.write_text(json.dumps(experiment))
+    wanted = load(file, [])
+    torch.set_num_threads(1)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    task = task_class(wanted)(wanted)
+    model = task.model().to(device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    lengths = np.asarray(task.splits["train"].lengths)
+    samples = max(round(experiment["train"]["batch_max_length"] / float(lengths.mean())), 1)
+    width = int(lengths.max()) if way == "fixed" else 0
+
+    def step(indices: Any) -> int:
+        batch: Any = task.collate("train", indices, device)
+        # The padding of MiniLM and of the small BERT is token 0.
+        tokens = torch.nn.functional.pad(batch.tokens, (0, max(width - batch.tokens.shape[1], 0)))
+        optimizer.zero_grad()
+        with torch.autocast(device.type, torch.bfloat16, enabled=wanted.train.precision == "bf16"):
+            scores = model(tokens)
+        torch.nn.functional.cross_entropy(scores.float(), batch.labels).backward()
+        optimizer.step()
+        return int(batch.real_tokens)
+
+    batches = _batches(lengths, samples, way)
+    first = len(batches) // 5
+    for indices in batches[:first]:
+        step(indices)
+    return {"tokens_per_s": _speed(step, batches[first:], device.type)}
+
+
+def _speed(step: Callable[[Any], int], batches: list[Any], device: str) -> float:
+    import torch
+
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait()
+    started = time.perf_counter()
+    tokens = sum(step(indices) for indices in batches)
+    wait()
+    return tokens / (time.perf_counter() - started)
+
+
+def _batches(lengths: Any, samples: int, way: str) -> list[Any]:
+    """Sample numbers of each batch."""
+    import numpy as np
+    import torch
+    from transformers.trainer_pt_utils import get_length_grouped_indices
+
+    if way == "grouped":
+        generator = torch.Generator().manual_seed(0)
+        order = np.array(get_length_grouped_indices(lengths.tolist(), samples, generator=generator))
+    else:
+        order = np.random.default_rng(0).permutation(len(lengths))
+    return [order[start : start + samples] for start in range(0, len(order), samples)]

@@ -43,7 +43,7 @@ if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BA
     # The ranks save when they are asked to leave: no signal may end this script before them.
     trap '' TERM INT HUP USR1 USR2
     code=0
-    srun --kill-on-bad-exit=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
+    srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
     # A step that did not finish the run: does the run go on, and how?
     [ "$code" = 0 ] || "$(dirname "$(command -v stk)")/python" -P -m slurm.after_step "$what" "$code" "$@" || true
     exit "$code"

@@ -81,14 +81,22 @@ class Control:
         )
 
     def _fill(self, rows: np.ndarray) -> None:
-        # One transfer from the device for the whole step.
-        values = torch.stack(
-            [torch.cat([loss.total.detach().double()[None], loss.sums.double()]) for _, loss in self._done]
-        ).cpu()
-        for (row, loss), value in zip(self._done, values.numpy(), strict=True):
-            rows[row, :3] = value[0], loss.count, loss.tokens
-            rows[row, len(_FIXED) :] = value[1:]
+        for (row, loss), (total, *sums) in zip(self._done, self._numbers(), strict=True):
+            rows[row, :3] = total, loss.count, loss.tokens
+            rows[row, len(_FIXED) :] = sums
         self._done.clear()
+
+    def _numbers(self) -> list[list[float]]:
+        """The total and the sums of each loss."""
+        if self._group.device.type == "cpu":
+            # A tenth of what the tensors below cost, and a step of a small model is short.
+            return [[loss.total.item(), *loss.sums.tolist()] for _, loss in self._done]
+        # One transfer from the device for the whole step.
+        values = [
+            torch.cat([loss.total.detach().double()[None], loss.sums.double()]) for _, loss in self._done
+        ]
+        found: list[list[float]] = torch.stack(values).tolist()
+        return found
 
 
 def _not_finite(losses: np.ndarray) -> tuple[int, ...]:

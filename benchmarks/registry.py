@@ -19,6 +19,9 @@ BENCHMARKS = {
     "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
+    "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
+    "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),
+    "status": ("benchmarks.login.status", "where 1,000 and 10,000 runs stand"),
 }
 
 

@@ -6,33 +6,8 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from slurm.arguments import (
-    cancel,
-    clean,
-    completion,
-    diff,
-    doctor,
-    drill,
-    entities,
-    evaluate,
-    logs,
-    plan,
-    prepare,
-    replay,
-    report,
-    reproduce,
-    requeue,
-    resume,
-    run,
-    spelling,
-    status,
-    submit,
-    sweep,
-    use,
-    watch,
-)
 from toolkit.errors import StkError
 
 _DESCRIPTION = """\
@@ -46,29 +21,29 @@ One experiment file, from a laptop to a SLURM cluster.
 
 #: In the order of --help.
 _COMMANDS = (
-    plan,
-    submit,
-    sweep,
-    run,
-    resume,
-    status,
-    logs,
-    report,
-    evaluate,
-    cancel,
-    clean,
-    requeue,
-    watch,
-    prepare,
-    replay,
-    reproduce,
-    diff,
-    doctor,
-    drill,
-    entities,
-    spelling,
-    use,
-    completion,
+    "plan",
+    "submit",
+    "sweep",
+    "run",
+    "resume",
+    "status",
+    "logs",
+    "report",
+    "evaluate",
+    "cancel",
+    "clean",
+    "requeue",
+    "watch",
+    "prepare",
+    "replay",
+    "reproduce",
+    "diff",
+    "doctor",
+    "drill",
+    "entities",
+    "spelling",
+    "use",
+    "completion",
 )
 
 
@@ -95,8 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parsed arguments; key=value and further runs may also stand after options, which argparse refuses."""
-    parser = make_parser()
-    arguments, rest = parser.parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    # All parsers together take as long to make as an experiment to check.
+    parser = make_parser([word for word in words[:1] if word in _COMMANDS] or _COMMANDS)
+    arguments, rest = parser.parse_known_args(words)
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -121,14 +98,14 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
-        self._action_max_length = max(len(each.__name__.rpartition(".")[2]) for each in _COMMANDS) + 4
+        self._action_max_length = max(map(len, _COMMANDS)) + 4
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """All commands and their arguments."""
+def make_parser(commands: Iterable[str] = _COMMANDS) -> argparse.ArgumentParser:
+    """Commands and their arguments."""
     parser = argparse.ArgumentParser(prog="stk", description=_DESCRIPTION, formatter_class=_Help)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for each in _COMMANDS:
-        each.add(parsers)
+    for name in commands:
+        importlib.import_module(f"slurm.arguments.{name}").add(parsers)
     return parser

@@ -188,8 +188,9 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
     create_run(experiment, parent)
     with exclusively(run):
         try:
-            # Again: whoever held the lock before may have been refused, and taken the folder away.
-            create_run(experiment, parent)
+            if not run.code.exists() or run.code.is_symlink():
+                # Whoever held the lock before may have been refused, and taken the folder away.
+                create_run(experiment, parent)
             yield run
         except (StkError, OSError) as error:
             if not existed and not run.submissions.exists() and not run.intent.exists():

@@ -13,7 +13,7 @@ from toolkit.errors import UserError
 from toolkit.files import fsync_dir, write_atomic, write_quickly
 from toolkit.rundir import RunDir, experiment_dir
 
-__all__ = ["PACKAGES", "create_run", "experiment_dir"]
+__all__ = ["PACKAGES", "create_run", "experiment_dir", "fill_run"]
 
 #: Packages of this project that a run keeps a copy of.
 PACKAGES = ("toolkit", "slurm")
@@ -30,12 +30,18 @@ def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = 
     Raises UserError where the folder cannot be written or holds another experiment.
     """
     run = RunDir(parent / run_id(experiment))
+    fill_run(run, experiment, shared_code)
+    return run
+
+
+def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> None:
+    """Make the folder of a run whose id is known, as `create_run` does: working it out takes its time."""
     existed = run.path.exists()
     try:
         run.path.mkdir(parents=True, exist_ok=True)
         run.logs.mkdir(exist_ok=True)
         if run.config.exists():
-            _check_same(run, experiment)
+            _check_same(run)
         else:
             write = write_atomic if shared_code is None else write_quickly
             write(run.config, to_yaml(experiment))
@@ -47,14 +53,13 @@ def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = 
             f"cannot write the run folder {run.path}: {error.strerror or error}. "
             "STK_EXPERIMENT_DIR chooses another place."
         ) from error
-    return run
 
 
-def _check_same(run: RunDir, experiment: Experiment) -> None:
+def _check_same(run: RunDir) -> None:
     stored = run_id(load_resolved(run.config))
-    if stored != run_id(experiment):
+    if stored != run.run_id:
         raise UserError(
-            f"{run.config} holds the experiment {stored}, not {run_id(experiment)}: it was edited. "
+            f"{run.config} holds the experiment {stored}, not {run.run_id}: it was edited. "
             "Put it back, or move the folder away."
         )
 

@@ -19,7 +19,7 @@ from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from slurm.sweeps.candidates import Candidate
 from toolkit.attempts.recovery import release
 from toolkit.config import to_yaml
-from toolkit.create import create_run
+from toolkit.create import fill_run
 from toolkit.errors import SchedulerError, StkError, UserError
 from toolkit.files import read_json, write_quickly
 from toolkit.rundir import RunDir
@@ -51,11 +51,11 @@ def hand_in(
     with ExitStack() as stack:
         try:
             for one in ordered:
-                create_run(one.experiment, sweep.experiments, shared_code=code)
+                fill_run(one.run, one.experiment, shared_code=code)
                 stack.enter_context(exclusively(one.run))
                 if not one.run.code.exists():
                     # Whoever held the lock before may have been refused, and taken the folder away.
-                    create_run(one.experiment, sweep.experiments, shared_code=code)
+                    fill_run(one.run, one.experiment, shared_code=code)
             plans = tuple(map(_plan, [one for one in _again(wanted) if not one.skipped]))
             if not plans:
                 return {}

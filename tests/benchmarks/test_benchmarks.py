@@ -16,7 +16,7 @@ from benchmarks.rounds import Case, ChildFailed, call, in_turns
 from benchmarks.tables import Spread, Table
 
 #: What measures this project itself, which is always installed.
-OURS = ("stk run", "ours", "prepared samples")
+OURS = ("stk run", "ours", "prepared samples", "stk submit", "stk sweep", "stk status")
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

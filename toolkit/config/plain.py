@@ -13,6 +13,7 @@ from toolkit.config.schema import Experiment, Resources
 from toolkit.config.yaml_files import dump
 
 _DIGITS = 8
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def to_plain(config: Experiment | Resources) -> dict[str, Any]:
@@ -54,7 +55,8 @@ def run_id(experiment: Experiment) -> str:
 
 
 def _plain(value: Any, *, identity_only: bool) -> Any:
-    if value is None or isinstance(value, str | int | float):
+    # Most values are scalars, and a sweep has a hundred of them in each run.
+    if value.__class__ in _SCALARS:
         return value
     if isinstance(value, dict):
         return {name: _plain(inner, identity_only=identity_only) for name, inner in value.items()}
@@ -74,8 +76,8 @@ def _names(cls: type, identity_only: bool) -> tuple[str, ...]:
 
 def _canonical(value: Any) -> Any:
     """Equal values alike: 1.0 as 1."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
     if isinstance(value, dict):
         return {name: _canonical(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_canonical(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return [_canonical(inner) for inner in value] if isinstance(value, list) else value

@@ -154,7 +154,7 @@ def _one_line(experiment: Experiment) -> Iterator[Broken]:
     """A line break would end the line of the batch script and begin a line of its own."""
     if is_dataclass(experiment.resources):
         for key, text in _texts(experiment.resources, ("resources",)):
-            if any(character in text for character in "\n\r"):
+            if "\n" in text or "\r" in text:
                 problem = f"found {text!r}, which holds a line break and would break the batch script"
                 yield Broken(key=key, problem=problem, hint="shell lines belong in resources.setup")
 

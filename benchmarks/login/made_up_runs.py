@@ -1,80 +1,41 @@
-"""How long `stk status` takes for a thousand and for ten thousand runs.
-
-    python -m benchmarks.status [--runs 1000 10000] [--keep FOLDER]
-
-The runs are made up, in a mix as a busy group leaves it: most have finished, some train, wait, failed or were
-cancelled. A pretend Slurm answers for the jobs, so that the time of a real controller is not in the figures;
-how often it is asked is. Each figure is the best of three commands in processes of their own, imports
-included: wall-clock seconds, and seconds of CPU of the command itself.
-"""
+"""Run folders as a busy group leaves them: most have finished, some train, wait, failed or were cancelled."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
-import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.slurm.fake_slurm import FakeSlurm
 from toolkit.files import append_json_line
 from toolkit.rundir import RunDir
 
 #: Of a hundred runs.
 MIX = {"finished": 70, "failed": 9, "running": 8, "pending": 6, "requeued": 3, "cancelled": 2, "purged": 2}
 STEPS = 5000
+#: A job as squeue tells it, its fields in the order of `slurm.answers.JOB_FORMAT`.
+_JOB = {
+    "job_id": "",
+    "raw_id": "",
+    "state": "PENDING",
+    "reason": "Priority",
+    "restarts": "0",
+    "requeue": "1",
+    "submitted": "2026-01-01T00:00:00",
+    "started": "N/A",
+    "limit": "1:00:00",
+    "hosts": "",
+    "user": "ada",
+    "partition": "main",
+    "dependency": "",
+    "work_dir": "/",
+    "name": "job",
+}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, nargs="+", default=[1000, 10000])
-    parser.add_argument("--keep", type=Path, help="make the runs here, and leave them")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        parent = arguments.keep or Path(temporary)
-        for count in arguments.runs:
-            measure(parent / str(count), count)
-
-
-def measure(folder: Path, count: int) -> None:
-    """Make so many runs and print what the command takes for them."""
-    fake = FakeSlurm(folder / "bin")
-    make_runs(folder / "experiments", count, fake)
-    for words in (["status"], ["status", "--json"]):
-        wall_s, cpu_s = min(_time(folder, words) for _ in range(3))
-        print(f"{count:6,} runs, stk {' '.join(words):14} {wall_s:5.2f} s, {cpu_s:5.2f} s of CPU", flush=True)
-    asked = [len(fake.calls(name)) for name in ("squeue", "sacct", "scontrol")]
-    print(
-        f"        calls a command: squeue {asked[0] / 6:g}, sacct {asked[1] / 6:g}, scontrol {asked[2] / 6:g}"
-    )
-
-
-def _time(folder: Path, words: list[str]) -> tuple[float, float]:
-    """Wall-clock seconds and seconds of CPU of one command."""
-    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    environ = {**os.environ, "PATH": path, "STK_EXPERIMENT_DIR": str(folder / "experiments")}
-    begun, used = time.perf_counter(), _cpu_s()
-    subprocess.run(
-        [sys.executable, "-m", "slurm", *words], env=environ, check=True, stdout=subprocess.DEVNULL
-    )
-    return time.perf_counter() - begun, _cpu_s() - used
-
-
-def _cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def make_runs(parent: Path, count: int, fake: FakeSlurm) -> None:
-    """Make run folders as runs leave them, and the jobs that Slurm still knows."""
+def make_runs(parent: Path, count: int) -> str:
+    """Make run folders as runs leave them; return what squeue says of the jobs that Slurm still knows."""
     jobs: dict[str, dict[str, str]] = {}
     kinds = [kind for kind, number in MIX.items() for _ in range(number)]
     for number in range(count):
@@ -83,7 +44,12 @@ def make_runs(parent: Path, count: int, fake: FakeSlurm) -> None:
         make_run(parent, f"study{number % 25:02d}-{number:08x}", kind, job_id)
         if (facts := job_of(kind)) is not None:
             jobs[job_id] = facts
-    fake.add_all(jobs)
+    return "".join(_queue_line(job_id, facts) for job_id, facts in jobs.items())
+
+
+def _queue_line(job_id: str, facts: dict[str, str]) -> str:
+    """A job in the format that `slurm.answers` asks squeue for."""
+    return "\x1f".join({**_JOB, "job_id": job_id, "raw_id": job_id, **facts}.values()) + "\x1e\n"
 
 
 def job_of(kind: str) -> dict[str, str] | None:
@@ -187,7 +153,3 @@ def _failure(now: float) -> dict[str, Any]:
         "advice": "Ask for more memory.",
         "traceback": "Traceback (most recent call last):\n" + 30 * '  File "model.py", line 88, in forward\n',
     }
-
-
-if __name__ == "__main__":
-    main()

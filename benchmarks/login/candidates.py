@@ -1,0 +1,39 @@
+"""One experiment file, and the commands that hand it to Slurm: ours, submitit's and Hydra's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+STK = (sys.executable, "-m", "slurm")
+HYDRA = "Hydra's submitit launcher"
+HYDRA_NEEDS = ("hydra", "hydra_plugins")
+#: Keys that Hydra's app and `stk` both read.
+_EXPERIMENT = """\
+name: swept
+seed: 0
+task: {kind: text_classification}
+model: {kind: docnn}
+data: {path: FOLDER/texts.tsv, prepared_dir: FOLDER/prepared}
+"""
+
+
+def write_experiment(folder: Path) -> Path:
+    """Write an experiment and its table of texts; return the file."""
+    rows = "".join(f"text number {number}\t{'ab'[number % 2]}\n" for number in range(100))
+    (folder / "texts.tsv").write_text(f"text\tlabel\n{rows}")
+    file = folder / "swept.yaml"
+    file.write_text(_EXPERIMENT.replace("FOLDER", str(folder)))
+    return file
+
+
+def submitit(folder: Path, calls: int) -> list[str]:
+    """The command that hands so many calls of a function to Slurm, in one array."""
+    return [sys.executable, "-m", "benchmarks.login.with_submitit", str(folder), str(calls)]
+
+
+def hydra(file: Path, folder: Path, seeds: str) -> list[str]:
+    """The command that hands the experiment to Slurm with these seeds, in one array."""
+    config = ["--config-dir", str(file.parent), "--config-name", file.stem]
+    settings = ["hydra/launcher=submitit_slurm", f"hydra.sweep.dir={folder}", f"seed={seeds}"]
+    return [sys.executable, "-m", "benchmarks.login.with_hydra", *config, "--multirun", *settings]

@@ -1,0 +1,68 @@
+"""What it costs to hand one run to Slurm, up to the job's id, and to show what would be handed in.
+
+Beside `stk submit` and `stk plan`: sbatch with a script that is there already, submitit with a function, and
+an app of Hydra with the same experiment file and its submitit launcher. Peers keep no copy of the code, and
+check neither the settings nor what the cluster offers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.login.candidates import HYDRA, HYDRA_NEEDS, STK, hydra, submitit, write_experiment
+from benchmarks.login.stubs import Stubs
+from benchmarks.login.timing import median_of, taken
+from benchmarks.rounds import Case, Size, in_turns
+from benchmarks.tables import Table
+
+_SBATCH = "sbatch alone"
+
+
+def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
+    """The tables of CPU time and of wall time."""
+    file, stubs = write_experiment(folder), Stubs(folder / "bin")
+    variables = {**stubs.variables, "STK_EXPERIMENT_DIR": str(folder / "experiments")}
+    (folder / "job.sh").write_text("#!/bin/bash\nsrun true\n")
+    # A run of its own each time: what has been submitted is not submitted again.
+    numbers = itertools.count(1)
+    ways: dict[str, tuple[Callable[[int], list[str]], tuple[str, ...]]] = {
+        _SBATCH: (lambda _: ["sbatch", str(folder / "job.sh")], ()),
+        "submitit": (lambda number: submitit(folder / f"submitit-{number}", 1), ()),
+        HYDRA: (lambda number: hydra(file, folder / f"hydra-{number}", str(number)), HYDRA_NEEDS),
+        "stk submit": (lambda number: [*STK, "submit", str(file), f"seed={number}"], ()),
+        "stk plan": (lambda number: [*STK, "plan", str(file), f"seed={number}"], ()),
+    }
+
+    def one(command: Callable[[int], list[str]]) -> dict[str, float]:
+        return taken(command(next(numbers)), variables)
+
+    cases = [
+        Case(
+            work="one run",
+            candidate=candidate,
+            measure=partial(median_of, partial(one, command), 1 if size.quick else 5),
+            needs=needs,
+        )
+        for candidate, (command, needs) in ways.items()
+    ]
+    found = in_turns(cases, size.rounds, say)
+    cpu = Table(
+        title="Handing one run to Slurm, CPU time",
+        goal="`stk submit` and `stk plan` within 0.5 s of `sbatch` alone",
+        unit="s",
+        better="less",
+        baseline=_SBATCH,
+        digits=3,
+    )
+    wall = Table(
+        title="Handing one run to Slurm, wall time",
+        goal="`stk submit` faster than Hydra's launcher",
+        unit="s",
+        better="less",
+        baseline=HYDRA,
+        digits=3,
+    )
+    return [cpu.filled(found, "cpu_s"), wall.filled(found, "wall_s")]

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
+    "scaling": ("benchmarks.scaling", "training over 1, 2 and 4 hosts of the test cluster"),
 }
 
 

@@ -1,8 +1,9 @@
 """How training scales over hosts: one process on each of 1, 2 and 4 hosts of the test cluster.
 
-Each process has 32 samples of 64 tokens a step, however many there are. The loop written by hand and
-`stk run` are both tasks of one srun. The hosts are network namespaces of one machine, whose cores they share:
-where there are more of them than cores, the curve bends for all, and what counts is whether it does so alike.
+Each process has 32 samples a step, however many there are: of 64 tokens for a DocNN of the usual size, of 32
+for a BERT of two layers as large as MiniLM's. The loop written by hand and `stk run` are both tasks of one
+srun. The hosts are network namespaces of one machine, whose cores they share: where there are more of them
+than cores, the curve bends for all, and what counts is whether it does so alike.
 
     ./scripts/cluster up
     export SLURM_CONF=…     as it says
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -109,26 +110,28 @@ def speed_ups(points: list[_Point], found: Found) -> dict[tuple[str, str], list[
 
 
 def _points(size: Size, folder: Path) -> Iterator[_Point]:
-    steps, window = (30, 10) if size.quick else (120, 20)
-    models: dict[str, tuple[dict[str, Any], int, int]] = {"DocNN": ({"kind": "docnn"}, steps, window)}
+    models = {"DocNN": _docnn(size)}
     if not size.quick:
-        bert = {"kind": "pretrained", "path": str(folder / "bert"), "layers": 2}
-        models["2-layer MiniLM"] = (bert, 16, 2)
-        call("benchmarks.scaling:write_minilm", folder=str(folder / "bert"))
-    for model, (network, steps, window) in models.items():
+        models["2-layer MiniLM"] = _minilm(folder)
+    for model, work in models.items():
         for hosts in (1, 2) if size.quick else (1, 2, 4):
-            own = folder / f"{network['kind']}-{hosts}"
-            work = Work(
-                folder=str(own),
-                model=network["kind"],
-                network=network,
-                processes=hosts,
-                steps=steps,
-                window=window,
-                batch=32 * hosts,
-                length=64,
+            own = replace(
+                work, folder=str(folder / f"{work.model}-{hosts}"), processes=hosts, batch=32 * hosts
             )
-            yield _Point(model=model, hosts=hosts, work=work)
+            yield _Point(model=model, hosts=hosts, work=own)
+
+
+def _docnn(size: Size) -> Work:
+    steps, window = (30, 10) if size.quick else (120, 20)
+    network = {"kind": "docnn"}
+    return Work(folder="", model="docnn", network=network, processes=1, steps=steps, window=window, length=64)
+
+
+def _minilm(folder: Path) -> Work:
+    path = str(folder / "bert")
+    call("benchmarks.scaling:write_minilm", folder=path)
+    network = {"kind": "pretrained", "path": path, "layers": 2}
+    return Work(folder="", model="bert", network=network, processes=1, steps=12, window=2, length=32)
 
 
 def _cases(point: _Point, reductions: Sequence[str], cluster: bool) -> Iterator[Case]:

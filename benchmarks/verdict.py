@@ -90,7 +90,7 @@ def _compared(check: Check, row: Row, others: Sequence[Row], better: str) -> flo
     columns = [row.values, *(other.values for other in others)]
     if len({*map(len, columns)}) > 1:
         columns = [(statistics.median(values),) for values in columns]
-    pairs = [(own, best(rest)) for own, *rest in zip(*columns, strict=True)]
+    pairs: list[tuple[float, float]] = [(own, best(rest)) for own, *rest in zip(*columns, strict=True)]
     if check.take == "ratio":
         return statistics.median(own / other for own, other in pairs)
     return statistics.median(own - other for own, other in pairs)

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.goals import GOALS
 from benchmarks.machine import busy, sentence
 from benchmarks.tables import Table
-from benchmarks.verdict import cells
+from benchmarks.verdict import cells, medians_of
 from toolkit.errors import UserError
 
 BEGIN = "<!-- Between here and the next mark docs/make_benchmarks writes, from docs/benchmarks/*.json. -->\n"
@@ -72,11 +72,15 @@ def replaced(page: str, measurements: Sequence[Measurement]) -> str:
     return "".join([before, begin, "\n".join(["", *_part(measurements), "", ""]), end, after])
 
 
-def unknown_tables(measurements: Sequence[Measurement]) -> list[str]:
-    """Tables that goals speak of and nothing has measured."""
-    titles = tables_of(measurements)
-    wanted = dict.fromkeys(check.table for goal in GOALS for check in goal.checks)
-    return [title for title in wanted if title not in titles]
+def unmeasured(measurements: Sequence[Measurement]) -> list[str]:
+    """What goals speak of and no table has: a table, or a candidate in it."""
+    tables = tables_of(measurements)
+    checks = [check for goal in GOALS for check in goal.checks]
+    return [
+        f"{check.table}: {check.candidate}"
+        for check in checks
+        if not any(True for _ in medians_of(check, tables.get(check.table)))
+    ]
 
 
 def _part(measurements: Sequence[Measurement]) -> Iterator[str]:

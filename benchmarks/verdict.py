@@ -20,7 +20,7 @@ class Check:
     says       what the page says, with {} for the figures
     take       value, or ratio or difference to another candidate, of the same round
     against    the other candidates, of which the best counts; none: the table's baseline
-    works      words that the pieces of work must contain; none: all
+    works      the pieces of work that count; none: all
     at_most, at_least   what the median must keep to; one of them
     """
 
@@ -57,7 +57,7 @@ def cells(goal: Goal, tables: Mapping[str, Table]) -> tuple[str, str]:
         return goal.elsewhere or NOT_MEASURED, ""
     said, passed, missing = [], [], False
     for check in goal.checks:
-        medians = [*_medians(check, tables.get(check.table))]
+        medians = [*medians_of(check, tables.get(check.table))]
         if medians:
             said.append(check.says.format(_range(medians, check)))
             passed += [check.reached(median) for median in medians]
@@ -68,13 +68,13 @@ def cells(goal: Goal, tables: Mapping[str, Table]) -> tuple[str, str]:
     return "; ".join(said), f"{verdict}, part {NOT_MEASURED}" if missing else verdict
 
 
-def _medians(check: Check, table: Table | None) -> Iterator[float]:
-    """One for each piece of work that has the figures."""
+def medians_of(check: Check, table: Table | None) -> Iterator[float]:
+    """What a check is judged by: one for each piece of work that has the figures."""
     if table is None:
         return
     rows = {(row.work, row.candidate): row for row in table.rows if row.values}
     for (work, candidate), row in rows.items():
-        if candidate != check.candidate or not all(word in work for word in check.works):
+        if candidate != check.candidate or (check.works and work not in check.works):
             continue
         if check.take == "value":
             yield statistics.median(row.values)

@@ -21,6 +21,7 @@ END = "<!-- Here it ends. -->\n"
 PICTURES = {
     "benchmarks_loop.png": "Cost of the loop, per step",
     "benchmarks_tokens.png": "Real tokens a second on texts of mixed length",
+    "benchmarks_goodput.png": "Goodput under kills",
     "benchmarks_scaling.png": "Scaling over hosts, samples a second over those of one host",
 }
 
@@ -76,11 +77,12 @@ def unmeasured(measurements: Sequence[Measurement]) -> list[str]:
     """What goals speak of and no table has: a table, or a candidate in it."""
     tables = tables_of(measurements)
     checks = [check for goal in GOALS for check in goal.checks]
-    return [
+    names = [
         f"{check.table}: {check.candidate}"
         for check in checks
-        if not any(True for _ in medians_of(check, tables.get(check.table)))
+        if not [*medians_of(check, tables.get(check.table))]
     ]
+    return list(dict.fromkeys(names))
 
 
 def _part(measurements: Sequence[Measurement]) -> Iterator[str]:

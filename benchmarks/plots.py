@@ -12,8 +12,8 @@ from toolkit.report.themes import LIGHT, Theme
 _BAR = 0.27
 
 
-def bars(table: Table, ours: frozenset[str], theme: Theme = LIGHT) -> bytes:
-    """Draw the rows that have values, by work; our candidates in colour. The PNG's bytes."""
+def bars(table: Table, theme: Theme = LIGHT) -> bytes:
+    """Draw the rows that have values, by work; what runs with stk in colour. The PNG's bytes."""
     rows = [row for row in table.rows if row.values]
     works = [(work, list(group)) for work, group in groupby(rows, key=lambda row: row.work)]
     height = 1.3 + _BAR * (len(rows) + 1.5 * len(works))
@@ -25,7 +25,7 @@ def bars(table: Table, ours: frozenset[str], theme: Theme = LIGHT) -> bytes:
             for row in group:
                 spread = Spread.of(row.values)
                 sides = [[spread.median - spread.low], [spread.high - spread.median]]
-                colour = theme.series[0] if row.candidate in ours else theme.quiet
+                colour = theme.series[0] if row.candidate.startswith("stk ") else theme.quiet
                 axes.barh(place, spread.median, height=0.72, color=colour)
                 axes.errorbar(spread.median, place, xerr=sides, color=theme.ink, capsize=3, linewidth=1)
                 names[place] = row.candidate

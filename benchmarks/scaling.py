@@ -35,7 +35,7 @@ _PORT = "29500"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
+class Point:
     """A model on so many hosts."""
 
     model: str
@@ -50,7 +50,7 @@ class _Point:
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
     """The tables of samples a second and of the speed-up."""
     cluster = has_cluster()
-    points = [*_points(size, folder)]
+    points = [*points_of(size, folder)]
     reductions = ("exact",) if size.quick else ("fast", "exact")
     cases = [case for point in points for case in _cases(point, reductions, cluster)]
     if cluster or size.quick:
@@ -67,7 +67,7 @@ def has_cluster() -> bool:
     return Path(os.environ.get("SLURM_CONF", "")).parent.parent.name.startswith("stk-cluster-")
 
 
-def _tables(points: list[_Point], found: Found, notes: tuple[str, ...]) -> list[Table]:
+def _tables(points: list[Point], found: Found, notes: tuple[str, ...]) -> list[Table]:
     cores = os.cpu_count() or 1
     notes = (*notes, f"One process on each host; all hosts share the {cores} cores of one machine.")
     speed = Table(
@@ -90,7 +90,7 @@ def _tables(points: list[_Point], found: Found, notes: tuple[str, ...]) -> list[
     return [speed.filled(found, "samples_per_s"), curve.filled(speed_ups(points, found), "speed_up")]
 
 
-def speed_ups(points: list[_Point], found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
+def speed_ups(points: list[Point], found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
     """Of every point but those of one host: throughput over that of one host, of the same round."""
     alone = {point.model: point.title for point in points if point.hosts == 1}
     models = {point.title: point.model for point in points if point.hosts > 1}
@@ -109,7 +109,8 @@ def speed_ups(points: list[_Point], found: Found) -> dict[tuple[str, str], list[
     return rows
 
 
-def _points(size: Size, folder: Path) -> Iterator[_Point]:
+def points_of(size: Size, folder: Path) -> Iterator[Point]:
+    """The models on 1, 2 and 4 hosts; one model on 1 and 2 at toy size."""
     models = {"DocNN": _docnn(size)}
     if not size.quick:
         models["2-layer MiniLM"] = _minilm(folder)
@@ -118,7 +119,7 @@ def _points(size: Size, folder: Path) -> Iterator[_Point]:
             own = replace(
                 work, folder=str(folder / f"{work.model}-{hosts}"), processes=hosts, batch=32 * hosts
             )
-            yield _Point(model=model, hosts=hosts, work=own)
+            yield Point(model=model, hosts=hosts, work=own)
 
 
 def _docnn(size: Size) -> Work:
@@ -128,13 +129,11 @@ def _docnn(size: Size) -> Work:
 
 
 def _minilm(folder: Path) -> Work:
-    path = str(folder / "bert")
-    call("benchmarks.scaling:write_minilm", folder=path)
-    network = {"kind": "pretrained", "path": path, "layers": 2}
+    network = {"kind": "pretrained", "path": str(folder / "bert"), "layers": 2}
     return Work(folder="", model="bert", network=network, processes=1, steps=12, window=2, length=32)
 
 
-def _cases(point: _Point, reductions: Sequence[str], cluster: bool) -> Iterator[Case]:
+def _cases(point: Point, reductions: Sequence[str], cluster: bool) -> Iterator[Case]:
     by_hand = partial(_by_hand if cluster else partial(start.peer, "by_hand"), point.work)
     yield Case(work=point.title, candidate=BASELINE, measure=partial(_speed, point.work, by_hand))
     for reduction in reductions:
@@ -153,17 +152,21 @@ def prepare(work: dict[str, Any]) -> None:
 
     job = Work(**work)
     write_tokenizer(str(Path(job.folder) / "bert"))
+    if job.model == "bert" and not Path(job.network["path"]).exists():
+        _write_minilm(job.network["path"])
     make(job)
 
 
-def write_minilm(folder: str) -> None:
-    """Write a BERT of two layers as large as MiniLM's, with random weights. For a process of its own."""
+def _write_minilm(folder: str) -> None:
+    """Write a BERT of two layers as large as MiniLM's, with random weights."""
     import torch
     from transformers import BertConfig, BertModel
 
-    sizes = {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536}
+    config = BertConfig(
+        vocab_size=30522, hidden_size=384, num_hidden_layers=2, num_attention_heads=12, intermediate_size=1536
+    )
     torch.manual_seed(0)
-    BertModel(BertConfig(vocab_size=30522, num_hidden_layers=2, **sizes)).save_pretrained(folder)
+    BertModel(config).save_pretrained(folder)
 
 
 def _srun(work: Work) -> list[str]:

@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _tell("error: ", f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
         return 2
     machine = describe()
-    if warning := busy(machine["load"]):
+    if warning := busy(machine["load"], machine["cores"]):
         _tell("warning: ", warning)
     size = Size(quick=arguments.quick, rounds=arguments.rounds or (1 if arguments.quick else 5))
     try:
@@ -71,7 +72,7 @@ def _lines(machine: dict[str, Any], size: Size, tables: Sequence[Table]) -> Iter
     yield f"{sentence(machine)}, after {machine['load_after']}; {size.rounds} rounds."
     if size.quick:
         yield "Toy size: it works, and no figure means anything."
-    if warning := busy(machine["load"]):
+    if warning := busy(machine["load"], machine["cores"]):
         yield f"Warning: {warning}."
     for table in tables:
         yield ""
@@ -79,7 +80,8 @@ def _lines(machine: dict[str, Any], size: Size, tables: Sequence[Table]) -> Iter
 
 
 def _document(machine: dict[str, Any], size: Size, tables: Sequence[Table]) -> dict[str, Any]:
-    head = {"machine": machine, "quick": size.quick, "rounds": size.rounds}
+    today = datetime.now(UTC).date().isoformat()
+    head = {"machine": machine, "date": today, "quick": size.quick, "rounds": size.rounds}
     return {**head, "tables": [table.as_json() for table in tables]}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,14 @@ def describe() -> dict[str, Any]:
     }
 
 
-def busy(load: float) -> str | None:
-    """A warning where other work takes part of this machine; None where it is idle."""
-    cores = os.cpu_count() or 1
+def busy(load: float, cores: int) -> str | None:
+    """A warning where other work takes part of a machine; None where it is idle."""
     if load <= 0.25 * cores:
         return None
     return f"this machine is busy (load {load:.1f} on {cores} cores): the figures say little"
 
 
-def sentence(machine: dict[str, Any]) -> str:
+def sentence(machine: Mapping[str, Any]) -> str:
     """The description in one line."""
     packages = ", ".join(f"{name} {found}" for name, found in machine["packages"].items())
     return (

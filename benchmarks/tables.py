@@ -11,6 +11,8 @@ from typing import Any
 #: The figures of one candidate in each round, or the reason why there are none.
 Found = Mapping[tuple[str, str], "list[dict[str, float]] | str"]
 
+_HEAD = ("title", "goal", "unit", "better", "baseline", "digits")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
@@ -99,8 +101,14 @@ class Table:
 
     def as_json(self) -> dict[str, Any]:
         """The table as values that JSON knows."""
-        head = {name: getattr(self, name) for name in ("title", "goal", "unit", "better", "baseline")}
+        head = {name: getattr(self, name) for name in _HEAD}
         return {**head, "notes": list(self.notes), "rows": [_row_as_json(row) for row in self.rows]}
+
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> Table:
+        """The table that `as_json` told of. Raises KeyError where it did not."""
+        head = {name: document[name] for name in _HEAD}
+        return cls(**head, notes=tuple(document["notes"]), rows=[*map(_row_of_json, document["rows"])])
 
 
 def _values(rounds: Sequence[Mapping[str, float]], figure: str) -> tuple[float, ...]:
@@ -136,3 +144,14 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         if spread is not None:
             found[name] = {"low": spread.low, "median": spread.median, "high": spread.high}
     return found
+
+
+def _row_of_json(found: Mapping[str, Any]) -> Row:
+    return Row(
+        work=found["work"],
+        candidate=found["candidate"],
+        values=tuple(found.get("values", ())),
+        ratio=Spread(**found["ratio"]) if "ratio" in found else None,
+        difference=Spread(**found["difference"]) if "difference" in found else None,
+        missing=found.get("missing", ""),
+    )

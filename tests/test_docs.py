@@ -69,6 +69,14 @@ def test_the_reference_of_keys_is_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_figures_of_the_benchmarks_are_those_that_were_measured() -> None:
+    if not [*(ROOT / "docs" / "benchmarks").glob("*.json")]:
+        pytest.skip("nothing has been measured")
+    script = ROOT / "docs" / "make_benchmarks"
+    done = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

@@ -88,12 +88,17 @@ def metrics_of(experiments: Path) -> list[dict[str, Any]]:
 
 
 def _figures(times: list[float], work: Work, memory: Memory) -> dict[str, float]:
-    """Milliseconds of a step, of the median window without the first; and megabytes."""
+    """Milliseconds of a step, and megabytes."""
     largest_mb = memory.largest_mb(times[-1])
+    return {"step_ms": step_ms(times, work), "memory_mb": largest_mb}
+
+
+def step_ms(times: list[float], work: Work) -> float:
+    """Milliseconds of a step, of the median window without the first. Raises ChildFailed."""
     if len(times) < 3:
         raise ChildFailed(f"{len(times)} windows of steps are too few")
     windows = sorted(later - earlier for earlier, later in itertools.pairwise(times))
-    return {"step_ms": 1000 * windows[len(windows) // 2] / work.window, "memory_mb": largest_mb}
+    return 1000 * windows[len(windows) // 2] / work.window
 
 
 def _variables(rank: int, work: Work, port: int) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ class Work:
     batch       samples of a step, over all processes
     length      tokens of every sample
     window      steps between two looks at the clock
+    network     what the experiment says of the model, in place of something small
     """
 
     folder: str
@@ -29,6 +30,7 @@ class Work:
     window: int
     batch: int = 8
     length: int = 16
+    network: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,7 +54,7 @@ class Work:
         return {
             "name": f"loop-{self.model}",
             "task": {"kind": "text_classification"},
-            "model": bert if self.model == "bert" else docnn,
+            "model": self.network or (bert if self.model == "bert" else docnn),
             "data": {
                 "train": str(Path(self.folder) / "train.csv"),
                 "validation": str(Path(self.folder) / "validation.csv"),
@@ -133,8 +135,10 @@ def write_bert(folder: str) -> None:
 
 def _experiment(work: Work) -> Any:
     from toolkit.config import load
+    from toolkit.files import write_quickly
 
-    work.experiment_file.write_text(json.dumps(work.experiment()))
+    # Every rank does so, and none may read what another one has only begun to write.
+    write_quickly(work.experiment_file, json.dumps(work.experiment()))
     return load(work.experiment_file, [])
 
 

@@ -1,0 +1,50 @@
+"""The curve of scaling, and what is said where there is no cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.rounds import Size
+from benchmarks.scaling import NEEDED, has_cluster, measure, points_of, speed_ups
+
+
+def test_every_row_names_what_is_needed_where_there_is_no_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    speed, curve = measure(Size(), tmp_path, pytest.fail)
+    assert {row.missing for row in [*speed.rows, *curve.rows]} == {NEEDED}
+    assert len(speed.rows) == 18
+    assert len(curve.rows) == 12
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("file", ["/etc/slurm/slurm.conf", "slurm.conf", ""])
+def test_another_cluster_is_none_of_the_tests(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.setenv("SLURM_CONF", file)
+    assert not has_cluster()
+
+
+def test_speed_up_is_over_one_host_in_the_same_round(tmp_path: Path) -> None:
+    points = [*points_of(Size(quick=True), tmp_path)]
+    found = speed_ups(
+        points,
+        {
+            ("DocNN, 1 host", "ours"): [{"samples_per_s": 10.0}, {"samples_per_s": 20.0}],
+            ("DocNN, 2 hosts", "ours"): [{"samples_per_s": 15.0}, {"samples_per_s": 10.0}],
+            ("DocNN, 1 host", "peer"): "failed: no",
+            ("DocNN, 2 hosts", "peer"): [{"samples_per_s": 15.0}, {"samples_per_s": 10.0}],
+        },
+    )
+    assert found == {
+        ("DocNN, 2 hosts", "ours"): [{"speed_up": 1.5}, {"speed_up": 0.5}],
+        ("DocNN, 2 hosts", "peer"): "failed: no",
+    }
+
+
+def test_every_process_has_as_many_samples_whatever_the_number_of_hosts(tmp_path: Path) -> None:
+    works = [point.work for point in points_of(Size(), tmp_path)]
+    assert [work.processes for work in works] == [1, 2, 4, 1, 2, 4]
+    assert {work.batch / work.processes for work in works} == {32}

@@ -50,7 +50,9 @@ def _stalls(found: Found) -> Table:
     )
     kinds = {"": "stall_s", ", the first of a start": "first_s", ", one step after another": "midst_s"}
     for kind, figure in kinds.items():
-        table.filled({(work + kind, candidate): rounds for (work, candidate), rounds in found.items()}, figure)
+        table.filled(
+            {(work + kind, candidate): rounds for (work, candidate), rounds in found.items()}, figure
+        )
     return table
 
 

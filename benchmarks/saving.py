@@ -201,6 +201,9 @@ def train(way: str, megabytes: float, rows: int, saves: int, folder: str) -> dic
     state, batch = _state(megabytes), torch.randn(rows, _WIDTH)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         saver = WAYS[way](state, Path(name))
+        # A start's first save comes after a while.
+        for _ in range(3):
+            _step(saver, state, batch)
         first, *later = [_save(saver, state, batch) for _ in range(saves + 1)]
         saver.save()
         _step(saver, state, batch)

@@ -18,6 +18,7 @@ BENCHMARKS = {
     "tokens": ("benchmarks.throughput", "tokens per second on texts of mixed length"),
     "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
+    "stall": ("benchmarks.stall", "what a checkpoint costs training"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
     "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
     "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),

@@ -12,6 +12,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 
 from toolkit.checkpoint.manifest import VERSION
 from toolkit.checkpoint.naming import Point, hidden, point, remove
+from toolkit.checkpoint.output import Output
 from toolkit.checkpoint.staging import Staging
 from toolkit.files import fsync_dir, write_json
 from toolkit.rundir import MANIFEST, RunDir
@@ -132,23 +134,15 @@ def _check_room(parent: Path, size: int) -> None:
 
 def _write_file(path: Path, pieces: Iterable[memoryview], at: Point) -> dict[str, int]:
     """Write and flush a file; its size and CRC-32, of the bytes as they were in memory."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     size = checksum = 0
-    try:
+    with closing(Output(path)) as output:
         for piece in pieces:
             # Both calls let other threads run: training goes on meanwhile.
             checksum = zlib.crc32(piece, checksum)
-            _write_all(descriptor, piece)
+            output.write(piece)
             size += len(piece)
             at("write")
         at("before_fsync")
-        os.fsync(descriptor)
+        output.flush()
         at("after_fsync")
-    finally:
-        os.close(descriptor)
     return {"bytes": size, "crc32": checksum}
-
-
-def _write_all(descriptor: int, piece: memoryview) -> None:
-    while piece:
-        piece = piece[os.write(descriptor, piece) :]

@@ -1,7 +1,8 @@
 """Staging: a training state copied into buffers that each save reuses, laid out as its files will be.
 
 Training waits for the copy alone; whoever writes the files takes the bytes from here while training
-goes on. Reused, because the first touch of fresh memory costs several times the copy itself.
+goes on. Reused, because the first touch of fresh memory costs several times the copy itself. Header and
+tensors lie together from a page's begin on, as output.py wants it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import torch
 # The very rule of safetensors' load_model for which of several shared tensors a file must hold.
 from safetensors.torch import _remove_duplicate_names
 
+from toolkit.checkpoint.copying import copy
+from toolkit.checkpoint.output import BLOCK
 from toolkit.rundir import PROGRESS, TRAINING, WEIGHTS
 from toolkit.state import TrainState
 
@@ -89,7 +92,7 @@ class Staging:
 
 
 class Buffer:
-    """One file of the safetensors format in memory: its header, and one flat buffer of all tensors.
+    """One file of the safetensors format in memory: its header, and all tensors one after another.
 
     pinned  whether a GPU copies into the buffer directly
     """
@@ -97,8 +100,8 @@ class Buffer:
     def __init__(self) -> None:
         self.pinned = False
         self._layout: Any = None
-        self._header = b""
-        self._bytes = torch.empty(0, dtype=torch.uint8)
+        # The file's bytes, and those of them that are the tensors'.
+        self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
         self._places: list[tuple[str, torch.Tensor]] = []
 
     def fill(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
@@ -107,9 +110,7 @@ class Buffer:
         Raises TypeError for a dtype that the format does not know.
         """
         self.lay_out(tensors, metadata)
-        with torch.no_grad():
-            for name, place in self._places:
-                place.copy_(tensors[name], non_blocking=self.pinned)
+        copy((place, tensors[name]) for name, place in self._places)
 
     def lay_out(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
         """Give each tensor its place, unless it has it. Raises TypeError as `fill` does."""
@@ -119,17 +120,16 @@ class Buffer:
             self._layout = layout, dict(metadata)
 
     def touch(self) -> None:
-        """Write to all of the memory, whatever it holds."""
-        self._bytes.zero_()
+        """Write to all of the tensors' memory, whatever it holds."""
+        self._tensors.zero_()
 
     @property
     def size(self) -> int:
-        return len(self._header) + len(self._bytes)
+        return len(self._file)
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes of the file, in order."""
-        yield memoryview(self._header)
-        raw = self._bytes.numpy().data
+        raw = self._file.numpy().data
         for start in range(0, len(raw), PIECE):
             yield raw[start : start + PIECE]
 
@@ -138,17 +138,26 @@ class Buffer:
         names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
         ends = list(accumulate(tensors[name].nbytes for name in names))
         total = ends[-1] if ends else 0
-        self._header = _header(names, tensors, ends, metadata)
+        header = _header(names, tensors, ends, metadata)
         self.pinned = any(tensor.is_cuda for tensor in tensors.values())
         # The old one must be gone first: two of them may be more than there is.
         self._places.clear()
-        self._bytes = torch.empty(0, dtype=torch.uint8)
-        self._bytes = torch.empty(total, dtype=torch.uint8, pin_memory=self.pinned)
+        self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
+        self._file = _aligned(len(header) + total, pinned=self.pinned)
+        self._file[: len(header)] = torch.frombuffer(bytearray(header), dtype=torch.uint8)
+        self._tensors = self._file[len(header) :]
         for name, end in zip(names, ends, strict=True):
             tensor = tensors[name]
             if tensor.numel():
-                place = self._bytes[end - tensor.nbytes : end].view(tensor.dtype).view(tensor.shape)
+                place = self._tensors[end - tensor.nbytes : end].view(tensor.dtype).view(tensor.shape)
                 self._places.append((name, place))
+
+
+def _aligned(size: int, *, pinned: bool) -> torch.Tensor:
+    """Bytes that begin at a multiple of BLOCK."""
+    memory = torch.empty(size + BLOCK, dtype=torch.uint8, pin_memory=pinned)
+    start = -memory.data_ptr() % BLOCK
+    return memory[start : start + size]
 
 
 def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

@@ -1,0 +1,274 @@
+"""A training that saves in one of several ways: how long it stands still, and its steps beside a save.
+
+For a process of its own. The state is a stack of square layers under AdamW: a third of it weights.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from toolkit.checkpoint.store import Checkpoints, Identity
+from toolkit.distributed import Group
+from toolkit.events import note_event
+from toolkit.files import fsync_dir, read_json_lines
+from toolkit.rundir import RunDir
+from toolkit.state import Progress, TrainState
+from toolkit.world import World
+
+_WIDTH = 1024
+#: Weight and two moments of Adam, 4 bytes each.
+_BYTES_PER_PARAMETER = 12
+
+
+class Saver(Protocol):
+    """A way to save: what `save` begins may go on after it."""
+
+    def stepped(self) -> None:
+        """Hear that a step is done."""
+
+    def save(self) -> None:
+        """Save the state, after the end of a save that still goes on."""
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a save goes on in the background."""
+
+    def finish(self) -> float:
+        """Wait for a save that goes on; seconds from asking for the last one until it was on the disk."""
+
+
+class Synchronous:
+    """What training loops do: write, flush to disk, rename, flush the folder."""
+
+    is_writing = False
+
+    def __init__(self, state: TrainState, folder: Path) -> None:
+        self._state, self._folder = state, folder
+        self._lasted_s = 0.0
+
+    def stepped(self) -> None:
+        pass
+
+    def save(self) -> None:
+        self._lasted_s = _seconds(self._save)
+
+    def finish(self) -> float:
+        return self._lasted_s
+
+    def _save(self) -> None:
+        temporary, target = self._folder / "state.tmp", self._folder / "state.pt"
+        with open(temporary, "wb") as stream:
+            torch.save(_dictionary(self._state), stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+        fsync_dir(self._folder)
+
+
+class Ours:
+    """The checkpoints of a run, as the loop saves them."""
+
+    def __init__(self, state: TrainState, folder: Path) -> None:
+        self._state, self._run = state, RunDir(folder)
+        self._checkpoints = Checkpoints(
+            self._run,
+            Group(World.single(), torch.device("cpu")),
+            Identity(experiment="benchmark", data="benchmark"),
+            2,
+            lambda event, **facts: note_event(self._run, event, **facts),
+        )
+
+    def stepped(self) -> None:
+        self._checkpoints.reserve(self._state)
+
+    def save(self) -> None:
+        self._checkpoints.save(self._state)
+
+    @property
+    def is_writing(self) -> bool:
+        return self._checkpoints.is_writing
+
+    def finish(self) -> float:
+        self._checkpoints.wait()
+        *_, last = (line for line in read_json_lines(self._run.events) if line["event"] == "save")
+        return cast(float, last["seconds"])
+
+
+class Dcp:
+    """torch.distributed.checkpoint.async_save of one process, into a new folder each time.
+
+    reuses  whether all saves are copied into the same memory; by default each takes fresh one
+    """
+
+    def __init__(self, state: TrainState, folder: Path, *, reuses: bool = False) -> None:
+        from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+        self._state, self._folder = state, folder
+        self._stager = DefaultStager(StagingOptions(False, False, False, False)) if reuses else None
+        self._number = 0
+        self._future: Future[Any] | None = None
+        self._asked = self._ended = 0.0
+        if not dist.is_initialized():
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+
+    def stepped(self) -> None:
+        pass
+
+    def save(self) -> None:
+        from torch.distributed.checkpoint import async_save
+
+        self.finish()
+        # The two latest are kept.
+        shutil.rmtree(self._folder / str(self._number - 1), ignore_errors=True)
+        self._number += 1
+        self._asked = time.perf_counter()
+        self._future = cast(
+            "Future[Any]",
+            async_save(
+                _dictionary(self._state),
+                checkpoint_id=self._folder / str(self._number),
+                async_stager=self._stager,
+            ),
+        )
+        self._future.add_done_callback(self._end)
+
+    @property
+    def is_writing(self) -> bool:
+        return self._future is not None and not self._future.done()
+
+    def finish(self) -> float:
+        if self._future is not None:
+            self._future.result()
+        return self._ended - self._asked
+
+    def _end(self, future: Future[Any]) -> None:
+        self._ended = time.perf_counter()
+
+
+WAYS: dict[str, Callable[[TrainState, Path], Saver]] = {
+    "torch.save": Synchronous,
+    "ours": Ours,
+    "dcp": Dcp,
+    "dcp, reused": lambda state, folder: Dcp(state, folder, reuses=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Seconds of a step: by the clock, and of the training thread on a processor."""
+
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    """A save, the steps beside it, and as many with nothing going on."""
+
+    stall_s: float
+    written_s: float
+    beside: list[_Step]
+    quiet: list[_Step]
+
+
+def train(way: str, megabytes: float, rows: int, saves: int, folder: str) -> dict[str, float]:
+    """Figures of a training that saves so many times, after a first one that takes fresh memory.
+
+    way   one of `WAYS`
+    rows  rows of a batch
+
+    stall_s, first_s      training stands still for a save; for the first one
+    midst_s               for one that is asked for a step after the one before
+    written_s             from asking for a save until it is on the disk, beside training
+    quiet_*, beside_*     a step with no save going on, and beside one: milliseconds by the clock and of the
+                          training thread on a processor; only where saves go on beside steps
+    lost_s                what a save costs training in all: standing still, and longer steps
+    """
+    torch.set_num_threads(1)
+    state, batch = _state(megabytes), torch.randn(rows, _WIDTH)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        saver = WAYS[way](state, Path(name))
+        # A start's first save comes after a while.
+        for _ in range(3):
+            _step(saver, state, batch)
+        first, *later = [_save(saver, state, batch) for _ in range(saves + 1)]
+        saver.save()
+        _step(saver, state, batch)
+        midst_s = _seconds(saver.save)
+        saver.finish()
+    stall_s = statistics.median(each.stall_s for each in later)
+    return {
+        "stall_s": stall_s,
+        "first_s": first.stall_s,
+        "midst_s": midst_s,
+        "written_s": statistics.median(each.written_s for each in later),
+        "lost_s": stall_s + sum(map(_longer_s, later)) / saves,
+        **_steps(later),
+    }
+
+
+def _state(megabytes: float) -> TrainState:
+    layers = max(1, round(megabytes * 1e6 / _BYTES_PER_PARAMETER / _WIDTH**2))
+    model = nn.Sequential(*(nn.Linear(_WIDTH, _WIDTH, bias=False) for _ in range(layers)))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
+
+
+def _dictionary(state: TrainState) -> dict[str, Any]:
+    return {"model": state.model.state_dict(), "optimizer": state.optimizer.state_dict()}
+
+
+def _step(saver: Saver, state: TrainState, batch: torch.Tensor) -> _Step:
+    """One update of all parameters."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    state.optimizer.zero_grad()
+    state.model(batch).square().mean().backward()
+    state.optimizer.step()
+    state.progress.step += 1
+    saver.stepped()
+    return _Step(time.perf_counter() - wall, time.thread_time() - cpu)
+
+
+def _save(saver: Saver, state: TrainState, batch: torch.Tensor) -> _Save:
+    _step(saver, state, batch)
+    stall_s = _seconds(saver.save)
+    beside = []
+    while saver.is_writing:
+        beside.append(_step(saver, state, batch))
+    written_s = saver.finish()
+    return _Save(stall_s, written_s, beside, [_step(saver, state, batch) for _ in beside])
+
+
+def _longer_s(save: _Save) -> float:
+    return sum(step.wall_s for step in save.beside) - sum(step.wall_s for step in save.quiet)
+
+
+def _steps(saves: list[_Save]) -> dict[str, float]:
+    # The last step beside a save has seen its end.
+    beside = [step for save in saves for step in save.beside[:-1] or save.beside]
+    quiet = [step for save in saves for step in save.quiet]
+    found = {}
+    for name, steps in (("quiet", quiet), ("beside", beside)):
+        if steps:
+            found[f"{name}_ms"] = 1e3 * statistics.mean(step.wall_s for step in steps)
+            found[f"{name}_cpu_ms"] = 1e3 * statistics.mean(step.cpu_s for step in steps)
+    return found
+
+
+def _seconds(function: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    function()
+    return time.perf_counter() - started

@@ -18,6 +18,7 @@ BENCHMARKS = {
     "tokens": ("benchmarks.throughput", "tokens per second on texts of mixed length"),
     "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
+    "reduction": ("benchmarks.reducing", "a step with the exact reduction beside DDP's all-reduce"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
 }
 

@@ -129,7 +129,7 @@ class Buckets:
 
 
 def _in_buckets(parameters: Sequence[nn.Parameter], most_bytes: int | None) -> Iterator[_Bucket]:
-    """From the last parameter to the first, which is about the order of backward; all in one without a limit."""
+    """From the last parameter to the first, about the order of backward; all in one without a limit."""
     numbers: list[int] = []
     held = 0
     for number in reversed(range(len(parameters))):

@@ -37,21 +37,22 @@ class _Bucket:
 class Buckets:
     """Sums the gradients of the processes of a world.
 
-    On a power of two of processes in a balanced tree. On the CPU a thread begins with a bucket once backward
-    has left its last gradient there, from the last layer to the first; all ranks take the buckets in the same
-    order. On another number of processes an all-reduce sums them all.
+    On a power of two of processes in a balanced tree. On the CPU, where there are several buckets, a thread
+    begins with each once backward has left its last gradient there, from the last layer to the first; all
+    ranks take the buckets in the same order. On another number of processes an all-reduce sums them all.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], world: World, bucket_bytes: int) -> None:
         self._parameters = parameters
         is_tree, device = is_power_of_two(world.size), parameters[0].device
         self._sum = TreeSum(world) if is_tree else dist.all_reduce
-        # A GPU has a queue of its own, and its library wants the same order of all operations on all ranks.
-        self._thread = ThreadPoolExecutor(1, "reduction") if is_tree and device.type == "cpu" else None
-        self._sums: list[Future[object]] = []
         self._buckets = [*_in_buckets(parameters, bucket_bytes if is_tree else None)]
         self._bucket_of = {number: bucket for bucket in self._buckets for number in bucket.numbers}
         self._views = _lay_out(parameters, self._buckets)
+        # A GPU has a queue of its own, and its library wants the same order of all operations on all ranks.
+        overlaps = is_tree and device.type == "cpu" and len(self._buckets) > 1
+        self._thread = ThreadPoolExecutor(1, "reduction") if overlaps else None
+        self._sums: list[Future[object]] = []
         self._lefts: Sequence[Gradients] | None = None
         self._complete = 0
         self._hooks = [

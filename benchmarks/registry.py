@@ -19,6 +19,7 @@ BENCHMARKS = {
     "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
     "stall": ("benchmarks.stall", "what a checkpoint costs training"),
+    "reduction": ("benchmarks.reducing", "a step with the exact reduction beside DDP's all-reduce"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
     "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
     "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),

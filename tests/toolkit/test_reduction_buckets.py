@@ -1,0 +1,228 @@
+"""Several buckets: the same bytes on every power of two of processes, and no rank that waits for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from tests.toolkit.ranks import NO_ANSWER, in_ranks, run_ranks
+from toolkit import distributed
+from toolkit.config.schema import Train
+from toolkit.distributed import Group
+from toolkit.reduction import ExactReduction, block
+from toolkit.rundir import RunDir
+from toolkit.world import World
+
+ALONE = Group(World.single(), torch.device("cpu"))
+TOTAL = 8
+#: Every parameter of the model here but the largest travels with others.
+BUCKET_BYTES = 4096
+
+
+class Layers(nn.Module):
+    """Layers of sizes that nothing divides, a large one, one without a part in it, and a frozen one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.large = nn.Linear(7, 9001)
+        self.unused = nn.Linear(5, 5)
+        self.small = nn.Sequential(nn.Linear(9001, 3), nn.Tanh(), nn.Linear(3, 301), nn.Tanh())
+        self.frozen = nn.Linear(301, 301).requires_grad_(False)
+        self.last = nn.Linear(301, 1)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.last(self.frozen(self.small(self.large(inputs)))).sum()
+        return found
+
+
+def inputs_of(number: int) -> torch.Tensor:
+    """Magnitudes so different that the order of adding shows."""
+    random = np.random.default_rng(number)
+    return torch.from_numpy(random.standard_normal((3, 7)).astype(np.float32) * 10.0 ** (number % 5 - 2))
+
+
+def add_up(model: nn.Module, reduction: ExactReduction, own: range, idle: frozenset[int]) -> None:
+    """One step without its end: forward and backward of the micro-batches of this process."""
+    reduction.start()
+    for number in own:
+        with reduction.leaf(last=number == own[-1]):
+            if number not in idle:
+                model(inputs_of(number)).backward()
+
+
+def bytes_of(model: nn.Module) -> dict[str, bytes | None]:
+    return {
+        name: None if p.grad is None else p.grad.numpy().tobytes() for name, p in model.named_parameters()
+    }
+
+
+def sums_alone(idle: frozenset[int]) -> dict[str, bytes | None]:
+    model = Layers()
+    reduction = ExactReduction(model, ALONE)
+    add_up(model, reduction, range(TOTAL), idle)
+    reduction.finish()
+    return bytes_of(model)
+
+
+def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: Any) -> Any:
+    """What work(world, model, reduction, *arguments) returns as one of the ranks."""
+    with distributed.join(RunDir(folder), world, Train(device="cpu", collective_timeout_s=60)) as group:
+        model = Layers()
+        reduction = ExactReduction(model, group, bucket_bytes=BUCKET_BYTES)
+        with closing(reduction):
+            found = work(world, model, reduction, *arguments)
+        group.barrier()
+        return found
+
+
+def sum_twice(
+    world: World, model: nn.Module, reduction: ExactReduction, idle: frozenset[int]
+) -> list[dict[str, bytes | None]]:
+    sums = []
+    for _ in range(2):
+        add_up(model, reduction, block(world.rank, world.size, TOTAL), idle)
+        reduction.finish()
+        sums.append(bytes_of(model))
+    return sums
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("idle", [frozenset(), frozenset({1, 6, 7})], ids=["all at work", "some idle"])
+def test_buckets_give_the_bytes_of_one_process(size: int, idle: frozenset[int], tmp_path: Path) -> None:
+    """With the idle ones the last of four ranks has no backward pass at all."""
+    expected = sums_alone(idle)
+    assert expected["frozen.weight"] is None
+    assert expected["unused.weight"] == bytes(100)
+    assert set(expected["large.weight"] or b"") != {0}
+    for sums in in_ranks(size, in_group, tmp_path, sum_twice, idle):
+        for found in sums:
+            # Not the values themselves: pytest would print the difference of megabytes.
+            assert [name for name in expected if found[name] != expected[name]] == []
+
+
+def see_the_sum_in_backward(world: World, model: Layers, reduction: ExactReduction) -> bool:
+    """Hold up the first layer's gradient until the last one's is that of all ranks."""
+    expected = sums_alone(frozenset())["last.weight"]
+    deadline = time.monotonic() + 60
+
+    def wait(_: torch.Tensor) -> None:
+        gradient = model.last.weight.grad
+        assert gradient is not None
+        while gradient.numpy().tobytes() != expected:
+            assert time.monotonic() < deadline, "the sum of the last layer has not come"
+
+    own = block(world.rank, world.size, TOTAL)
+    reduction.start()
+    for number in own:
+        with reduction.leaf(last=number == own[-1]):
+            hidden = model.large(inputs_of(number))
+            if number == own[-1]:
+                hidden.register_hook(wait)
+            model.last(model.frozen(model.small(hidden))).sum().backward()
+    reduction.finish()
+    return True
+
+
+def test_last_layers_are_summed_before_the_first_ones_have_gradients(tmp_path: Path) -> None:
+    assert in_ranks(2, in_group, tmp_path, see_the_sum_in_backward) == [True, True]
+
+
+def fail_on_rank_1(world: World, model: Layers, reduction: ExactReduction) -> None:
+    def fail(_: torch.Tensor) -> None:
+        raise ValueError("no gradient of this")
+
+    reduction.start()
+    with reduction.leaf(last=True):
+        hidden = model.large(inputs_of(world.rank))
+        if world.rank == 1:
+            hidden.register_hook(fail)
+        model.last(model.frozen(model.small(hidden))).sum().backward()
+    reduction.finish()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
+    """It has handed some of its buckets over by then."""
+    ended = run_ranks(size, in_group, tmp_path, fail_on_rank_1)
+    assert ended[1].error == "ValueError: no gradient of this"
+    for rank, end in enumerate(ended):
+        assert end.error not in ("", NO_ANSWER), rank
+        assert rank == 1 or end.error.startswith(("RuntimeError", "DistBackendError")), end.error
+
+
+def leave_without_the_sum(world: World, model: Layers, reduction: ExactReduction) -> str:
+    add_up(model, reduction, block(world.rank, world.size, TOTAL), frozenset())
+    return "left"
+
+
+def test_step_that_is_given_up_leaves_nothing_behind(tmp_path: Path) -> None:
+    """As after a loss that is not finite: the sums are on their way, and nobody asks for them."""
+    assert in_ranks(2, in_group, tmp_path, leave_without_the_sum) == ["left", "left"]
+
+
+def get_a_gradient_twice(world: World, model: Layers, reduction: ExactReduction) -> str:
+    inputs = inputs_of(0).requires_grad_()
+    reduction.start()
+    with reduction.leaf(last=True):
+        # Each re-entrant checkpoint is a backward pass of its own within the outer one.
+        parts = [checkpoint(model.large, inputs, use_reentrant=True) for _ in range(2)]
+        total = (parts[0] + parts[1]).sum()
+        with pytest.raises(RuntimeError, match="got its gradient twice in one backward pass"):
+            total.backward()
+    return "refused"
+
+
+def test_gradient_that_comes_in_two_parts_is_refused(tmp_path: Path) -> None:
+    assert in_ranks(2, in_group, tmp_path, get_a_gradient_twice) == ["refused", "refused"]
+
+
+class Aliased(nn.Module):
+    """Autograd leaves one memory to the gradients of both parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(3, 2))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return ((self.first.view(6) + self.second.view(6)) * values).sum()
+
+
+def test_gradients_in_one_memory_are_added_once() -> None:
+    model = Aliased()
+    model(torch.ones(6)).backward()
+    assert model.first.grad is not None
+    assert model.second.grad is not None
+    assert model.first.grad.data_ptr() == model.second.grad.data_ptr(), "or this test could not fail"
+    reduction = ExactReduction(model, ALONE)
+    reduction.start()
+    for number in range(4):
+        with reduction.leaf(last=number == 3):
+            model(torch.full((6,), 10.0**number)).backward()
+    reduction.finish()
+    assert model.first.grad.flatten().tolist() == model.second.grad.flatten().tolist() == [1111.0] * 6
+    model.first.grad.mul_(2.0)
+    assert model.second.grad.flatten().tolist() == [1111.0] * 6
+
+
+@pytest.mark.parametrize("leaves", [1, 2])
+def test_no_sum_is_minus_zero(leaves: int) -> None:
+    """Or a sum would depend on which micro-batches have samples."""
+    model = nn.Linear(3, 1, bias=False)
+    reduction = ExactReduction(model, ALONE)
+    reduction.start()
+    for number in range(leaves):
+        with reduction.leaf(last=number == leaves - 1):
+            (model.weight * torch.tensor([[-0.0, 0.0, 1.0]])).sum().backward()
+    reduction.finish()
+    assert model.weight.grad is not None
+    assert torch.signbit(model.weight.grad).tolist() == [[False, False, False]]

@@ -1,0 +1,155 @@
+"""The gradients of several processes, summed bucket by bucket while backward still works on the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from toolkit.reduction.base import is_power_of_two
+from toolkit.reduction.tree import TreeSum
+from toolkit.world import World
+
+#: The gradients of one subtree, by parameter; None stands for zeros.
+Gradients = list[torch.Tensor | None]
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Parameters whose gradients travel together.
+
+    numbers  of the parameters
+    values   their gradients, flat
+    missing  how many gradients of this step are yet to come
+    """
+
+    numbers: list[int]
+    values: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    missing: int = 0
+
+
+class Buckets:
+    """Sums the gradients of the processes of a world.
+
+    On a power of two of processes in a balanced tree. On the CPU, where there are several buckets, a thread
+    begins with each once backward has left its last gradient there, from the last layer to the first; all
+    ranks take the buckets in the same order. On another number of processes an all-reduce sums them all.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], world: World, bucket_bytes: int) -> None:
+        self._parameters = parameters
+        is_tree, device = is_power_of_two(world.size), parameters[0].device
+        self._sum = TreeSum(world) if is_tree else dist.all_reduce
+        self._buckets = [*_in_buckets(parameters, bucket_bytes if is_tree else None)]
+        self._bucket_of = {number: bucket for bucket in self._buckets for number in bucket.numbers}
+        self._views = _lay_out(parameters, self._buckets)
+        # A GPU has a queue of its own, and its library wants the same order of all operations on all ranks.
+        overlaps = is_tree and device.type == "cpu" and len(self._buckets) > 1
+        self._thread = ThreadPoolExecutor(1, "reduction") if overlaps else None
+        self._sums: list[Future[object]] = []
+        self._lefts: Sequence[Gradients] | None = None
+        self._complete = 0
+        self._hooks = [
+            parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
+            for number, parameter in enumerate(parameters)
+        ]
+
+    def expect(self, lefts: Sequence[Gradients]) -> None:
+        """Take the gradients of the next backward pass, and add subtrees to their left, the nearest first."""
+        self._lefts, self._complete = lefts, 0
+        for bucket in self._buckets:
+            bucket.missing = len(bucket.numbers)
+
+    def _arrived(self, number: int, parameter: nn.Parameter) -> None:
+        if self._lefts is None:
+            return
+        if parameter.grad is self._views[number]:
+            raise RuntimeError(
+                "a parameter got its gradient twice in one backward pass, as in re-entrant checkpointing: "
+                "train.reduction: exact sums gradients as they come, and takes one of each"
+            )
+        self._place(number, parameter.grad)
+
+    def _place(self, number: int, gradient: torch.Tensor | None) -> None:
+        view = self._views[number]
+        if gradient is None:
+            view.zero_()
+        else:
+            # With zero, so that no sum is -0.0, whatever it was made of.
+            torch.add(gradient, 0.0, out=view)
+        for left in self._lefts or ():
+            if (other := left[number]) is not None:
+                view.add_(other)
+        self._parameters[number].grad = view
+        self._bucket_of[number].missing -= 1
+        self._sum_complete()
+
+    def _sum_complete(self) -> None:
+        """Begin with the buckets that are complete, in the order of all ranks."""
+        while self._complete < len(self._buckets) and self._buckets[self._complete].missing == 0:
+            if self._thread is not None:
+                self._sums.append(self._thread.submit(self._sum, self._buckets[self._complete].values))
+            self._complete += 1
+
+    def flush(self) -> None:
+        """After the backward pass: the others had no part in it, or there was none."""
+        for number, parameter in enumerate(self._parameters):
+            if parameter.grad is None:
+                self._place(number, None)
+        self._lefts = None
+
+    def finish(self) -> None:
+        """Leave the sums over the processes in every `.grad`. Collective."""
+        if self._thread is None:
+            for bucket in self._buckets:
+                self._sum(bucket.values)
+        self._wait()
+
+    def _wait(self) -> None:
+        sums, self._sums = self._sums, []
+        for each in sums:
+            each.result()
+
+    def close(self) -> None:
+        """Leave no sum behind that the other ranks take part in, too."""
+        for hook in self._hooks:
+            hook.remove()
+        if self._thread is None:
+            return
+        if self._complete == len(self._buckets):
+            # The other ranks have begun with the same ones, or their end ends this.
+            with suppress(RuntimeError):
+                self._wait()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _in_buckets(parameters: Sequence[nn.Parameter], most_bytes: int | None) -> Iterator[_Bucket]:
+    """From the last parameter to the first, about the order of backward; all in one without a limit."""
+    numbers: list[int] = []
+    held = 0
+    for number in reversed(range(len(parameters))):
+        size = parameters[number].nbytes
+        if numbers and most_bytes is not None and held + size > most_bytes:
+            yield _Bucket(numbers)
+            numbers, held = [], 0
+        numbers.append(number)
+        held += size
+    yield _Bucket(numbers)
+
+
+def _lay_out(parameters: Sequence[nn.Parameter], buckets: Iterable[_Bucket]) -> list[torch.Tensor]:
+    """Give each bucket its memory; the part of each parameter in it, in the parameter's shape."""
+    views = [torch.empty(0)] * len(parameters)
+    for bucket in buckets:
+        members = [parameters[number] for number in bucket.numbers]
+        bucket.values = members[0].new_empty(sum(map(torch.numel, members)))
+        parts = bucket.values.split([member.numel() for member in members])
+        for number, member, part in zip(bucket.numbers, members, parts, strict=True):
+            views[number] = part.view(member.shape)
+    return views

@@ -7,6 +7,7 @@ first paragraphs of articles; STK_DATA_DIR/minilm (scripts/get_minilm), model an
 from __future__ import annotations
 
 import csv
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -43,6 +44,22 @@ def encoder(size: Size, folder: Path) -> Path:
     if found.parent == folder:
         call("benchmarks.stepping.work:write_bert", folder=str(found))
     return found
+
+
+def write_zipf(path: Path, tokenizer: Path, rows: int, words: int) -> None:
+    """Write a table of texts of unequal lengths, of a tokenizer's words, as frequent as Zipf's law says.
+
+    words  of a text on average
+    """
+    vocabulary = json.loads((tokenizer / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    known = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2]
+    rng = random.Random(0)
+    made = []
+    for number in range(rows):
+        length = 1 + int(rng.expovariate(1 / words))
+        text = " ".join(known[int(len(known) ** rng.random()) - 1] for _ in range(length))
+        made.append((f"{text.capitalize()}.", ("left", "right", "neutral")[number % 3]))
+    _write(path, made)
 
 
 def _sst2() -> dict[str, Rows]:

@@ -14,11 +14,13 @@ import numpy.typing as npt
 from toolkit.config.kinds import TextTable
 from toolkit.data import layout, tables
 from toolkit.data.encoders import Encoder
+from toolkit.data.rows import Rows
 from toolkit.data.sealed import seal, write_array
 from toolkit.data.sources import TRAIN, Progress, Source
 from toolkit.data.splits import SplitNumbers
 from toolkit.data.survey import Survey, cut
-from toolkit.data.writer import PROVISIONAL, PROVISIONAL_DTYPE, Fragments, write_texts
+from toolkit.data.tokens import NUMBER
+from toolkit.data.writer import PROVISIONAL, Fragments, write_texts
 
 #: Tokens mapped to their ids at a time.
 _BLOCK_TOKENS = 1 << 18
@@ -28,6 +30,7 @@ def build(
     folder: Path,
     data: TextTable,
     sources: Sequence[Source],
+    rows: Rows,
     survey: Survey,
     encoder: Encoder,
     description: dict[str, Any],
@@ -43,7 +46,7 @@ def build(
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
         database.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN; {layout.SCHEMA}")
         tables.write_sources(database, sources, survey)
-        fragments = write_texts(folder, database, data, sources, survey, encoder, progress)
+        fragments = write_texts(folder, database, data, sources, rows, survey, encoder, progress)
         splits = _sample_splits(data, sources, survey, fragments)
         final_ids, tokens = encoder.settle(_train_counts(folder, survey, fragments, splits))
         tables.write_label_counts(database, survey, fragments, splits)
@@ -79,10 +82,7 @@ def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDA
         while first < len(ends):
             stop = max(int(np.searchsorted(ends, done + _BLOCK_TOKENS, side="right")), first + 1)
             count = int(ends[stop - 1]) - done
-            yield (
-                slice(first, stop),
-                np.frombuffer(stream.read(count * PROVISIONAL_DTYPE.itemsize), PROVISIONAL_DTYPE),
-            )
+            yield slice(first, stop), np.frombuffer(stream.read(count * NUMBER.itemsize), NUMBER)
             first, done = stop, done + count
 
 
@@ -112,12 +112,13 @@ def _encode(
 ) -> None:
     """Map the provisional numbers to ids, block by block, and write the samples."""
     done, total = 0, int(fragments.lengths.sum(dtype=np.int64))
+    lists = tables.Lists(int(final_ids.max()) + 1)
     with open(folder / layout.TOKENS, "wb") as stream:
         for part, numbers in _blocks(folder, fragments):
             ids = final_ids[numbers]
             stream.write(ids.data)
-            ends = np.cumsum(fragments.lengths[part], dtype=np.int64).tolist()
-            tables.write_samples(database, survey, fragments, splits, part.start, ends, ids.tolist())
+            ends = np.cumsum(fragments.lengths[part], dtype=np.int64)
+            tables.write_samples(database, survey, fragments, splits, part.start, [*lists.of(ids, ends)])
             done += len(ids)
             progress("encode", done, total)
     (folder / PROVISIONAL).unlink()

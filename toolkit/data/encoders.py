@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,8 +36,8 @@ class Encoder(Protocol):
     pad_id: int
     unk_id: int | None
 
-    def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        """Cut texts, in their order."""
+    def encode(self, texts: Sequence[str]) -> Pieces:
+        """Cut texts into tokens; every text has one at least, the special ones counted."""
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         """The final id of every number, and the token and count of every id.
@@ -77,12 +76,12 @@ class VocabularyEncoder:
     _numbers: defaultdict[str, int] = field(default_factory=_numbering)
     _vocabulary: Vocabulary | None = None
 
-    def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
+    def encode(self, texts: Sequence[str]) -> Pieces:
         kind, lowercase = self.data.tokenizer, self.data.lowercase
         cut, number = tokenizer(kind, lowercase=lowercase), self._numbers.__getitem__
-        for text in texts:
-            numbers = array("I", map(number, cut(text))) or array("I", [_NO_TOKEN])
-            yield Pieces(numbers, partial(token_spans, text, kind, lowercase=lowercase))
+        nothing = array("I", [_NO_TOKEN]).tobytes()
+        numbers = [array("I", map(number, cut(text))).tobytes() or nothing for text in texts]
+        return Pieces(numbers, lambda place: token_spans(texts[place], kind, lowercase=lowercase))
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         counted = np.zeros(len(self._numbers) + 1, dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -25,13 +26,24 @@ def check_encoding(name: str) -> None:
 
 def lines(path: Path, stream: TextIO) -> Iterator[str]:
     """Yield the lines of an open file without its byte-order mark. Raises DataError at a NUL."""
-    for number, line in enumerate(stream, start=1):
-        if "\0" in line:
+    return chain.from_iterable(_blocks(path, stream))
+
+
+def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
+    """Yield some lines at a time: a look at each by itself takes as long as to cut it into fields."""
+    done = 0
+    while block := stream.readlines(_BLOCK):
+        if not done:
+            block[0] = block[0].removeprefix("\ufeff")
+        if "\0" in "".join(block):
+            place = next(place for place, line in enumerate(block) if "\0" in line)
+            yield block[:place]
             raise DataError(
-                f"{path}:{number}: a NUL byte, expected text. The file is binary or damaged, or in another "
-                "encoding than data.encoding says (utf-16?)"
+                f"{path}:{done + place + 1}: a NUL byte, expected text. The file is binary or damaged, or in "
+                "another encoding than data.encoding says (utf-16?)"
             )
-        yield line.removeprefix("\ufeff") if number == 1 else line
+        yield block
+        done += len(block)
 
 
 def undecodable(path: Path, encoding: str) -> DataError:

@@ -27,6 +27,7 @@ from toolkit.data.labels import describe_skipped
 from toolkit.data.pretrained import PretrainedEncoder
 from toolkit.data.publish import publish_once
 from toolkit.data.results import holds_results
+from toolkit.data.rows import Rows
 from toolkit.data.samples import Samples, pad_batch
 from toolkit.data.sealed import PREPARE_AGAIN, map_array, read_seal
 from toolkit.data.sources import (
@@ -208,7 +209,9 @@ def _publish(
         nonlocal encoded
         # Its faults first: they are found sooner than those of the rows.
         tokens = using()
-        encoded = build(folder, data, sources, survey(data, sources, report), tokens, description, report)
+        rows = Rows(data, sources)
+        known = survey(data, sources, rows, report)
+        encoded = build(folder, data, sources, rows, known, tokens, description, report)
 
     built = publish_once(path, fill, is_ready, lock_timeout_s)
     return replace(Prepared.open(path), built=built, encoded=encoded)

@@ -6,8 +6,7 @@ import hashlib
 import json
 import shutil
 from array import array
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +47,13 @@ class PretrainedEncoder:
         self.unk_id: int | None = _unknown(self._tokenizer, settings["model"])
         self._words = WordPieces(self._tokenizer, self._without_padding) if is_wordwise(settings) else None
 
-    def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        for numbers, spans in self._pieces(texts) if self._words is None else self._words.encode(texts):
-            # Without special tokens around it a sample might have none at all.
-            yield Pieces(numbers or array("I", () if self.before or self.after else [self._filler]), spans)
+    def encode(self, texts: Sequence[str]) -> Pieces:
+        pieces = self._pieces(texts) if self._words is None else self._words.encode(texts)
+        if self.before or self.after:
+            return pieces
+        # Without special tokens around it a sample might have none at all.
+        filler = array("I", [self._filler]).tobytes()
+        return Pieces([numbers or filler for numbers in pieces.numbers], pieces.spans)
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
@@ -66,9 +68,10 @@ class PretrainedEncoder:
             if (found := optional_file(self._path, name, self._file)) is not None:
                 shutil.copyfile(found, folder / name)
 
-    def _pieces(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            yield Pieces(array("I", self._without_padding(encoding.ids)), partial(_spans, encoding))
+    def _pieces(self, texts: Sequence[str]) -> Pieces:
+        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        numbers = [array("I", self._without_padding(encoding.ids)).tobytes() for encoding in found]
+        return Pieces(numbers, lambda place: _spans(found[place]))
 
     @property
     def _filler(self) -> int:

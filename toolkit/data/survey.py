@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from toolkit.config.kinds import TextTable
-from toolkit.data.labels import Skipped, count_empty, nothing_known, refuse_unknown, refuse_untrained
+from toolkit.data.labels import (
+    Skipped,
+    count_empty,
+    is_empty,
+    nothing_known,
+    refuse_unknown,
+    refuse_untrained,
+)
+from toolkit.data.rows import Rows
 from toolkit.data.sources import TRAIN, Progress, Source, split_names
 from toolkit.data.splits import SplitNumbers, assign_splits
-from toolkit.data.table import Row, read_rows
+from toolkit.data.table import Row
 from toolkit.errors import DataError
 
 #: Rows between two calls of the progress function.
@@ -45,11 +53,11 @@ class Survey:
         return len(self.text_label)
 
 
-def survey(data: TextTable, sources: Sequence[Source], progress: Progress) -> Survey:
+def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Progress) -> Survey:
     """Read all sources once. Memory: 13 bytes a text. Raises DataError at the first fault."""
     reading = _Reading(data=data, sources=sources)
     for source in sources:
-        reading.read(source, progress)
+        reading.read(source, rows.of(source), progress)
     names = split_names(data, sources)
     texts, files = reading.texts()
     if data.labels is not None:
@@ -114,13 +122,16 @@ class _Reading:
     _texts: array[int] = field(default_factory=lambda: array("i"))
     _ends: list[int] = field(default_factory=list)
 
-    def read(self, source: Source, progress: Progress) -> None:
+    def read(self, source: Source, found: Iterable[Row], progress: Progress) -> None:
         """Note the label of every row that has one, and a text."""
-        rows, before = 0, sum(self.rows)
-        for rows, row in enumerate(read_rows(source.path, self.data), start=1):
-            if not count_empty(source.path, row, self.data, self.skipped):
-                number = self._numbers.get(row.label)
-                self._texts.append(self._new(source, row) if number is None else number)
+        rows, before, known = 0, sum(self.rows), self._numbers.get
+        for rows, row in enumerate(found, start=1):
+            number = known(row.label)
+            # A label that was met before is not empty.
+            if number is None or is_empty(row.text):
+                number = self._unusual(source, row)
+            if number is not None:
+                self._texts.append(number)
             if rows % REPORT_EVERY == 0:
                 progress("read", before + rows, None)
         self.rows.append(rows)
@@ -134,7 +145,7 @@ class _Reading:
 
     def names(self, texts: npt.NDArray[np.intc]) -> tuple[str, ...]:
         """The labels that occur among these texts, sorted."""
-        numbers = set(np.unique(texts).tolist())
+        numbers = set(np.flatnonzero(np.bincount(texts)).tolist())
         return tuple(sorted(label for label, number in self._numbers.items() if number in numbers))
 
     def codes(self, labels: Sequence[str]) -> npt.NDArray[np.int32]:
@@ -168,6 +179,10 @@ class _Reading:
         sizes = np.bincount(splits, minlength=len(self.data.splits)).tolist()
         if any(share > 0 and not size for share, size in zip(self.data.splits.values(), sizes, strict=True)):
             raise nothing_known(self.sources[0].path, self.data, labels, self.skipped)
+
+    def _unusual(self, source: Source, row: Row) -> int | None:
+        """The number of the label of a row with a new one; None where it or the text is empty."""
+        return None if count_empty(source.path, row, self.data, self.skipped) else self._new(source, row)
 
     def _new(self, source: Source, row: Row) -> int:
         """The number of a label that is met for the first time."""

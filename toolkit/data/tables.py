@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -51,30 +51,44 @@ def write_tokens(database: sqlite3.Connection, tokens: Iterable[tuple[str, int]]
     database.executemany("INSERT INTO tokens VALUES (?, ?, ?)", rows)
 
 
+class Lists:
+    """Writes ids as lists in JSON, with one look-up for all of their digits.
+
+    ids  how many there are
+    """
+
+    def __init__(self, ids: int) -> None:
+        #: Of every id its digits and a comma, filled up with zero bytes.
+        self._digits = np.array([f"{number}, " for number in range(ids)], dtype="S")
+        self._widths = np.char.str_len(self._digits)
+
+    def of(self, ids: Numbers, ends: Numbers) -> Iterator[str]:
+        """Yield the lists of consecutive ids that end at these places."""
+        joined = self._digits[ids].tobytes().translate(None, b"\0").decode("ascii")
+        places = np.cumsum(self._widths[ids])[ends - 1].tolist()
+        for a, b in pairwise([0, *places]):
+            yield f"[{joined[a : b - 2]}]"
+
+
 def write_samples(
     database: sqlite3.Connection,
     survey: Survey,
     fragments: Fragments,
     splits: npt.NDArray[np.int8],
     first: int,
-    ends: Sequence[int],
-    ids: Sequence[int],
+    lists: Sequence[str],
 ) -> None:
-    """Write consecutive samples, from number `first` on.
-
-    ends  where the tokens of each end in `ids`, which begins with the first one's
-    """
-    part = slice(first, first + len(ends))
+    """Write consecutive samples, from number `first` on, with the lists of their ids."""
+    part = slice(first, first + len(lists))
     text_ids = fragments.text_ids[part]
     columns = (
-        range(first, first + len(ends)),
+        range(part.start, part.stop),
         text_ids.tolist(),
         (np.arange(part.start, part.stop) - np.searchsorted(fragments.text_ids, text_ids)).tolist(),
-        # Python's way to write a list, which is JSON too.
-        [str(ids[a:b]) for a, b in pairwise([0, *ends])],
+        lists,
         fragments.lengths[part].tolist(),
         survey.text_label[text_ids].tolist(),
-        [survey.splits[split] for split in splits[part]],
+        map(survey.splits.__getitem__, splits[part].tolist()),
         (fragments.firsts[part] + 1).tolist(),
         fragments.characters[part].tolist(),
     )

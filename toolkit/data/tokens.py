@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,9 @@ RESERVED = ("<pad>", "<unk>")
 
 Tokenizer = Callable[[str], list[str]]
 Places = npt.NDArray[np.int64]
+
+#: The number of a token before it is settled which tokens get an id.
+NUMBER = np.dtype(np.uint32)
 
 # Letters and digits are \w without the underscore.
 _PATTERNS = {"words": re.compile(r"[^\W_]+|[^\w\s]|_"), "whitespace": re.compile(r"\S+")}
@@ -53,10 +55,14 @@ def token_spans(text: str, kind: str, *, lowercase: bool) -> tuple[Places, Place
 
 
 class Pieces(NamedTuple):
-    """The tokens of one text: their numbers, and a function that gives [n] starts and ends in it."""
+    """The tokens of some texts.
 
-    numbers: array[int]
-    spans: Callable[[], tuple[Places, Places]]
+    numbers  those of each text, as the bytes of NUMBER: joining and cutting them makes no number an object
+    spans    called with the place of a text: [n] starts and ends of its tokens in it
+    """
+
+    numbers: Sequence[bytes]
+    spans: Callable[[int], tuple[Places, Places]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ after the other. Most words of a text have been met before: looking them up take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,26 +52,31 @@ class WordPieces:
         #: Start and end of every token in its word.
         self._spans: dict[str, bytes] = {"": b""}
 
-    def encode(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        """Yield the tokens of each text."""
+    def encode(self, texts: Sequence[str]) -> Pieces:
+        """The tokens of texts, whose spans can be asked for until the next ones are encoded."""
         if len(self._numbers) > _REMEMBERED:
             self._numbers, self._spans = {"": b""}, {"": b""}
-        split = [_words(text) for text in texts]
-        for words, numbers in zip(split, self._join(split), strict=True):
-            yield Pieces(array("I", numbers), partial(self._places, words))
+        return Pieces(self._join(texts), lambda place: self._places(_words(texts[place])))
 
-    def _join(self, split: Sequence[Sequence[str]]) -> list[bytes]:
-        """The tokens of texts that are split into words."""
-        known, joined, lacking = self._numbers.__getitem__, [b""] * len(split), []
-        for place, words in enumerate(split):
+    def _join(self, texts: Sequence[str]) -> list[bytes]:
+        """The tokens of each text."""
+        joined, lacking = [], []
+        for place, text in enumerate(texts):
             try:
-                joined[place] = b"".join(map(known, words))
+                joined.append(self._look_up(_words(text)))
             except KeyError:
+                joined.append(b"")
                 lacking.append(place)
-        self._learn(set[str]().union(*(split[place] for place in lacking)).difference(self._numbers))
-        for place in lacking:
-            joined[place] = b"".join(map(known, split[place]))
+        split = [_words(texts[place]) for place in lacking]
+        self._learn(set[str]().union(*split).difference(self._numbers))
+        for place, words in zip(lacking, split, strict=True):
+            joined[place] = self._look_up(words)
         return joined
+
+    def _look_up(self, words: Sequence[str]) -> bytes:
+        """The tokens of words. Raises KeyError for a new one."""
+        # An empty word more: of a single one the getter would make no tuple.
+        return b"".join(itemgetter("", *words)(self._numbers))
 
     def _learn(self, words: Iterable[str]) -> None:
         """Remember the tokens of new words, which are encoded as texts: one for each would take longer."""
@@ -93,8 +98,9 @@ class WordPieces:
 
     def _places(self, words: Sequence[str]) -> tuple[Places, Places]:
         spans = [self._spans[word] for word in words]
+        sizes = np.fromiter(map(len, spans), dtype=np.int64, count=len(spans))
         places = np.frombuffer(b"".join(spans), dtype=np.int64).reshape(-1, 2)
-        places = places + np.repeat(_begins(words), [len(each) // _SPAN for each in spans])[:, None]
+        places = places + np.repeat(_begins(words), sizes // _SPAN)[:, None]
         return places[:, 0], places[:, 1]
 
 

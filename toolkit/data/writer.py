@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,18 +20,18 @@ from toolkit.config.kinds import TextTable
 from toolkit.data.encoders import Encoder
 from toolkit.data.folding import fold
 from toolkit.data.labels import is_empty
+from toolkit.data.rows import Rows
 from toolkit.data.sources import Progress, Source
 from toolkit.data.survey import Survey
-from toolkit.data.table import Row, read_rows
-from toolkit.data.tokens import Pieces
+from toolkit.data.table import Row
+from toolkit.data.tokens import NUMBER, Pieces
 from toolkit.errors import DataError
 
 PROVISIONAL = "tokens.provisional"
-PROVISIONAL_DTYPE = np.dtype(np.uint32)
 
 #: A batch is encoded when it has so many rows, or texts of so many characters: a pretrained tokenizer takes
 #: some hundred bytes for each character of a batch.
-_BATCH_ROWS = 1 << 9
+_BATCH_ROWS = 1 << 11
 _BATCH_CHARACTERS = 1 << 19
 _INSERT = "INSERT INTO texts (id, source, line, text, label, split) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -72,16 +72,15 @@ class TextWriter:
     _characters: int = 0
     _written: int = 0
     _cut_texts: int = 0
-    _tokens: array[int] = field(default_factory=lambda: array("I"))
     _text_ids: array[int] = field(default_factory=lambda: array("q"))
     _lengths: array[int] = field(default_factory=lambda: array("i"))
     _firsts: array[int] = field(default_factory=lambda: array("i"))
     _counts: array[int] = field(default_factory=lambda: array("i"))
 
-    def write(self, number: int, source: Source, progress: Progress) -> None:
+    def write(self, number: int, rows: Iterable[Row], progress: Progress) -> None:
         """Write all texts of one source. Raises DataError where there are more than were surveyed."""
         labels = frozenset(self.survey.labels)
-        for row in read_rows(source.path, self.data):
+        for row in rows:
             if row.label not in labels or is_empty(row.text):
                 continue
             self._rows.append(row)
@@ -108,52 +107,64 @@ class TextWriter:
         first, stop = self._written, self._written + len(self._rows)
         if stop > len(self.survey):
             raise DataError("the data files changed while they were read; start again when they are at rest")
-        texts = [row.text for row in self._rows]
-        for number, (text, pieces) in enumerate(
-            zip(texts, self.encoder.encode(texts), strict=True), start=first
-        ):
-            self._add(number, text, pieces)
-        self._insert(first, stop, source)
-        self.stream.write(self._tokens)
+        lines, texts, _ = zip(*self._rows, strict=True) if self._rows else ((), (), ())
+        pieces = self.encoder.encode(texts)
+        before, after = (array("I", each).tobytes() for each in (self.encoder.before, self.encoder.after))
+        room = NUMBER.itemsize * (self.data.max_tokens - len(self.encoder.before) - len(self.encoder.after))
+        samples = self._cut(first, texts, pieces, room)
+        self._insert(first, stop, source, lines, texts)
+        self.stream.write(b"".join([part for numbers in samples for part in (before, numbers, after)]))
+        around = len(before) + len(after)
+        self._lengths.extend([(around + len(numbers)) // NUMBER.itemsize for numbers in samples])
         self._written, self._characters = stop, 0
-        del self._tokens[:]
         self._rows.clear()
 
-    def _add(self, text_id: int, text: str, pieces: Pieces) -> None:
-        """Cut one text into samples."""
-        numbers = pieces.numbers
-        room = self.data.max_tokens - len(self.encoder.before) - len(self.encoder.after)
-        if len(numbers) <= room:
-            self._sample(text_id, numbers, 0, len(text))
-        elif self.data.fold == "none":
-            self._cut_texts += 1
-            self._sample(text_id, numbers[:room], 0, len(text))
-        else:
-            starts, ends = pieces.spans()
-            for a, b in pairwise(fold(text, ends, room, self.data.fold)):
-                self._sample(text_id, numbers[a:b], *_stripped(text, int(starts[a]), int(ends[b - 1])))
+    def _cut(self, first: int, texts: Sequence[str], pieces: Pieces, room: int) -> Sequence[bytes]:
+        """The tokens of every sample of some texts.
 
-    def _sample(self, text_id: int, numbers: array[int], start: int, stop: int) -> None:
-        before = len(self._tokens)
-        self._tokens.extend(self.encoder.before)
-        self._tokens.extend(numbers)
-        self._tokens.extend(self.encoder.after)
-        self._lengths.append(len(self._tokens) - before)
+        first  number of the first text
+        room   bytes of tokens that fit between the special ones
+        """
+        samples: list[bytes] = []
+        begin = 0
+        long = [place for place, numbers in enumerate(pieces.numbers) if len(numbers) > room]
+        for place in (*long, len(texts)):
+            samples += pieces.numbers[begin:place]
+            self._text_ids.extend(range(first + begin, first + place))
+            self._firsts.extend(repeat(0, place - begin))
+            self._counts.extend(map(len, texts[begin:place]))
+            if place < len(texts):
+                samples += self._cut_long(first + place, texts[place], pieces, place, room)
+            begin = place + 1
+        return samples
+
+    def _cut_long(self, text_id: int, text: str, pieces: Pieces, place: int, room: int) -> Iterator[bytes]:
+        """The samples of one text that is too long."""
+        numbers, size = pieces.numbers[place], NUMBER.itemsize
+        if self.data.fold == "none":
+            self._cut_texts += 1
+            self._note(text_id, 0, len(text))
+            yield numbers[:room]
+            return
+        starts, ends = pieces.spans(place)
+        for a, b in pairwise(fold(text, ends, room // size, self.data.fold)):
+            self._note(text_id, *_stripped(text, int(starts[a]), int(ends[b - 1])))
+            yield numbers[a * size : b * size]
+
+    def _note(self, text_id: int, start: int, stop: int) -> None:
+        """Remember of which stretch of which text a sample is made."""
         self._text_ids.append(text_id)
         self._firsts.append(start)
         self._counts.append(stop - start)
 
-    def _insert(self, first: int, stop: int, source: int) -> None:
+    def _insert(self, first: int, stop: int, source: int, lines: Sequence[int], texts: Sequence[str]) -> None:
         survey = self.survey
-        splits: list[str | None] = [None] * (stop - first)
-        if survey.text_split is not None:
-            splits = [survey.splits[split] for split in survey.text_split[first:stop]]
+        splits: Iterator[str | None] = repeat(None)
         labels = survey.text_label[first:stop].tolist()
-        rows = zip(range(first, stop), self._rows, labels, splits, strict=True)
-        self.database.executemany(
-            _INSERT,
-            ((number, source, row.line, row.text, label, split) for number, row, label, split in rows),
-        )
+        if survey.text_split is not None:
+            splits = map(survey.splits.__getitem__, survey.text_split[first:stop].tolist())
+        rows = zip(range(first, stop), repeat(source), lines, texts, labels, splits, strict=False)
+        self.database.executemany(_INSERT, rows)
 
 
 def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
@@ -167,6 +178,7 @@ def write_texts(
     database: sqlite3.Connection,
     data: TextTable,
     sources: Iterable[Source],
+    rows: Rows,
     survey: Survey,
     encoder: Encoder,
     progress: Progress,
@@ -175,6 +187,6 @@ def write_texts(
     with open(folder / PROVISIONAL, "wb") as stream:
         writer = TextWriter(data=data, survey=survey, encoder=encoder, database=database, stream=stream)
         for number, source in enumerate(sources):
-            writer.write(number, source, progress)
+            writer.write(number, rows.of(source), progress)
             source.check_unchanged()
     return writer.fragments()

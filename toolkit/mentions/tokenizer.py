@@ -6,7 +6,6 @@ them, whatever the tokenizer. They are put in by number: a text that spells one 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from toolkit.data.hub import pretrained_file
 from toolkit.data.layout import TOKENIZER
 from toolkit.data.pretrained import PretrainedEncoder
+from toolkit.data.tokens import NUMBER
 
 ENT_START, ENT_END, ENT_TYPE, ENT_KG, ENT_DESC = MARKERS = (
     "[ent_start]", "[ent_end]", "[ent_type]", "[ent_kg]", "[ent_desc]",
@@ -67,10 +67,9 @@ class MarkedTokenizer:
     def encode(self, texts: Sequence[str]) -> list[npt.NDArray[np.uint32]]:
         """Numbers of each text, without special tokens."""
         given = [text if text.strip() else "" for text in texts]
-        pieces = (each.numbers for each in self._encoder.encode(given))
-        none = array("I")
+        pieces = self._encoder.encode(given).numbers
         return [
-            np.frombuffer(numbers if text else none, dtype=np.uint32)
+            np.frombuffer(numbers if text else b"", dtype=NUMBER).copy()
             for text, numbers in zip(given, pieces, strict=True)
         ]
 

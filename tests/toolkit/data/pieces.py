@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from array import array
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from toolkit.data.tokens import Pieces
 
 #: Twelve words, as one counts them between blanks, and fourteen word pieces, also of the real tokenizer.
 SENTENCE = "the old letter was opened, twice and then read aloud at dinner."
@@ -16,6 +19,11 @@ PIECES = [
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _WORDS = (*dict.fromkeys(PIECES), "good", "bad", "film", "a", "b", "c", "##a", "##b", "!", "?", "cafe")
+
+
+def token_numbers(pieces: Pieces) -> list[list[int]]:
+    """The numbers of each text's tokens."""
+    return [array("I", numbers).tolist() for numbers in pieces.numbers]
 
 
 def bert(folder: Path, *, padding: str | None = "[PAD]") -> str:

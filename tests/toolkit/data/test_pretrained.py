@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from tests.toolkit.data.pieces import PIECES, SENTENCE, bare, bert, byte_level
+from tests.toolkit.data.pieces import PIECES, SENTENCE, bare, bert, byte_level, token_numbers
 from toolkit.config.kinds import TextTable
 from toolkit.data import wordpieces
 from toolkit.data.encoders import encoder, tokenizer_description
@@ -37,10 +37,10 @@ def plain(path: str, texts: list[str]) -> list[tuple[list[int], list[tuple[int, 
 
 
 def found(using: PretrainedEncoder, texts: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
-    result = []
-    for pieces in using.encode(texts):
-        starts, ends = pieces.spans()
-        result.append((pieces.numbers.tolist(), list(zip(starts.tolist(), ends.tolist(), strict=True))))
+    pieces, result = using.encode(texts), []
+    for place, numbers in enumerate(token_numbers(pieces)):
+        starts, ends = pieces.spans(place)
+        result.append((numbers, list(zip(starts.tolist(), ends.tolist(), strict=True))))
     return result
 
 
@@ -94,16 +94,16 @@ def test_truncation_and_padding_of_the_file_have_no_effect(tmp_path: Path) -> No
     loaded.enable_padding(length=6)
     loaded.save(f"{path}/tokenizer.json")
     using = PretrainedEncoder(path, 128)
-    (pieces,) = using.encode([SENTENCE])
-    assert [loaded.id_to_token(number) for number in pieces.numbers] == PIECES
+    (numbers,) = token_numbers(using.encode([SENTENCE]))
+    assert [loaded.id_to_token(number) for number in numbers] == PIECES
     assert (len(using.before), len(using.after)) == (1, 1)
 
 
 def test_the_padding_token_in_a_text_is_unknown(tmp_path: Path) -> None:
     using = PretrainedEncoder(bert(tmp_path), 8)
-    (pieces,) = using.encode(["a [PAD] b"])
-    assert using.pad_id not in pieces.numbers
-    assert pieces.numbers[1] == using.unk_id
+    (numbers,) = token_numbers(using.encode(["a [PAD] b"]))
+    assert using.pad_id not in numbers
+    assert numbers[1] == using.unk_id
 
 
 def test_a_text_of_which_nothing_is_left_is_one_unknown_token_without_special_ones(tmp_path: Path) -> None:
@@ -111,8 +111,7 @@ def test_a_text_of_which_nothing_is_left_is_one_unknown_token_without_special_on
     loaded = json.loads((tmp_path / "tokenizer.json").read_text())
     loaded["normalizer"] = {"type": "Replace", "pattern": {"String": "!"}, "content": ""}
     (tmp_path / "tokenizer.json").write_text(json.dumps(loaded))
-    (pieces,) = PretrainedEncoder(path, 8).encode(["!!"])
-    assert pieces.numbers.tolist() == [1]
+    assert token_numbers(PretrainedEncoder(path, 8).encode(["!!"])) == [[1]]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolkit.config.kinds import TextTable
+from toolkit.data import rows
 from toolkit.data.labels import describe_skipped
 from toolkit.data.sources import find_sources
 from toolkit.data.survey import Survey, survey
@@ -22,7 +23,8 @@ def silent(stage: str, done: int, total: int | None) -> None:
 
 
 def surveyed(data: TextTable) -> Survey:
-    return survey(data, find_sources(data, silent), silent)
+    sources = find_sources(data, silent)
+    return survey(data, sources, rows.Rows(data, sources), silent)
 
 
 def refused(data: TextTable) -> str:

@@ -205,6 +205,14 @@ def test_a_nul_byte_is_named_with_its_line(tsv_file: Path) -> None:
     assert f"{tsv_file}:3: a NUL byte" in fault(tsv_file, "text\tlabel\nx\ta\ny\0\ta\n")
 
 
+def test_the_rows_above_a_nul_byte_are_read(tsv_file: Path) -> None:
+    tsv_file.write_text("text\tlabel\nx\ta\ny\0\ta\n")
+    rows = read_rows(tsv_file, TextTable())
+    assert next(rows) == Row(2, "x", "a")
+    with pytest.raises(DataError, match=r":3: a NUL byte"):
+        next(rows)
+
+
 @pytest.mark.parametrize("encoding", ["utf-99", "hex", ""])
 def test_an_unknown_encoding_is_refused(csv_file: Path, encoding: str) -> None:
     assert f"data.encoding is {encoding!r}" in fault(csv_file, "text,label\n", TextTable(encoding=encoding))

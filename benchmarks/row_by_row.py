@@ -1,0 +1,75 @@
+"""The row-by-row way to prepare a table, as bert_train_parallel does it.
+
+One text at a time through transformers' AutoTokenizer, ids and attention mask padded to the sequence length
+as Python lists, one INSERT for each, a commit every 1,000 rows; then a queue of numbers for each split.
+bert_train_parallel itself had the tokenizer of transformers before version 5, which is slower: in Python.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def prepare(table: Path, tokenizer: Path, max_tokens: int) -> int:
+    """Leave a database beside the table; return the number of samples."""
+    from transformers import AutoTokenizer
+
+    loaded = AutoTokenizer.from_pretrained(tokenizer)
+    # Of a text longer than the model takes it warns; folding follows.
+    loaded.model_max_length = 1 << 30
+
+    def pieces(text: str) -> Any:
+        return loaded.convert_tokens_to_ids(loaded.tokenize(text))
+
+    database = sqlite3.connect(table.with_suffix(".sqlite"))
+    samples = _write_samples(database, table, pieces, (loaded.cls_token_id, loaded.sep_token_id), max_tokens)
+    _write_queues(database, samples)
+    database.close()
+    return samples
+
+
+def _write_samples(
+    database: sqlite3.Connection,
+    table: Path,
+    pieces: Callable[[str], list[int]],
+    around: tuple[int, int],
+    max_tokens: int,
+) -> int:
+    database.execute(
+        "CREATE TABLE Samples (sample_id INT PRIMARY KEY, tok_ids TEXT, attention_mask TEXT, label INT)"
+    )
+    first, last = around
+    labels: dict[str, int] = {}
+    sample = 0
+    with open(table, encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            ids = pieces(row["text"].replace("\n", " "))
+            for start in range(0, len(ids), max_tokens - 2):
+                chunk = [first, *ids[start : start + max_tokens - 2], last]
+                padding = [0] * (max_tokens - len(chunk))
+                mask = [int(number > 0) for number in chunk + padding]
+                label = labels.setdefault(row["label"], len(labels))
+                values = (sample, str(chunk + padding), str(mask), label)
+                database.execute("INSERT INTO Samples VALUES (?, ?, ?, ?)", values)
+                sample += 1
+                if sample % 1000 == 0:
+                    database.commit()
+    database.commit()
+    return sample
+
+
+def _write_queues(database: sqlite3.Connection, samples: int) -> None:
+    order = list(range(samples))
+    random.Random(3631).shuffle(order)
+    tenth = samples // 10
+    parts = order[: -2 * tenth], order[-2 * tenth : -tenth], order[-tenth:]
+    for name, part in zip(("TrainQueue", "ValidateQueue", "TestQueue"), parts, strict=True):
+        database.execute(f"CREATE TABLE {name} (sample_id INT)")
+        for number in part:
+            database.execute(f"INSERT INTO {name} VALUES (?)", (number,))
+        database.commit()

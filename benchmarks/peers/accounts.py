@@ -83,7 +83,8 @@ def _between(traces: Traces, since: float, until: float, found: Account) -> floa
         return _add(found, part, since, until)
     queued = gone if gone is not None else since
     _add(found, "ending", since, queued)
-    asked = max((time for time in traces.by_hand if queued < time <= (launch or until)), default=queued)
+    # A job may start before the command that submitted it has returned.
+    asked = min(max((time for time in traces.by_hand if queued < time <= until), default=queued), launch or until)
     _add(found, "a person", queued, asked)
     return _add(found, "Slurm", asked, launch if launch is not None else until)
 

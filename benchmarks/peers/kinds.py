@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from stk_tool import Stk
+from stk_tool import Stk, StkInPlace
 from tools import (
     HuggingFace,
     HuggingFaceJit,
@@ -23,4 +23,5 @@ PEERS = {
 
 def tool_of(name: str, python: str = sys.executable) -> Tool:
     """A tool; peers run with that Python."""
-    return Stk() if name == Stk.name else PEERS[name](python)
+    ours = {tool.name: tool for tool in (Stk, StkInPlace)}
+    return ours[name]() if name in ours else PEERS[name](python)

@@ -37,6 +37,9 @@ class Stk:
     name = "stk"
     label = "slurm-toolkit"
 
+    #: How it comes back after a crash, with which it is submitted.
+    requeue = "auto"
+
     def __init__(self) -> None:
         # When rank 0 of each start was started, by nonce.
         self._began: dict[str, float] = {}
@@ -54,7 +57,7 @@ class Stk:
         else:
             _write_texts(folder / "train.tsv", SAMPLES)
             _write_texts(folder / "validation.tsv", _BATCH)
-            (folder / "experiment.yaml").write_text(_experiment(submission))
+            (folder / "experiment.yaml").write_text(_experiment(submission, self.requeue))
             words = ["submit", str(folder / "experiment.yaml")]
         return str(json.loads(command("stk", *words, "--json", env=environment))["job_id"])
 
@@ -137,7 +140,14 @@ class Stk:
         return max(self.checkpoints(folder).glob("step_*"))
 
 
-def _experiment(submission: Submission) -> str:
+class StkInPlace(Stk):
+    """With ranks that start again in the job that they had, as torchrun's do."""
+
+    name, requeue = "stk-in-place", "in_place"
+    label = "slurm-toolkit, in place"
+
+
+def _experiment(submission: Submission, requeue: str) -> str:
     """YAML; JSON is some."""
     experiment: dict[str, Any] = {
         "name": "peers",
@@ -164,6 +174,7 @@ def _experiment(submission: Submission) -> str:
             "signal_s": WARNING_S,
             "exclusive": True,
             "max_crashes": 1000,
+            "requeue": requeue,
             "setup": [f"date +%s.%N >> {shlex.quote(str(submission.folder))}/launches"],
         },
     }

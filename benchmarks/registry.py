@@ -18,6 +18,8 @@ BENCHMARKS = {
     "tokens": ("benchmarks.throughput", "tokens per second on texts of mixed length"),
     "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
+    "goodput": ("benchmarks.goodput", "goodput under kills, on the Slurm test cluster"),
+    "resume": ("benchmarks.resume", "a preemption to the first new step, on the Slurm test cluster"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
 }
 

@@ -19,7 +19,7 @@ class Traces:
     steps      all that were done, in the order of time
     launches   when Slurm began to run the job's script, each time
     gone       when the job was first seen not to run any more, each time
-    by_hand    when somebody submitted it again
+    by_hand    when somebody submitted it again, as begin and end of the command
     until      where the account ends
     step_s     nominal seconds of a step
     """
@@ -28,7 +28,7 @@ class Traces:
     steps: Sequence[Step]
     launches: Sequence[float]
     gone: Sequence[float]
-    by_hand: Sequence[float]
+    by_hand: Sequence[tuple[float, float]]
     until: float
     step_s: float
 
@@ -83,8 +83,9 @@ def _between(traces: Traces, since: float, until: float, found: Account) -> floa
         return _add(found, part, since, until)
     queued = gone if gone is not None else since
     _add(found, "ending", since, queued)
-    # A job may start before the command that submitted it has returned.
-    asked = min(max((time for time in traces.by_hand if queued < time <= until), default=queued), launch or until)
+    # A job may start before the command that submits it has returned.
+    typed = (done for begun, done in traces.by_hand if queued < begun <= until)
+    asked = min(max(typed, default=queued), launch or until)
     _add(found, "a person", queued, asked)
     return _add(found, "Slurm", asked, launch if launch is not None else until)
 

@@ -33,7 +33,7 @@ class Watched:
         self._gone: list[float] = []
         self._ended: float | None = None
         self._is_running = False
-        self.by_hand: list[float] = []
+        self.by_hand: list[tuple[float, float]] = []
         submission = Submission(folder=folder, partition=partition, minutes=30, step_ms=step_ms)
         self.story = Story(tool, submission)
         self.story.submit()
@@ -64,7 +64,7 @@ class Watched:
         elif now - self._ended > max(_REQUEUE_S, self._person_s):
             self._ended = None
             self.story.submit()
-            self.by_hand.append(time.time())
+            self.by_hand.append((now, time.time()))
 
     @property
     def has_finished(self) -> bool:

@@ -1,8 +1,8 @@
 """The share of time that is training while a rank is killed every 30 s, on the Slurm test cluster.
 
 The same training under every tool; see peers/README.md for what each is given. Useful are steps that count,
-once, at their nominal length; all else is named, and adds up to the wall time from the first launch to the last step.
-At toy size: two tools, fewer steps, one kill.
+once, at their nominal length; all else is named, and adds up to the wall time from the first launch to the
+last step. At toy size: two tools, fewer steps, one kill.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def _stories(found: Found) -> list[str]:
             last = rounds[-1]
             end = "finished" if last["finished"] else "not finished"
             lines.append(
-                f"- {candidate}: {end}, {last['steps']:.0f} steps, {last['kills']:.0f} kills, and "
-                f"{last['missed']:.0f} that found no rank alive; submitted by hand {last['by_hand']:.0f} times."
+                f"- {candidate}: {end}, {last['steps']:.0f} steps, {last['kills']:.0f} kills "
+                f"({last['missed']:.0f} more found no rank alive), {last['by_hand']:.0f} times submitted by hand."
             )
     return lines
 

@@ -1,6 +1,7 @@
 """Seconds from the notice of a preemption to the first new step, on the Slurm test cluster.
 
-Slurm's own waiting is not the tools' and left out of the sum; it is a part of its own. At toy size: two tools.
+Slurm's own waiting is not the tools' and left out of the sum; it is a part of its own. At toy size: two
+tools.
 """
 
 from __future__ import annotations

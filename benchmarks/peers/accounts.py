@@ -1,4 +1,4 @@
-"""Where the time of a run went, seen from outside: parts that add up to the wall time. The same for every tool."""
+"""Where the time of a run went, seen from outside and for every tool alike: parts that add up."""
 
 from __future__ import annotations
 

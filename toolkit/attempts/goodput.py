@@ -174,7 +174,7 @@ def _before(
 
 
 def _is_put_back(earlier: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
-    """Whether the same job has started again: a scheduler had it in its queue since, or it starts in place."""
+    """Whether the same job has started again, out of a scheduler's queue or in its place."""
     same_job = line.get("job_id") is not None and line.get("job_id") == earlier.get("job_id")
     return bool(same_job and line.get("restart", 0) >= earlier.get("restart", 0))
 

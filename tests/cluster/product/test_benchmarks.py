@@ -36,7 +36,8 @@ def test_goodput_under_a_kill_is_told_with_a_closed_sum(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share, parts = map(values, found("goodput", cluster, tmp_path, monkeypatch))
-    assert share and all(0 < value < 100 for value in share.values())
+    assert share
+    assert all(0 < value < 100 for value in share.values())
     for tool in {tool for tool, _ in parts}:
         seconds = {part: value for (each, part), value in parts.items() if each == tool}
         wall = seconds.pop("wall time")

@@ -92,7 +92,7 @@ def _stories(found: Found) -> list[str]:
             end = "finished" if last["finished"] else "not finished"
             lines.append(
                 f"- {candidate}: {end}, {last['steps']:.0f} steps, {last['kills']:.0f} kills "
-                f"({last['missed']:.0f} more found no rank alive), {last['by_hand']:.0f} times submitted by hand."
+                f"({last['missed']:.0f} more found no rank alive), by hand {last['by_hand']:.0f} times."
             )
     return lines
 

@@ -20,6 +20,8 @@ BENCHMARKS = {
     "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
     "stall": ("benchmarks.stall", "what a checkpoint costs training"),
     "reduction": ("benchmarks.reducing", "a step with the exact reduction beside DDP's all-reduce"),
+    "goodput": ("benchmarks.goodput", "goodput under kills, on the Slurm test cluster"),
+    "resume": ("benchmarks.resume", "a preemption to the first new step, on the Slurm test cluster"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
     "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
     "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),

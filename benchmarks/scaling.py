@@ -23,13 +23,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.on_cluster import absent, missing
 from benchmarks.rounds import Case, Process, Size, call, in_turns
 from benchmarks.stepping import start
 from benchmarks.stepping.cost import BASELINE
 from benchmarks.stepping.work import Work, write_tokenizer
 from benchmarks.tables import Found, Table
 
-NEEDED = "needs the test cluster (scripts/cluster up)"
 #: Nobody else listens there: every host has a network of its own.
 _PORT = "29500"
 
@@ -49,22 +49,20 @@ class Point:
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
     """The tables of samples a second and of the speed-up."""
-    cluster = has_cluster()
+    reason = absent()
     points = [*points_of(size, folder)]
     reductions = ("exact",) if size.quick else ("fast", "exact")
-    cases = [case for point in points for case in _cases(point, reductions, cluster)]
-    if cluster or size.quick:
+    cases = [case for point in points for case in _cases(point, reductions, reason is None)]
+    found: Found
+    if reason is None or size.quick:
         for point in points:
             call("benchmarks.scaling:prepare", work=point.work.as_json())
         found = in_turns(cases, size.rounds, say)
     else:
-        found = {(case.work, case.candidate): NEEDED for case in cases}
-    return _tables(points, found, () if cluster else ("Without a cluster: processes of this machine.",))
-
-
-def has_cluster() -> bool:
-    """Whether this shell is on the login node of a test cluster, whose hosts see this machine's files."""
-    return Path(os.environ.get("SLURM_CONF", "")).parent.parent.name.startswith("stk-cluster-")
+        found = missing(cases, reason)
+    return _tables(
+        points, found, () if reason is None else ("Without a cluster: processes of this machine.",)
+    )
 
 
 def _tables(points: list[Point], found: Found, notes: tuple[str, ...]) -> list[Table]:

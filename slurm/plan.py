@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slurm.quoting import directive, export
+from slurm.repeating import EXIT_AGAIN, IN_PLACE
 from slurm.resources import Component, components, signal_lead_s, world_size
 from slurm.why import WARNING_SIGNAL
 from toolkit.config import identity, to_plain, to_yaml
@@ -141,17 +142,28 @@ class JobPlan:
             # srun takes its signals whether they are ignored or not, and the ranks are not its children.
             "# The ranks save when they are asked to leave: no signal may end this script before them.",
             "trap '' TERM INT HUP USR1 USR2",
-            " ".join(["srun", *self._srun_options(parts), *self._command()]),
-            "code=$?",
-            "",
-            "# A step that did not finish the run: does the run go on, and how?",
-            f'[ "$code" = 0 ] || {self._after_step()}',
+            *self._steps(" ".join(["srun", *self._srun_options(parts), *self._command()])),
             'exit "$code"',
         ]
 
-    def _after_step(self) -> str:
+    def _steps(self, srun: str) -> list[str]:
+        """One step; or one after another, as long as a crash is no reason to give the hosts back."""
         words = [self.python, "-P", "-m", "slurm.after_step", str(self.run.path)]
-        return f'{shlex.join(words)} "$code"'
+        question = "# A step that did not finish the run: does the run go on, and how?"
+        after = f'{shlex.join(words)} "$code"'
+        if self.resources.requeue != "in_place":
+            return [srun, "code=$?", "", question, f'[ "$code" = 0 ] || {after}']
+        return [
+            "while true; do",
+            srun,
+            "code=$?",
+            "",
+            question,
+            '[ "$code" != 0 ] || break',
+            f"{after} {IN_PLACE}",
+            f'[ "$?" = {EXIT_AGAIN} ] || break',
+            "done",
+        ]
 
     def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
         options = [

@@ -6,4 +6,6 @@
 #SBATCH --exclusive
 #SBATCH --requeue
 #SBATCH --open-mode=append
-srun "$PEERS_PYTHON" -m torch.distributed.run --standalone --nproc-per-node=2 "$PEERS_CODE/hf_train.py" "$@"
+date +%s.%N >> "$1/launches"
+srun "$PEERS_PYTHON" -m torch.distributed.run --standalone --nproc-per-node=2 --max-restarts="${PEERS_RESTARTS:-0}" \
+    "$PEERS_CODE/hf_train.py" "$@"

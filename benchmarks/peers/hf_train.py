@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from marks import mark
 from settings import BATCH_PER_RANK, SAVE_EVERY, SEED, STEPS
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_utils import get_last_checkpoint
@@ -19,14 +21,24 @@ from workload import Notes, TextCNN, Texts
 class Noting(TrainerCallback):
     """Tells the driver what is done."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, folder: Path) -> None:
         self._notes = notes
+        self._folder = folder
+        self._stepped = 0.0
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        self._notes.mark("loaded")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._notes.step(state.global_step)
+        self._stepped = time.time()
+
+    def on_save(self, *_: Any, **__: Any) -> None:
+        mark(self._folder, "save", begun=self._stepped)
 
 
 def main(folder: Path, jit: bool) -> None:
+    mark(folder, "imported")
     output = folder / "checkpoints"
     output.mkdir(exist_ok=True)
     set_seed(SEED)
@@ -44,8 +56,11 @@ def main(folder: Path, jit: bool) -> None:
         report_to="none",
         disable_tqdm=True,
     )
+    # Which is what it makes the process group for.
+    print(arguments.device)
+    mark(folder, "met")
     notes = Notes(folder, int(os.environ["RANK"]))
-    trainer = Trainer(model=model, args=arguments, train_dataset=Texts(), callbacks=[Noting(notes)])
+    trainer = Trainer(model=model, args=arguments, train_dataset=Texts(), callbacks=[Noting(notes, folder)])
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
     if trainer.state.global_step >= STEPS:
         notes.finished(model)

@@ -7,4 +7,5 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=SIGUSR1@30
+date +%s.%N >> "$1/launches"
 srun "$PEERS_PYTHON" "$PEERS_CODE/lightning_train.py" "$1"

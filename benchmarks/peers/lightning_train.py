@@ -14,6 +14,7 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from marks import mark, saving
 from settings import BATCH_PER_RANK, RANKS, SAVE_EVERY, SEED, STEPS
 from torch import Tensor
 from workload import Notes, TextCNN, Texts
@@ -39,8 +40,12 @@ class Noting(Callback):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def setup(self, *_: Any, **__: Any) -> None:
+        mark(self._folder, "met")
+
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
         self._notes = Notes(self._folder, trainer.global_rank)
+        self._notes.mark("loaded")
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         self._notes.step(trainer.global_step)
@@ -48,6 +53,14 @@ class Noting(Callback):
     def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         if trainer.global_step >= STEPS:
             self._notes.finished(module)
+
+
+class Saving(lightning.Trainer):
+    """Tells the driver how long it saves, too."""
+
+    def save_checkpoint(self, *arguments: Any, **options: Any) -> None:
+        with saving(Path(self.default_root_dir)):
+            super().save_checkpoint(*arguments, **options)
 
 
 def newest(folder: Path) -> str | None:
@@ -58,16 +71,17 @@ def newest(folder: Path) -> str | None:
 
 
 def main(folder: Path) -> None:
+    mark(folder, "imported")
     lightning.seed_everything(SEED)
-    saving = ModelCheckpoint(folder / "checkpoints", every_n_train_steps=SAVE_EVERY, save_last=True)
-    trainer = lightning.Trainer(
+    checkpoints = ModelCheckpoint(folder / "checkpoints", every_n_train_steps=SAVE_EVERY, save_last=True)
+    trainer = Saving(
         accelerator="cpu",
         devices=RANKS,
         num_nodes=1,
         strategy="ddp",
         max_steps=STEPS,
         default_root_dir=folder,
-        callbacks=[saving, Noting(folder)],
+        callbacks=[checkpoints, Noting(folder)],
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,

@@ -10,14 +10,22 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import shutil
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cluster import command
+from marks import process_began
 from settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS, WARNING_S
+from starts import Start
 from tools import Step, Submission, json_lines
+
+from toolkit.attempts.goodput import timeline
+from toolkit.rundir import RunDir
 
 _BATCH = BATCH_PER_RANK * RANKS
 _STEPS_PER_EPOCH = SAMPLES // _BATCH
@@ -28,6 +36,13 @@ class Stk:
 
     name = "stk"
     label = "slurm-toolkit"
+
+    #: How it comes back after a crash, with which it is submitted.
+    requeue = "auto"
+
+    def __init__(self) -> None:
+        # When rank 0 of each start was started, by nonce.
+        self._began: dict[str, float] = {}
 
     def submit(self, submission: Submission) -> str:
         """Submit the run; where it is there already, take it up as its user would."""
@@ -42,7 +57,7 @@ class Stk:
         else:
             _write_texts(folder / "train.tsv", SAMPLES)
             _write_texts(folder / "validation.tsv", _BATCH)
-            (folder / "experiment.yaml").write_text(_experiment(submission))
+            (folder / "experiment.yaml").write_text(_experiment(submission, self.requeue))
             words = ["submit", str(folder / "experiment.yaml")]
         return str(json.loads(command("stk", *words, "--json", env=environment))["job_id"])
 
@@ -66,6 +81,38 @@ class Stk:
         run = self._run(folder)
         newest = json_lines(run / "attempts.jsonl")[-1]["nonce"]
         return {line["rank"]: line["pid"] for line in json_lines(run / "ranks" / f"{newest}.jsonl")}
+
+    def starts(self, folder: Path) -> list[Start]:
+        """From the ledger, and from /proc: so it must be asked while they run."""
+        run = RunDir(self._run(folder))
+        events = json_lines(run.events)
+        times = {each.attempt: each for each in timeline(run, time.time())}
+        lines = json_lines(run.attempts)
+        return [
+            self._start(run, line, number, times[line["attempt"]].saves, events)
+            for number, line in enumerate(lines, start=1)
+            if line["attempt"] in times
+        ]
+
+    def _start(
+        self, run: RunDir, line: dict[str, Any], number: int, saves: Any, events: list[dict[str, Any]]
+    ) -> Start:
+        ranks, began = run.ranks(line["nonce"]), line["time_start"]
+        met = ranks.stat().st_mtime if ranks.exists() else None
+        if met is not None and line["nonce"] not in self._began:
+            pid = next(rank["pid"] for rank in json_lines(ranks) if rank["rank"] == 0)
+            with suppress(OSError):
+                self._began[line["nonce"]] = process_began(pid)
+        # The pace is a fault in each forward pass.
+        loaded = (each["time"] for each in events if each["event"] == "fault" and each["time"] > began)
+        return Start(
+            name=str(number),
+            began=self._began.get(line["nonce"], began),
+            imported=began,
+            met=met,
+            loaded=next(loaded, None),
+            saves=saves,
+        )
 
     def checkpoints(self, folder: Path) -> Path:
         return self._run(folder) / "checkpoints"
@@ -93,7 +140,14 @@ class Stk:
         return max(self.checkpoints(folder).glob("step_*"))
 
 
-def _experiment(submission: Submission) -> str:
+class StkInPlace(Stk):
+    """With ranks that start again in the job that they had, as torchrun's do."""
+
+    name, requeue = "stk-in-place", "in_place"
+    label = "slurm-toolkit, in place"
+
+
+def _experiment(submission: Submission, requeue: str) -> str:
     """YAML; JSON is some."""
     experiment: dict[str, Any] = {
         "name": "peers",
@@ -109,6 +163,8 @@ def _experiment(submission: Submission) -> str:
             "epochs": STEPS // _STEPS_PER_EPOCH,
             "batch_size": _BATCH,
             "log_per_epoch": _STEPS_PER_EPOCH,
+            # As many micro-batches as the peers have.
+            "logical_ranks": RANKS,
         },
         "checkpoint": {"every_steps": SAVE_EVERY},
         "resources": {
@@ -117,6 +173,9 @@ def _experiment(submission: Submission) -> str:
             "time": str(submission.minutes),
             "signal_s": WARNING_S,
             "exclusive": True,
+            "max_crashes": 1000,
+            "requeue": requeue,
+            "setup": [f"date +%s.%N >> {shlex.quote(str(submission.folder))}/launches"],
         },
     }
     return json.dumps(experiment, indent=1)
@@ -135,4 +194,4 @@ def _write_texts(file: Path, count: int) -> None:
 
 def _pace(step_ms: int) -> str:
     """Let every step take that long at least: a fault `slow` in each forward pass."""
-    return "; ".join(f"slow {step_ms / 1000} at=forward step={step}" for step in range(STEPS))
+    return f"slow {step_ms / 1000} at=forward"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import submitit
@@ -19,5 +20,6 @@ executor.update_parameters(
     slurm_partition=partition,
     slurm_signal_delay_s=WARNING_S,
     slurm_exclusive=True,
+    slurm_setup=[f"date +%s.%N >> {shlex.quote(folder)}/launches"],
 )
 print(executor.submit(Training(), folder).job_id)

@@ -15,6 +15,7 @@ from typing import Any
 import submitit
 import torch
 import torch.distributed as dist
+from marks import mark, saving
 from settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -33,8 +34,10 @@ class Training:
 
     def __call__(self, folder: str) -> None:
         """Train from the newest checkpoint of `folder` to the end."""
+        mark(Path(folder), "imported")
         environment = submitit.helpers.TorchDistributedEnvironment().export(set_cuda_visible_devices=False)
         dist.init_process_group("gloo")
+        mark(Path(folder), "met")
         torch.manual_seed(SEED)
         self.model = TextCNN()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
@@ -42,6 +45,7 @@ class Training:
         torch.manual_seed(SEED + environment.rank)
         notes, texts = Notes(Path(folder), environment.rank), Texts()
         self._load(Path(folder), environment.rank)
+        mark(Path(folder), "loaded")
         while self.step < STEPS:
             batch = self._batch(environment.rank)
             loss = replica(texts.tokens[batch], texts.labels[batch])["loss"]
@@ -51,13 +55,15 @@ class Training:
             self.step += 1
             notes.step(self.step)
             if self.step % SAVE_EVERY == 0:
-                self._save_all(Path(folder), environment.rank)
+                with saving(Path(folder)):
+                    self._save_all(Path(folder), environment.rank)
         notes.finished(self.model)
 
     def checkpoint(self, folder: str) -> submitit.helpers.DelayedSubmission:
         """Save, and say what to run after the requeue. submitit calls this on USR2, on rank 0."""
         if self.optimizer is not None:
-            self._save(Path(folder), [torch.get_rng_state()])
+            with saving(Path(folder)):
+                self._save(Path(folder), [torch.get_rng_state()])
         return submitit.helpers.DelayedSubmission(Training(), folder)
 
     def _batch(self, rank: int) -> Tensor:

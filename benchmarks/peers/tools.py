@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cluster import command
+from marks import MARKS
 from settings import WARNING_S
+from starts import Start
 
 CODE = Path(__file__).resolve().parent
 
@@ -52,6 +54,9 @@ class Tool(Protocol):
     def ranks(self, folder: Path) -> dict[int, int]:
         """Process ids of the newest start, by rank."""
 
+    def starts(self, folder: Path) -> list[Start]:
+        """The starts of the run, in order."""
+
     def checkpoints(self, folder: Path) -> Path:
         """Where checkpoints come to lie."""
 
@@ -90,6 +95,12 @@ class _Peer:
         found = [json.loads(file.read_text() or "{}") for file in (folder / "processes").glob("*.json")]
         return {line["rank"]: line["pid"] for line in sorted(found, key=lambda line: float(line["time"]))}
 
+    def starts(self, folder: Path) -> list[Start]:
+        marks: dict[str, list[dict[str, Any]]] = {}
+        for line in json_lines(folder / MARKS):
+            marks.setdefault(str(line["pid"]), []).append(line)
+        return [_start(name, lines) for name, lines in marks.items()]
+
     def checkpoints(self, folder: Path) -> Path:
         return folder / "checkpoints"
 
@@ -116,6 +127,12 @@ class _Peer:
         ]
         words = [*options, f"{CODE}/{script}", str(submission.folder), *arguments]
         return command("sbatch", "--parsable", *words, env=self._environment(submission))
+
+
+def _start(name: str, lines: list[dict[str, Any]]) -> Start:
+    times = {line["mark"]: line["time"] for line in lines if line["mark"] != "save"}
+    saves = tuple((line["begun"], line["time"]) for line in lines if line["mark"] == "save")
+    return Start(name=name, began=lines[0]["began"], saves=saves, **times)
 
 
 class Submitit(_Peer):
@@ -147,6 +164,18 @@ class Lightning(_Peer):
         self.damageable(folder).unlink()
 
 
+class LightningTorchrun(Lightning):
+    """Started by torchrun, which starts its ranks again when one dies; no SLURMEnvironment then."""
+
+    name, title = "lightning-torchrun", "Lightning under torchrun"
+
+    def submit(self, submission: Submission) -> str:
+        return self._sbatch(submission, "lightning_torchrun.sh")
+
+    def _environment(self, submission: Submission) -> dict[str, str]:
+        return {**super()._environment(submission), "PEERS_RESTARTS": "1000"}
+
+
 class HuggingFace(_Peer):
     name, package, title = "hf", "transformers", "HF Trainer"
 
@@ -162,6 +191,15 @@ class HuggingFace(_Peer):
     def _newest(self, folder: Path) -> Path:
         found = self.checkpoints(folder).glob("checkpoint-*")
         return max(found, key=lambda path: int(path.name.partition("-")[2]))
+
+
+class HuggingFaceRestarts(HuggingFace):
+    """Under a torchrun that starts its ranks again when one dies."""
+
+    name, title = "hf-restarts", "HF Trainer, torchrun --max-restarts"
+
+    def _environment(self, submission: Submission) -> dict[str, str]:
+        return {**super()._environment(submission), "PEERS_RESTARTS": "1000"}
 
 
 class HuggingFaceJit(HuggingFace):

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import torch
+from marks import mark
 from settings import SAMPLES, SEED, step_s
 from torch import Tensor, nn
 
@@ -24,20 +25,15 @@ class TextCNN(nn.Module):
         self.convolution = nn.Conv1d(128, 128, 3)
         self.dropout = nn.Dropout(0.1)
         self.output = nn.Linear(128, CLASSES)
-        self._next_step_at = 0.0
 
     def forward(self, tokens: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return `loss` (mean over the batch) and `logits` [batch, CLASSES] of `tokens` [batch, LENGTH]."""
         if self.training:
-            self._pace()
+            # As if the model were so large that a step takes that long.
+            time.sleep(step_s())
         features = torch.relu(self.convolution(self.embedding(tokens).transpose(1, 2))).amax(dim=2)
         logits = self.output(self.dropout(features))
         return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
-
-    def _pace(self) -> None:
-        """Sleep as if the model were so large that a step takes step_s()."""
-        time.sleep(max(0.0, self._next_step_at - time.monotonic()))
-        self._next_step_at = time.monotonic() + step_s()
 
 
 class Texts(torch.utils.data.Dataset[dict[str, Tensor]]):
@@ -66,6 +62,10 @@ class Notes:
         processes.mkdir(parents=True, exist_ok=True)
         facts = {"rank": rank, "pid": os.getpid(), "time": time.time()}
         (processes / f"{os.getpid()}.json").write_text(json.dumps(facts))
+
+    def mark(self, name: str) -> None:
+        """Note what the start has come to. Rank 0 writes."""
+        mark(self._folder, name)
 
     def step(self, step: int) -> None:
         """Note that `step` steps are done. Rank 0 writes."""

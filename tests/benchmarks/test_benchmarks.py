@@ -19,7 +19,11 @@ from benchmarks.tables import Spread, Table
 OURS = ("stk run", "ours", "prepared samples", "stk submit", "stk sweep", "stk status")
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+#: Measured by tests/cluster/product/test_benchmarks.py.
+ON_CLUSTER = ("goodput", "resume")
+
+
+@pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - set(ON_CLUSTER)))
 def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp_path: Path) -> None:
     assert main([name, "--quick", "--json", str(tmp_path / "found.json")]) == 0
     found = json.loads((tmp_path / "found.json").read_text())
@@ -30,6 +34,17 @@ def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp
         assert any(ours in row["candidate"] for row in measured for ours in OURS), table["title"]
         for row in table["rows"]:
             assert row.get("missing", "not installed").startswith("not installed"), row
+
+
+@pytest.mark.parametrize("name", ON_CLUSTER)
+def test_benchmark_on_the_cluster_says_that_it_needs_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    assert main([name, "--quick", "--json", str(tmp_path / "found.json")]) == 0
+    for table in json.loads((tmp_path / "found.json").read_text())["tables"]:
+        assert table["rows"]
+        assert {row["missing"] for row in table["rows"]} == {"needs the test cluster (scripts/cluster up)"}
 
 
 def test_unknown_benchmark_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:

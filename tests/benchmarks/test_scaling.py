@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.on_cluster import absent
 from benchmarks.rounds import Size
-from benchmarks.scaling import NEEDED, has_cluster, measure, points_of, speed_ups
+from benchmarks.scaling import measure, points_of, speed_ups
 
 
 def test_every_row_names_what_is_needed_where_there_is_no_cluster(
@@ -15,16 +16,10 @@ def test_every_row_names_what_is_needed_where_there_is_no_cluster(
 ) -> None:
     monkeypatch.delenv("SLURM_CONF", raising=False)
     speed, curve = measure(Size(), tmp_path, pytest.fail)
-    assert {row.missing for row in [*speed.rows, *curve.rows]} == {NEEDED}
+    assert {row.missing for row in [*speed.rows, *curve.rows]} == {absent()}
     assert len(speed.rows) == 18
     assert len(curve.rows) == 12
     assert [*tmp_path.iterdir()] == []
-
-
-@pytest.mark.parametrize("file", ["/etc/slurm/slurm.conf", "slurm.conf", ""])
-def test_another_cluster_is_none_of_the_tests(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    monkeypatch.setenv("SLURM_CONF", file)
-    assert not has_cluster()
 
 
 def test_speed_up_is_over_one_host_in_the_same_round(tmp_path: Path) -> None:

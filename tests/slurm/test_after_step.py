@@ -28,7 +28,7 @@ def stage(fake: FakeSlurm, house: House) -> Stage:
 
 
 def after(stage: Stage, code: int) -> str:
-    return decide(stage.run, code, stage.environ, 0.0)
+    return decide(stage.run, code, stage.environ, 0.0).text
 
 
 # ---- stops
@@ -129,6 +129,44 @@ def test_a_failure_of_the_infrastructure_starts_the_job_again(stage: Stage) -> N
     stage.failure("io")
     assert "starting again" in after(stage, 1)
     assert (stage.requeues, stage.why) == ([["requeue", "101"]], "io")
+
+
+def test_a_script_that_can_is_asked_to_start_the_step_again(stage: Stage) -> None:
+    """The job keeps its hosts, so nothing is waited for."""
+    stage.starts()
+    verdict = decide(stage.run, 137, stage.environ, 0.0, in_place=True)
+    assert (verdict.again, stage.requeues, stage.why) == (True, [], "killed")
+
+
+def test_a_host_that_is_to_be_avoided_is_given_back(stage: Stage) -> None:
+    """After two crashes there."""
+    stage.starts()
+    assert decide(stage.run, 137, stage.environ, 0.0, in_place=True).again
+    stage.starts(first_step=3)
+    assert not decide(stage.run, 137, stage.environ, 0.0, in_place=True).again
+    assert stage.submitted == ["101", "102"]
+
+
+def test_a_step_that_dies_before_its_line_goes_back_into_the_queue(stage: Stage) -> None:
+    """In its job it could do that for ever, and nothing would count."""
+    stage.starts()
+    assert decide(stage.run, 137, stage.environ, 0.0, in_place=True).again
+    assert not decide(stage.run, 137, stage.environ, 0.0, in_place=True).again
+    assert stage.requeues == [["requeue", "101"]]
+
+
+def test_a_job_that_is_preempted_gives_its_hosts_back(stage: Stage) -> None:
+    stage.starts()
+    stage.is_preempted()
+    assert not decide(stage.run, 137, stage.environ, 0.0, in_place=True).again
+    assert stage.requeues == [["requeue", "101"]]
+
+
+def test_crashes_are_limited_in_place_too(fake: FakeSlurm, house: House) -> None:
+    stage = Stage(fake, house, "resources.max_crashes=0")
+    stage.starts()
+    assert not decide(stage.run, 137, stage.environ, 0.0, in_place=True).again
+    assert (stage.requeues, stage.outcome) == ([], "not_requeued")
 
 
 def test_a_failure_of_the_users_is_left_to_him(stage: Stage) -> None:

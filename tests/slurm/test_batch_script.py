@@ -85,6 +85,28 @@ def test_after_any_other_end_somebody_decides_and_the_status_stays(
     assert ending(experiment, tmp_path, f"exit {code}") == (code, expected)
 
 
+def test_step_is_started_again_in_place_as_long_as_that_is_asked_for(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    """79 asks for it; here twice."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/bash\necho "$*" >> asked\n[ "$(wc -l < asked)" -gt 2 ] || exit 79\n')
+    python.chmod(0o755)
+    resources = Resources(requeue="in_place")
+    script = replace(plan(experiment, resources, RunDir(tmp_path)), python=str(python))
+    process = start_script(script, tmp_path, "echo step; exit 137")
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (137, b"step\n" * 3)
+    assert (tmp_path / "asked").read_text() == f"-P -m slurm.after_step {tmp_path} 137 in-place\n" * 3
+
+
+def test_step_in_place_that_finished_is_the_end(experiment: Experiment, tmp_path: Path) -> None:
+    script = plan(experiment, Resources(requeue="in_place"), RunDir(tmp_path))
+    process = start_script(script, tmp_path, "echo step; exit 0")
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (0, b"step\n")
+
+
 @pytest.mark.parametrize("code", [0, 75])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
 def test_no_signal_ends_the_script_before_its_step(

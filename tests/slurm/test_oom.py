@@ -45,5 +45,5 @@ def test_a_rank_that_ran_out_of_memory_is_named_and_started_once_more(fake: Fake
     stage = Stage(fake, house)
     stage.starts()
     stage.run.job_log("101").write_text("srun: error: here: task 1: Out Of Memory\n")
-    assert "starting again: oom_killed, rank 1 on here" in decide(stage.run, 137, stage.environ, 0.0)
+    assert "starting again: oom_killed, rank 1 on here" in decide(stage.run, 137, stage.environ, 0.0).text
     assert read_json(stage.run.failure)["class"] == "oom_killed"

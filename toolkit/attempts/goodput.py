@@ -20,7 +20,7 @@ class Goodput:
     repeated  steps that were lost with a start and done again
     saving    training stood still for a checkpoint
     starting  from the start of a process to the end of its first step; all of a start that made none
-    waiting   in the queue: from a submission, or from the end of a start that was put back, to the next start
+    waiting   from a submission, or from the end of a start that goes on in its job, to the next start
     away      between two starts, while nobody is known to have asked for the next one
     """
 
@@ -174,9 +174,9 @@ def _before(
 
 
 def _is_put_back(earlier: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
-    """Whether the same job has started again, which a scheduler had in its queue since."""
+    """Whether the same job has started again, out of a scheduler's queue or in its place."""
     same_job = line.get("job_id") is not None and line.get("job_id") == earlier.get("job_id")
-    return bool(same_job and line.get("restart", 0) > earlier.get("restart", 0))
+    return bool(same_job and line.get("restart", 0) >= earlier.get("restart", 0))
 
 
 def _account(

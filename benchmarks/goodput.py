@@ -1,0 +1,109 @@
+"""The share of time that is training while a rank is killed every 30 s, on the Slurm test cluster.
+
+The same training under every tool; see peers/README.md for what each is given. Useful are steps that count,
+once, at their nominal length; all else is named, and adds up to the wall time from the first launch to the
+last step. At toy size: two tools, fewer steps, one kill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.on_cluster import absent, drive, missing
+from benchmarks.rounds import Case, Size, in_turns
+from benchmarks.tables import Found, Table
+
+_WORK = "one kill every 30 s"
+_SUBMITIT = "submitit script"
+_WALL = "wall time"
+#: By the names of peers/kinds.py.
+_TOOLS = (
+    ("stk-in-place", "stk run, requeue: in_place", ()),
+    ("stk", "stk run", ()),
+    ("submitit", _SUBMITIT, ("submitit",)),
+    ("lightning", "Lightning, SLURMEnvironment", ("lightning",)),
+    ("lightning-torchrun", "Lightning, torchrun restarts", ("lightning",)),
+    ("hf-restarts", "HF Trainer, torchrun restarts", ("accelerate", "transformers")),
+)
+#: As peers/accounts.py tells them.
+_PARTS = ("useful steps", "steps done twice", "saves", "starting", "ending", "Slurm", "a person", "rest")
+#: Somebody looks at the queue that often, day and night.
+_PERSON_S = 10.0
+_STEP_MS = 100
+
+
+def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
+    """The tables of goodput, and of where the time went."""
+    tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk-in-place", "submitit")]
+    cases = [
+        Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
+        for name, title, needs in tools
+    ]
+    # A round takes a quarter of an hour.
+    rounds = max(1, size.rounds // 5)
+    reason = absent()
+    found = in_turns(cases, rounds, say) if reason is None else missing(cases, reason)
+    share = Table(
+        title="Goodput under kills",
+        goal="the highest",
+        unit="%",
+        better="more",
+        baseline=_SUBMITIT,
+        digits=1,
+        notes=(
+            "",
+            f"Somebody submits again what has not come back {_PERSON_S:.0f} s after its job has ended.",
+            *_stories(found),
+        ),
+    )
+    parts = Table(
+        title="Where the time went",
+        goal="none, it explains the goodput; the parts add up to the wall time",
+        unit="s",
+        better="less",
+        baseline=_WALL,
+        digits=1,
+    )
+    return [share.filled(found, "goodput"), parts.filled(_by_part(found), "s")]
+
+
+def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
+    return drive(
+        "under_kills.py",
+        folder,
+        {"PEERS_STEPS": 40 if size.quick else 800, "PEERS_SAVE_EVERY": 10 if size.quick else 50},
+        tool=name,
+        step_ms=_STEP_MS,
+        every_s=2 if size.quick else 30,
+        kills=1 if size.quick else 1000,
+        limit_s=100 if size.quick else 200,
+        person_s=5 if size.quick else _PERSON_S,
+    )
+
+
+def _stories(found: Found) -> list[str]:
+    """What came of each tool's last run, in a line."""
+    lines = []
+    for (_, candidate), rounds in found.items():
+        if not isinstance(rounds, str):
+            last = rounds[-1]
+            end = "finished" if last["finished"] else "not finished"
+            lines.append(
+                f"- {candidate}: {end}, {last['steps']:.0f} steps, {last['kills']:.0f} kills "
+                f"({last['missed']:.0f} more found no rank alive), by hand {last['by_hand']:.0f} times."
+            )
+    return lines
+
+
+def _by_part(found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
+    """The tools as pieces of work, the parts as candidates."""
+    parts: dict[tuple[str, str], list[dict[str, float]] | str] = {}
+    for (_, candidate), rounds in found.items():
+        if isinstance(rounds, str):
+            parts[candidate, _WALL] = rounds
+            continue
+        parts[candidate, _WALL] = [{"s": each["wall"]} for each in rounds]
+        parts.update({(candidate, name): [{"s": each[name]} for each in rounds] for name in _PARTS})
+    return parts

@@ -1,0 +1,40 @@
+"""What a peer's rank 0 says of a start, for the driver: when it began, what it waited for, its saves.
+
+A mark is a line of marks.jsonl. Imports nothing slow, so that the first mark stands before the imports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MARKS = "marks.jsonl"
+
+
+def process_began(pid: int | None = None) -> float:
+    """When a process was started, in seconds since 1970. Raises OSError for one that is gone."""
+    fields = Path(f"/proc/{pid or 'self'}/stat").read_text().rpartition(")")[2].split()
+    alive_s = float(Path("/proc/uptime").read_text().split()[0]) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return time.time() - alive_s
+
+
+def mark(folder: Path, name: str, **facts: float) -> None:
+    """Write down what this start has come to: imported, met, loaded. Rank 0 writes."""
+    # torchrun's RANK first: its srun has one task.
+    rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))
+    if rank == "0":
+        line = {"mark": name, "time": time.time(), "pid": os.getpid(), "began": process_began(), **facts}
+        with (folder / MARKS).open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@contextmanager
+def saving(folder: Path) -> Iterator[None]:
+    """Mark a save that training stands still for."""
+    begun = time.time()
+    yield
+    mark(folder, "save", begun=begun)

@@ -1,0 +1,77 @@
+"""Seconds from the notice of a preemption to the first new step, on the Slurm test cluster.
+
+Slurm's own waiting is not the tools' and left out of the sum; it is a part of its own. At toy size: two
+tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.on_cluster import absent, drive, missing
+from benchmarks.rounds import Case, Size, in_turns
+from benchmarks.tables import Found, Table
+
+_WORK = "preempted, told by the job's own signal"
+_SUBMITIT = "submitit and torch.save"
+_WHOLE = "all but Slurm"
+_TOOLS = (
+    ("stk", "stk run", ()),
+    ("submitit", _SUBMITIT, ("submitit",)),
+    ("lightning", "Lightning", ("lightning",)),
+)
+#: As peers/comeback.py tells them.
+_PARTS = ("last step", "save and leave", "Slurm", "launch", "imports", "rendezvous", "load", "first new step")
+
+
+def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
+    """The tables of the sum, and of its parts."""
+    tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk", "submitit")]
+    cases = [
+        Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
+        for name, title, needs in tools
+    ]
+    reason = absent()
+    found = in_turns(cases, size.rounds, say) if reason is None else missing(cases, reason)
+    whole = Table(
+        title="From a preemption to the first new step, without Slurm's own wait",
+        goal="the least",
+        unit="s",
+        better="less",
+        baseline=_SUBMITIT,
+    )
+    parts = Table(
+        title="Its parts",
+        goal="none, they explain the sum, to which Slurm is not added",
+        unit="s",
+        better="less",
+        baseline=_WHOLE,
+    )
+    return [whole.filled(found, "whole"), parts.filled(_by_part(found), "s")]
+
+
+def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
+    steps = 60 if size.quick else 600
+    return drive(
+        "comeback.py",
+        folder,
+        {"PEERS_STEPS": steps, "PEERS_SAVE_EVERY": 50},
+        tool=name,
+        step_ms=100,
+        at_step=10 if size.quick else 75,
+        limit_s=120,
+    )
+
+
+def _by_part(found: Found) -> dict[tuple[str, str], list[dict[str, float]] | str]:
+    """The tools as pieces of work, the parts as candidates."""
+    parts: dict[tuple[str, str], list[dict[str, float]] | str] = {}
+    for (_, candidate), rounds in found.items():
+        if isinstance(rounds, str):
+            parts[candidate, _WHOLE] = rounds
+            continue
+        parts[candidate, _WHOLE] = [{"s": each["whole"]} for each in rounds]
+        parts.update({(candidate, name): [{"s": each[name]} for each in rounds] for name in _PARTS})
+    return parts

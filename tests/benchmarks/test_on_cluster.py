@@ -1,0 +1,13 @@
+"""Where benchmarks that kill and preempt may run."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.on_cluster import absent
+
+
+@pytest.mark.parametrize("file", ["/etc/slurm/slurm.conf", "slurm.conf", ""])
+def test_another_cluster_is_none_of_the_tests(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.setenv("SLURM_CONF", file)
+    assert absent() == "needs the test cluster (scripts/cluster up)"

@@ -88,7 +88,8 @@ def test_last_layer_of_the_first_token_drops_attention_and_computes_no_other(ber
 def test_last_layer_of_the_first_token_is_refused_where_more_may_be_read(tmp_path: Path) -> None:
     from transformers import DistilBertConfig, DistilBertForSequenceClassification
 
-    settings = DistilBertConfig(vocab_size=40, dim=8, hidden_dim=8, n_layers=1, n_heads=2, num_labels=3)
+    settings = DistilBertConfig(vocab_size=40, dim=8, hidden_dim=8, n_layers=1, n_heads=2)
+    settings.num_labels = 3
     DistilBertForSequenceClassification(settings).save_pretrained(tmp_path)
     with pytest.raises(DataError, match=r"is for BERT, but the model in .* is distilbert; set it to all"):
         model(str(tmp_path), last_layer="first_token")

@@ -8,11 +8,11 @@ tokens of the slowest rank of each step.
 from __future__ import annotations
 
 import itertools
-import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,11 @@ from benchmarks.texts import tables, tokenizer
 MAX_TOKENS = 256
 _PER_RANK = 32
 _OURS, _GROUPED = "token budget, span 4 (ours)", "HF group_by_length"
+_REBALANCED = "HF batch_rebalance"
 
 Order = npt.NDArray[np.int64]
+#: Samples of each rank in each step.
+Steps = Sequence[Sequence[Order]]
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
@@ -66,6 +69,7 @@ def _cases(name: str, lengths: Lengths) -> Iterator[Case]:
         "fixed length": _fixed,
         "longest in the batch": _longest,
         _GROUPED: _grouped,
+        _REBALANCED: _rebalanced,
         _OURS: _ours,
     }
     for candidate, way in ways.items():
@@ -92,7 +96,7 @@ def _longest(lengths: Lengths, seed: int) -> Cost:
     return _cost(lengths, _shuffled(lengths, seed), lengths)
 
 
-def _shuffled(lengths: Lengths, seed: int) -> list[Order]:
+def _shuffled(lengths: Lengths, seed: int) -> Steps:
     return _dealt(np.random.default_rng(seed).permutation(len(lengths)))
 
 
@@ -105,20 +109,38 @@ def _grouped(lengths: Lengths, seed: int) -> Cost:
     return _cost(lengths, _dealt(np.array(order)), lengths)
 
 
-def _dealt(order: Order) -> list[Order]:
+def _rebalanced(lengths: Lengths, seed: int) -> Cost:
+    """What Trainer's batch_rebalance makes of it: 128 samples for each step, cut into ranks of equal cost."""
+    from transformers.trainer_pt_utils import BatchRebalanceSampler
+
+    ranks = [
+        BatchRebalanceSampler(
+            lengths.tolist(),
+            effective_batch_size=_PER_RANK * PROCESSES,
+            dp_size=PROCESSES,
+            grad_accum=1,
+            seed=seed,
+            rank=rank,
+            drop_last=False,
+        )
+        for rank in range(PROCESSES)
+    ]
+    steps = [[np.array(batch) for batch in step] for step in zip(*ranks, strict=True)]
+    return _cost(lengths, steps, lengths)
+
+
+def _dealt(order: Order) -> Steps:
     """Samples of each rank: batch by batch in turns, as accelerate deals them out for Trainer.
 
     The first samples come again until all ranks have as many.
     """
     order = np.resize(order, len(order) + -len(order) % (_PER_RANK * PROCESSES))
-    return [*order.reshape(-1, PROCESSES, _PER_RANK).swapaxes(0, 1).reshape(PROCESSES, -1)]
+    return cast(Steps, order.reshape(-1, PROCESSES, _PER_RANK))
 
 
-def _cost(widths: Lengths, ranks: list[Order], lengths: Lengths) -> Cost:
-    """What batches of 32 samples of each rank cost, all padded to the widest among them."""
-    starts = range(0, len(ranks[0]), _PER_RANK)
-    batches = [[widths[rank[start : start + _PER_RANK]] for rank in ranks] for start in starts]
-    computed = np.array([[len(batch) * int(batch.max()) for batch in step] for step in batches])
+def _cost(widths: Lengths, batches: Steps, lengths: Lengths) -> Cost:
+    """What batches cost, all padded to the widest among them."""
+    computed = np.array([[len(rank) * int(widths[rank].max()) for rank in step] for step in batches])
     tokens, steps = int(lengths.sum()), computed.sum(axis=1)
     return Cost(
         steps=len(steps),
@@ -168,6 +190,7 @@ def plan(way: str, file: str) -> dict[str, float]:
     """Plan an epoch over the lengths in a file; for a process of its own, whose largest memory counts."""
     work = _PLANS[way]()
     lengths = np.load(file)
+    _forget_peak()
     before_mb, started = _peak_mb(), time.process_time()
     work(lengths)
     seconds = time.process_time() - started
@@ -192,5 +215,12 @@ _PLANS: dict[str, Callable[[], Callable[[Lengths], object]]] = {
 }
 
 
+def _forget_peak() -> None:
+    """Let the largest memory be that of this moment."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    # Not getrusage: the largest memory that it knows is at first that of the process that started this one.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6

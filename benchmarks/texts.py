@@ -10,7 +10,7 @@ import csv
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.rounds import Size, call
@@ -19,13 +19,13 @@ from benchmarks.stepping.work import WORDS, word, write_tokenizer
 Rows = list[tuple[str, str]]
 
 
-def tables(size: Size, folder: Path, most: int | None = None) -> dict[str, Path]:
-    """Write the texts that there are as .csv with text and label, at most so many of each; by name."""
+def tables(size: Size, folder: Path, most: Mapping[str, int] | None = None) -> dict[str, Path]:
+    """Write the texts that there are as .csv with text and label, by name; at most so many where told."""
     found = {} if size.quick else {**_sst2(), **_wiki()}
     paths = {}
     for name, rows in (found or {"made-up texts": _made_up(200 if size.quick else 5000)}).items():
         paths[name] = folder / f"{name.replace(' ', '_')}.csv"
-        _write(paths[name], rows[:most])
+        _write(paths[name], rows[: (most or {}).get(name)])
     return paths
 
 

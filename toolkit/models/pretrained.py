@@ -11,6 +11,7 @@ from torch import nn
 from toolkit.config.kinds import Pretrained as PretrainedConfig
 from toolkit.data.hub import no_model
 from toolkit.models.encoder import settings_of
+from toolkit.models.first_token import keep_first_token
 
 
 class Pretrained(nn.Module):
@@ -23,6 +24,8 @@ class Pretrained(nn.Module):
         super().__init__()
         self._pad_id = pad_id
         self.network = _load(config, labels)
+        if config.last_layer == "first_token":
+            keep_first_token(self.network, config.path)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map token ids [B, L] to scores [B, C]; padding stands at the end of a row."""

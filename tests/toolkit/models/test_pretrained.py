@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn import functional
 
 from tests.toolkit.bert import write_bert
 from toolkit.config.kinds import Pretrained as Config
@@ -58,6 +59,40 @@ def test_dropout_is_set_everywhere(bert: str) -> None:
     torch.testing.assert_close(trained(TOKENS), trained(TOKENS), rtol=0, atol=0)
     trained = model(bert, dropout=0.5).train()
     assert not torch.equal(trained(TOKENS), trained(TOKENS))
+
+
+def test_last_layer_of_the_first_token_gives_the_same_scores_and_gradients(bert: str) -> None:
+    whole, first = (
+        model(bert, dropout=0.0).train(),
+        model(bert, dropout=0.0, last_layer="first_token").train(),
+    )
+    for tokens in (TOKENS, TOKENS[:1]):
+        torch.testing.assert_close(first(tokens), whole(tokens))
+    for each in (whole, first):
+        functional.cross_entropy(each(TOKENS), torch.tensor([0, 2])).backward()
+    expected = dict(whole.named_parameters())
+    for name, parameter in first.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name].grad, rtol=1e-4, atol=1e-6)
+
+
+def test_last_layer_of_the_first_token_drops_attention_and_computes_no_other(bert: str) -> None:
+    first = model(bert, dropout=0.5, last_layer="first_token").train()
+    assert not torch.equal(first(TOKENS), first(TOKENS))
+    shapes: list[torch.Size] = []
+    last = first.network.bert.encoder.layer[-1]
+    last.intermediate.register_forward_hook(lambda *taken: shapes.append(taken[2].shape[:2]))
+    first(TOKENS)
+    assert shapes == [(2, 1)]
+
+
+def test_last_layer_of_the_first_token_is_refused_where_more_may_be_read(tmp_path: Path) -> None:
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+
+    settings = DistilBertConfig(vocab_size=40, dim=8, hidden_dim=8, n_layers=1, n_heads=2)
+    settings.num_labels = 3
+    DistilBertForSequenceClassification(settings).save_pretrained(tmp_path)
+    with pytest.raises(DataError, match=r"is for BERT, but the model in .* is distilbert; set it to all"):
+        model(str(tmp_path), last_layer="first_token")
 
 
 def test_folder_without_a_model_is_named_with_what_it_holds(tmp_path: Path) -> None:

@@ -102,3 +102,6 @@ class Pretrained:
     """Layers of the encoder that are kept, from the first; null: all."""
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of encoder and head; null: the model's own."""
+    last_layer: str = option("all", choices=("all", "first_token"))
+    """Tokens that the last layer computes: first_token, for BERT, is all that its head reads: much less work
+    with few layers, the same scores within rounding, other random numbers of dropout."""

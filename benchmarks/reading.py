@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.rounds import Case, Size, call, in_turns
 from benchmarks.tables import Table
-from benchmarks.texts import encoder, tokenizer
+from benchmarks.texts import encoder, tokenizer, write_zipf
 
 _BATCH = 32
 _MEMORY = "one padded tensor in memory"
@@ -26,7 +26,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
     """The tables of the share of a step, and of microseconds."""
     model = (tokenizer if size.quick else encoder)(size, folder)
     rows = 1000 if size.quick else 200_000
-    call("benchmarks.preparing:write", folder=str(folder), tokenizer=str(model), rows=rows)
+    write_zipf(folder / "table.csv", model, rows, 30)
     works: dict[str, dict[str, Any]] = {"DocNN": {"kind": "docnn"}}
     if not size.quick:
         works[f"{model.name}, 2 layers"] = {"kind": "pretrained", "path": str(model), "layers": 2}

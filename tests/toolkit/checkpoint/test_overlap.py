@@ -19,6 +19,7 @@ from tests.toolkit.checkpointing import (
     state_at,
 )
 from tests.toolkit.tiny import events
+from toolkit.checkpoint.pace import Pace
 from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.distributed import Group
 from toolkit.events import note_event
@@ -151,8 +152,18 @@ def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
 ) -> None:
     """With pauses without end only a save for which training waits comes to its end."""
     monkeypatch.setattr("toolkit.checkpoint.pace._PAUSE", 1e9)
+    paused, pause = threading.Event(), Pace.pause
+
+    def noted_pause(pace: Pace) -> None:
+        paused.set()
+        pause(pace)
+
+    monkeypatch.setattr(Pace, "pause", noted_pause)
     saving = checkpoints(run)
     saving.save(state_at(5), needed=False)
+    paused.wait()
+    # What is written down in milliseconds has to be some.
+    threading.Event().wait(0.01)
     saving.save(state_at(6), needed=False)
     assert events(run, "save_skipped")
     assert run.checkpoint_steps() == []

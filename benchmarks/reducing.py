@@ -82,7 +82,8 @@ def _experiment(work: _Work, encoder: Path, size: Size, folder: Path, reduction:
     own = folder / f"{work.model['kind']}-{work.processes}"
     own.mkdir(exist_ok=True)
     batch = work.batch * work.processes
-    table = next(iter(tables(size, own, most=round(work.steps * batch / _TRAINED)).values()))
+    most = round(work.steps * batch / _TRAINED)
+    table, *_ = tables(size, own, {"SST-2": most, "Wikipedia leads": most}).values()
     pretrained = {"tokenizer": "pretrained", "tokenizer_path": str(encoder), "max_tokens": 128}
     return {
         "name": "reduction",

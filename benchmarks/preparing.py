@@ -24,6 +24,7 @@ from benchmarks.texts import tables, tokenizer, write_zipf
 _MAX_TOKENS = 128
 _MAP = "HF datasets map, batched"
 _IDS = f"{_MAP}, ids alone"
+_OLD = "row by row, as bert_train_parallel: tokenizer in Python"
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
@@ -56,7 +57,8 @@ def _cases(work: str, table: Path, model: Path) -> Iterator[Case]:
     yield case(_IDS, "mapped", "datasets", ids_alone=True)
     yield case(f"{_IDS}, of 10,000", "mapped", "datasets", ids_alone=True, batch_size=10_000)
     yield case(f"{_IDS}, 2 processes", "mapped", "datasets", ids_alone=True, processes=2)
-    yield case("row by row", "row_by_row")
+    yield case(_OLD, "row_by_row", in_python=True)
+    yield case("row by row, tokenizer in Rust", "row_by_row")
     yield case("ours", "ours")
 
 
@@ -93,15 +95,13 @@ def ours(table: str, tokenizer: str) -> float:
     return _speed(table, lambda: prepare(data))
 
 
-def row_by_row(table: str, tokenizer: str) -> float:
+def row_by_row(table: str, tokenizer: str, in_python: bool = False) -> float:
     """Rows a second, one text at a time into a database."""
-    from transformers import AutoTokenizer
-
-    from benchmarks.row_by_row import prepare
+    from benchmarks.row_by_row import load_tokenizer, prepare
 
     # What it imports only now.
-    AutoTokenizer.from_pretrained(tokenizer)
-    return _speed(table, lambda: prepare(Path(table), Path(tokenizer), _MAX_TOKENS))
+    load_tokenizer(Path(tokenizer), in_python, Path(table).parent)
+    return _speed(table, lambda: prepare(Path(table), Path(tokenizer), _MAX_TOKENS, in_python=in_python))
 
 
 def mapped(

@@ -2,12 +2,14 @@
 
 One text at a time through transformers' AutoTokenizer, ids and attention mask padded to the sequence length
 as Python lists, one INSERT for each, a commit every 1,000 rows; then a queue of numbers for each split.
-bert_train_parallel itself had the tokenizer of transformers before version 5, which is slower: in Python.
+bert_train_parallel itself had the tokenizer of transformers before version 5, in Python, which version 5
+still has under another name.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import random
 import sqlite3
 from collections.abc import Callable
@@ -15,13 +17,29 @@ from pathlib import Path
 from typing import Any
 
 
-def prepare(table: Path, tokenizer: Path, max_tokens: int) -> int:
-    """Leave a database beside the table; return the number of samples."""
-    from transformers import AutoTokenizer
+def load_tokenizer(tokenizer: Path, in_python: bool, folder: Path) -> Any:
+    """The tokenizer of a model's folder; the one in Python lists its words in another folder."""
+    if in_python:
+        from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
-    loaded = AutoTokenizer.from_pretrained(tokenizer)
+        known = json.loads((tokenizer / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+        vocabulary = folder / "vocab.txt"
+        vocabulary.write_text(
+            "".join(f"{word}\n" for word in sorted(known, key=known.__getitem__)), encoding="utf-8"
+        )
+        loaded = BertTokenizerLegacy(str(vocabulary))
+    else:
+        from transformers import AutoTokenizer
+
+        loaded = AutoTokenizer.from_pretrained(tokenizer)
     # Of a text longer than the model takes it warns; folding follows.
     loaded.model_max_length = 1 << 30
+    return loaded
+
+
+def prepare(table: Path, tokenizer: Path, max_tokens: int, *, in_python: bool = False) -> int:
+    """Leave a database beside the table; return the number of samples."""
+    loaded = load_tokenizer(tokenizer, in_python, table.parent)
 
     def pieces(text: str) -> Any:
         return loaded.convert_tokens_to_ids(loaded.tokenize(text))

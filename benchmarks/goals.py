@@ -63,6 +63,14 @@ GOALS = (
                 at_least=1.3,
                 says="{} times the best",
             ),
+            Check(
+                table="Real tokens a second on texts of mixed length",
+                candidate="stk run, token budget, first token",
+                take="ratio",
+                against=_WAYS,
+                at_least=1.3,
+                says="{} times with `model.last_layer: first_token`",
+            ),
         ),
     ),
     Goal(

@@ -19,7 +19,7 @@ class Goodput:
     training  steps that count, with their evaluations
     repeated  steps that were lost with a start and done again
     saving    training stood still for a checkpoint
-    starting  from the start of a process to the end of its first step; all of a start that made none
+    starting  from the creation of a process to the end of its first step; all of a start that made none
     waiting   from a submission, or from the end of a start that goes on in its job, to the next start
     away      between two starts, while nobody is known to have asked for the next one
     """
@@ -147,21 +147,33 @@ def account(
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else None
         before = (lines[number - 1], found[-1].end) if found else None
-        found.append(_account(line, following, _before(line, before, submitted), stalls, now))
+        begin = _begin(line, found[-1].end if found else 0.0)
+        found.append(_account(line, begin, following, _before(begin, line, before, submitted), stalls, now))
     return found
 
 
 def _is_whole(line: Mapping[str, Any]) -> bool:
     """Whether a line has what is reckoned with, and numbers there."""
-    numbers = ("attempt", "time_start", "time_end", "first_step_after_start_s", "first_step", "last_step")
-    return "time_start" in line and all(isinstance(line.get(name, 0), int | float) for name in numbers)
+    numbers = ("attempt", "process_start", "time_start", "time_end", "first_step_after_start_s")
+    steps = ("first_step", "last_step")
+    return "time_start" in line and all(
+        isinstance(line.get(name, 0), int | float) for name in numbers + steps
+    )
+
+
+def _begin(line: Mapping[str, Any], earlier_end: float) -> float:
+    """When a start's process was created, which imports before it writes its line; after the start before."""
+    started: float = line["time_start"]
+    return min(started, max(earlier_end, line.get("process_start", started)))
 
 
 def _before(
-    line: Mapping[str, Any], before: tuple[Mapping[str, Any], float] | None, submitted: Sequence[float]
+    begin: float,
+    line: Mapping[str, Any],
+    before: tuple[Mapping[str, Any], float] | None,
+    submitted: Sequence[float],
 ) -> Goodput:
     """The time between a start and the end of the one before it."""
-    begin = line["time_start"]
     if before is None:
         return Goodput(waiting=max(0.0, begin - min(submitted, default=begin)))
     earlier, end = before
@@ -181,17 +193,17 @@ def _is_put_back(earlier: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
 
 def _account(
     line: Mapping[str, Any],
+    begin: float,
     following: Mapping[str, Any] | None,
     before: Goodput,
     saves: _Saves,
     now: float,
 ) -> AttemptTime:
-    begin = line["time_start"]
     limit = following["time_start"] if following else line.get("time_end", now)
     # One that was replaced while it hung ends, for the run, with the start of the other.
     end = max(begin, min(line.get("time_end", limit), limit))
     start = line.get("first_step_after_start_s")
-    ready = end if start is None else min(begin + start, end)
+    ready = end if start is None else min(line["time_start"] + start, end)
     stalls = saves.stalls(ready, end)
     saving = min(sum(until - since for since, until in stalls), end - ready)
     busy = end - ready - saving

@@ -84,6 +84,7 @@ class Attempt:
             "nonce": self._world.nonce,
             "hosts": [socket.gethostname()],
             "world_size": self._world.size,
+            "process_start": psutil.Process().create_time(),
             "time_start": self._started,
         }
         with suppress(OSError):

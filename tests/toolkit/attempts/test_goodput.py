@@ -53,6 +53,20 @@ def test_start_that_made_no_step_was_a_start_and_nothing_else(run: RunDir) -> No
     assert goodput(run, 999) == Goodput(training=3, starting=7 + 2, away=3)
 
 
+def test_imports_before_a_start_wrote_its_line_are_part_of_it(run: RunDir) -> None:
+    again = start(130, 135, 60, 90) | {"process_start": 124.5}
+    told(run, start(100, 110, 0, 60) | {"process_start": 97}, again)
+    first, second = timeline(run, 999)
+    assert (first.spent.starting, first.begin, first.ready) == (3 + 2, 97, 102)
+    assert (second.spent.starting, second.spent.away) == (5.5 + 2, 14.5)
+
+
+def test_process_that_is_older_than_the_start_before_it_begins_at_its_end(run: RunDir) -> None:
+    """As where two starts follow each other in one process."""
+    told(run, start(100, 110, 0, 60), start(112, 120, 60, 90) | {"process_start": 50})
+    assert goodput(run, 999) == Goodput(training=8 + 6, starting=2 + 2 + 2)
+
+
 def test_start_under_way_lasts_until_now(run: RunDir) -> None:
     told(run, start(100, None, 0, 5))
     assert goodput(run, 106) == Goodput(training=4, starting=2)

@@ -164,7 +164,8 @@ def _is_whole(line: Mapping[str, Any]) -> bool:
 def _begin(line: Mapping[str, Any], earlier_end: float) -> float:
     """When a start's process was created, which imports before it writes its line; after the start before."""
     started: float = line["time_start"]
-    return min(started, max(earlier_end, line.get("process_start", started)))
+    created: float = line.get("process_start", started)
+    return min(started, max(earlier_end, created))
 
 
 def _before(

@@ -53,11 +53,11 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
 
 
 def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
-    steps = 60 if size.quick else 600
     return drive(
         "comeback.py",
         folder,
-        {"PEERS_STEPS": steps, "PEERS_SAVE_EVERY": 50},
+        # Many more than are needed: a run that ends before it is preempted tells nothing.
+        {"PEERS_STEPS": 600, "PEERS_SAVE_EVERY": 50},
         tool=name,
         step_ms=100,
         at_step=10 if size.quick else 75,

@@ -27,8 +27,8 @@ from toolkit.errors import RunFailed, SchedulerError, SlurmRefused
 from toolkit.faults import VARIABLE
 from toolkit.rundir import RunDir
 
-#: Slurm counts in minutes, and a start takes some of the first one.
-TIME_LIMIT_MIN = 2
+#: Slurm counts in minutes and warns up to one early; a slow start must have begun to train before that.
+TIME_LIMIT_MIN = 3
 _WARNING_S = 30
 #: Of the undisturbed job, which must not run into its limit.
 _AMPLE = "30"

@@ -136,7 +136,7 @@ def test_every_interruption_is_caused_and_compared(played: Played) -> None:
         ("requeued (scontrol requeue)", 0, True, ""),
         ("all ranks killed (SIGHUP)", 2, True, ""),
         ("preempted, GraceTime 10 s", 0, True, ""),
-        ("out of time (2 min)", 0, True, ""),
+        ("out of time (3 min)", 0, True, ""),
     ]
     assert all(row.is_good for row in rows)
     assert [row.signals for row in rows] == [("TERM",), ("TERM",), (), ("TERM",), ("TERM",)]
@@ -160,7 +160,7 @@ def test_slurm_is_asked_for_what_an_ordinary_user_may_ask(played: Played) -> Non
 def test_the_job_is_short_and_slow_and_the_other_one_is_neither(played: Played) -> None:
     *_, _ = drill(played, "resources.environment.MINE=1").play()
     disturbed, undisturbed = played.resources
-    assert (disturbed.time, undisturbed.time) == ("2", "30")
+    assert (disturbed.time, undisturbed.time) == ("3", "30")
     # Nobody else's job may be preempted in its place.
     assert (disturbed.partition, disturbed.exclusive) == ("low", True)
     assert undisturbed.partition == "low"

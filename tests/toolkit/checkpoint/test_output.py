@@ -71,15 +71,32 @@ def test_file_that_is_there_is_not_touched(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "old"
 
 
+def takes_direct_writes(folder: Path) -> bool:
+    """Whether the file system of a folder lets a block past the cache: asked without the code under test."""
+    descriptor = -1
+    try:
+        descriptor = os.open(folder / "probe", os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+        return os.write(descriptor, mmap.mmap(-1, BLOCK)) == BLOCK
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+        return False
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 @direct
 def test_whole_blocks_go_past_the_cache_and_the_rest_through_it(
     tmp_path: Path, piece: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    is_possible = takes_direct_writes(tmp_path)
     spy = Spy(monkeypatch, lambda is_direct, count: None)
     assert write(tmp_path / "file", piece[:BLOCK], piece) == bytes(piece[:BLOCK]) + bytes(piece)
-    if spy.ways[0][0] == "through":
-        pytest.skip("the file system of the temporary folder has no way past the cache")
-    assert spy.ways == [("past", BLOCK), ("past", 4 * BLOCK), ("through", 100)]
+    if is_possible:
+        assert spy.ways == [("past", BLOCK), ("past", 4 * BLOCK), ("through", 100)]
+    else:
+        assert spy.ways[-1] == ("through", 4 * BLOCK + 100)
 
 
 @direct

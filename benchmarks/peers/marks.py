@@ -12,14 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from toolkit.process import process_began
+
 MARKS = "marks.jsonl"
-
-
-def process_began(pid: int | None = None) -> float:
-    """When a process was started, in seconds since 1970. Raises OSError for one that is gone."""
-    fields = Path(f"/proc/{pid or 'self'}/stat").read_text().rpartition(")")[2].split()
-    alive_s = float(Path("/proc/uptime").read_text().split()[0]) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
-    return time.time() - alive_s
 
 
 def mark(folder: Path, name: str, **facts: float) -> None:

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from cluster import command
-from marks import process_began
 from settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS, WARNING_S
 from starts import Start
 from tools import Step, Submission, json_lines
 
 from toolkit.attempts.goodput import timeline
+from toolkit.process import process_began
 from toolkit.rundir import RunDir
 
 _BATCH = BATCH_PER_RANK * RANKS

@@ -9,10 +9,9 @@ import time
 from contextlib import suppress
 from typing import Any, Protocol
 
-import psutil
-
 from toolkit.failure.records import first_failure, forget_failure
 from toolkit.files import append_json_line, read_json_lines, write_atomic
+from toolkit.process import process_began
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -84,7 +83,7 @@ class Attempt:
             "nonce": self._world.nonce,
             "hosts": [socket.gethostname()],
             "world_size": self._world.size,
-            "process_start": psutil.Process().create_time(),
+            "process_start": process_began(),
             "time_start": self._started,
         }
         with suppress(OSError):
@@ -120,7 +119,7 @@ class Attempt:
         if self._world.is_main and "first_step_s" not in self._line:
             now = time.time()
             self._amend(
-                first_step_s=round(now - psutil.Process().create_time(), 3),
+                first_step_s=round(now - process_began(), 3),
                 first_step_after_start_s=round(now - self._started, 3),
             )
 

@@ -8,7 +8,6 @@ import os
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.toolkit.ranks import in_ranks, worlds
@@ -18,6 +17,7 @@ from toolkit.config.schema import Train
 from toolkit.errors import RendezvousError
 from toolkit.failure.records import record_failure
 from toolkit.files import append_json_line, read_json_lines
+from toolkit.process import process_began
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
@@ -60,7 +60,7 @@ def test_killed_start_stays_as_far_as_it_came_and_counts(run: RunDir) -> None:
 def test_first_step_tells_how_long_the_start_took(run: RunDir) -> None:
     start = attempt(run)
     start.started(0, resumed=False)
-    process_s = time.time() - psutil.Process().create_time()
+    process_s = time.time() - process_began()
     start.stepped()
     (line,) = read_json_lines(run.attempts)
     assert line["first_step_s"] >= round(process_s, 3)

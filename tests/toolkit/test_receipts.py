@@ -266,7 +266,8 @@ def test_a_run_has_a_receipt_of_every_step_and_a_chain_in_every_checkpoint(undis
     for receipt in found:
         chains[receipt.step] = chain = extend(chain, receipt.step, int(receipt.samples, 16), receipt.loss)
     saves = list(read_saves(undisturbed))
-    assert {save.step for save in saves} >= {4, 8, 12, 16}
+    # On a busy machine saves between the first and the last are left out.
+    assert {4, 16} <= {save.step for save in saves} <= {4, 8, 12, 16}
     assert {save.step: save.chain for save in saves} == {save.step: chains[save.step] for save in saves}
     for step in undisturbed.checkpoint_steps():
         verify(undisturbed.checkpoint(step))
@@ -290,8 +291,11 @@ def test_receipts_depend_on_the_steps_alone(
 ) -> None:
     run = lab.train(exact, *attempts)
     assert receipt_lines(run) == receipt_lines(undisturbed)
-    theirs = {save.step: save for save in read_saves(undisturbed)}
-    assert {save.step: save for save in read_saves(run) if save.step in theirs} == theirs
+    ours, theirs = ({save.step: save for save in read_saves(each)} for each in (run, undisturbed))
+    both = ours.keys() & theirs.keys()
+    # On a busy machine saves between the first and the last are left out.
+    assert 2 * STEPS_PER_EPOCH in both
+    assert {step: ours[step] for step in both} == {step: theirs[step] for step in both}
 
 
 def test_receipts_of_a_killed_run_are_those_of_the_undisturbed_one(

@@ -176,7 +176,7 @@ GOALS = (
         checks=(
             Check(
                 table="Goodput under kills",
-                candidate="stk run, requeue: in_place",
+                candidate="stk run",
                 take="ratio",
                 against=(
                     "submitit script",

@@ -20,8 +20,8 @@ _SUBMITIT = "submitit script"
 _WALL = "wall time"
 #: By the names of peers/kinds.py.
 _TOOLS = (
-    ("stk-in-place", "stk run, requeue: in_place", ()),
     ("stk", "stk run", ()),
+    ("stk-same-job", "stk run, requeue: same_job", ()),
     ("submitit", _SUBMITIT, ("submitit",)),
     ("lightning", "Lightning, SLURMEnvironment", ("lightning",)),
     ("lightning-torchrun", "Lightning, torchrun restarts", ("lightning",)),
@@ -36,7 +36,7 @@ _STEP_MS = 100
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:
     """The tables of goodput, and of where the time went."""
-    tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk-in-place", "submitit")]
+    tools = [tool for tool in _TOOLS if not size.quick or tool[0] in ("stk", "submitit")]
     cases = [
         Case(work=_WORK, candidate=title, measure=partial(_run, name, size, folder), needs=needs)
         for name, title, needs in tools

@@ -184,7 +184,7 @@ class Soak:
         found = goodput(run.folder, time.time())
         self.tally.went.update(asdict(found))
         starts = read_attempts(run.folder)
-        wall_s = starts[-1]["time_end"] - starts[0]["time_start"]
+        wall_s = starts[-1]["time_end"] - starts[0]["process_start"]
         if abs(found.total - wall_s) > 0.1:
             self._complain(self.tally.unaccounted, run, f"{found} is {found.total:.1f} s of {wall_s:.1f} s")
 

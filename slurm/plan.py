@@ -151,7 +151,7 @@ class JobPlan:
         words = [self.python, "-P", "-m", "slurm.after_step", str(self.run.path)]
         question = "# A step that did not finish the run: does the run go on, and how?"
         after = f'{shlex.join(words)} "$code"'
-        if self.resources.requeue != "in_place":
+        if self.resources.requeue != "auto":
             return [srun, "code=$?", "", question, f'[ "$code" = 0 ] || {after}']
         return [
             "while true; do",

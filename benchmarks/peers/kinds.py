@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from stk_tool import Stk, StkInPlace
+from stk_tool import Stk, StkSameJob
 from tools import (
     HuggingFace,
     HuggingFaceJit,
@@ -23,5 +23,5 @@ PEERS = {
 
 def tool_of(name: str, python: str = sys.executable) -> Tool:
     """A tool; peers run with that Python."""
-    ours = {tool.name: tool for tool in (Stk, StkInPlace)}
+    ours = {tool.name: tool for tool in (Stk, StkSameJob)}
     return ours[name]() if name in ours else PEERS[name](python)

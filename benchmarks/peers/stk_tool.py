@@ -140,11 +140,11 @@ class Stk:
         return max(self.checkpoints(folder).glob("step_*"))
 
 
-class StkInPlace(Stk):
-    """With ranks that start again in the job that they had, as torchrun's do."""
+class StkSameJob(Stk):
+    """With a job that goes back into the queue after a crash."""
 
-    name, requeue = "stk-in-place", "in_place"
-    label = "slurm-toolkit, in place"
+    name, requeue = "stk-same-job", "same_job"
+    label = "slurm-toolkit, same job"
 
 
 def _experiment(submission: Submission, requeue: str) -> str:

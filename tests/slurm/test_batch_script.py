@@ -62,12 +62,12 @@ def test_a_job_without_any_pickle_fails_at_once(experiment: Experiment, tmp_path
 _AFTER_STEP = '#!/bin/bash\necho "after_step $*"\n'
 
 
-def ending(experiment: Experiment, folder: Path, srun: str) -> tuple[int, str]:
+def ending(experiment: Experiment, folder: Path, srun: str, requeue: str = "auto") -> tuple[int, str]:
     """Exit status and output of a plan's script."""
     python = folder / "python"
     python.write_text(_AFTER_STEP)
     python.chmod(0o755)
-    script = replace(plan(experiment, Resources(), RunDir(folder)), python=str(python))
+    script = replace(plan(experiment, Resources(requeue=requeue), RunDir(folder)), python=str(python))
     process = start_script(script, folder, srun)
     output, _ = process.communicate(timeout=30)
     return process.returncode, output.decode()
@@ -78,33 +78,26 @@ def test_a_step_that_finished_is_the_end(experiment: Experiment, tmp_path: Path)
 
 
 @pytest.mark.parametrize("code", [1, 2, 75, 77, 137, 143])
+@pytest.mark.parametrize("requeue, word", [("auto", " in-place"), ("same_job", ""), ("chain", "")])
 def test_after_any_other_end_somebody_decides_and_the_status_stays(
-    experiment: Experiment, tmp_path: Path, code: int
+    experiment: Experiment, tmp_path: Path, requeue: str, word: str, code: int
 ) -> None:
-    expected = f"after_step -P -m slurm.after_step {tmp_path} {code}\n"
-    assert ending(experiment, tmp_path, f"exit {code}") == (code, expected)
+    expected = f"after_step -P -m slurm.after_step {tmp_path} {code}{word}\n"
+    assert ending(experiment, tmp_path, f"exit {code}", requeue) == (code, expected)
 
 
-def test_step_is_started_again_in_place_as_long_as_that_is_asked_for(
+def test_step_is_started_again_in_its_job_as_long_as_that_is_asked_for(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     """79 asks for it; here twice."""
     python = tmp_path / "python"
     python.write_text('#!/bin/bash\necho "$*" >> asked\n[ "$(wc -l < asked)" -gt 2 ] || exit 79\n')
     python.chmod(0o755)
-    resources = Resources(requeue="in_place")
-    script = replace(plan(experiment, resources, RunDir(tmp_path)), python=str(python))
+    script = replace(plan(experiment, Resources(), RunDir(tmp_path)), python=str(python))
     process = start_script(script, tmp_path, "echo step; exit 137")
     output, _ = process.communicate(timeout=30)
     assert (process.returncode, output) == (137, b"step\n" * 3)
     assert (tmp_path / "asked").read_text() == f"-P -m slurm.after_step {tmp_path} 137 in-place\n" * 3
-
-
-def test_step_in_place_that_finished_is_the_end(experiment: Experiment, tmp_path: Path) -> None:
-    script = plan(experiment, Resources(requeue="in_place"), RunDir(tmp_path))
-    process = start_script(script, tmp_path, "echo step; exit 0")
-    output, _ = process.communicate(timeout=30)
-    assert (process.returncode, output) == (0, b"step\n")
 
 
 @pytest.mark.parametrize("code", [0, 75])

@@ -225,10 +225,10 @@ class Resources:
     """Array tasks that run at the same time (sweeps)."""
     signal_s: int = option(120, minimum=1, maximum=65535)
     """Seconds before the time limit at which the ranks are warned."""
-    requeue: str = option("auto", choices=("auto", "same_job", "chain", "in_place"))
-    """How an interrupted run goes on: same_job keeps the job's id, chain is a new job, which waits a second
-    instead of two minutes; auto: chain before the time limit, same_job otherwise; in_place: as auto, but
-    after a crash its ranks start again in the job they had, which keeps its hosts and waits for nothing."""
+    requeue: str = option("auto", choices=("auto", "same_job", "chain"))
+    """How an interrupted run goes on: same_job goes back into the queue under its id, chain is a new job,
+    which waits a second instead of two minutes; auto: chain before the time limit, same_job if preempted;
+    after a crash the ranks start again in the job they had, which keeps its hosts and waits for nothing."""
     max_crashes: int = option(3, minimum=0)
     """How often the run goes on by itself after a crash."""
     max_timeouts: int = option(100, minimum=0)

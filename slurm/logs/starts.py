@@ -56,7 +56,9 @@ def starts(run: RunDir) -> list[Start]:
     for nonce, rank, path in run.rank_logs():
         logs[nonce][rank] = path
     lines = read_attempts(run)
-    claimed = [_nonce(line, logs) for line in lines]
+    named = {line.get("nonce") for line in lines}
+    unnamed = [nonce for nonce in logs if nonce not in named]
+    claimed = [_nonce(line, unnamed) for line in lines]
     known = [
         _start(run, line["attempt"], nonce, logs, line) for line, nonce in zip(lines, claimed, strict=True)
     ]
@@ -90,12 +92,15 @@ def _start(
     )
 
 
-def _nonce(line: Mapping[str, Any], logs: Iterable[str]) -> str:
-    """The name of a start's logs; one that died early has a line with no more than its job and restart."""
+def _nonce(line: Mapping[str, Any], unnamed: Iterable[str]) -> str:
+    """The name of a start's logs; one that died early has a line with no more than its job and restart.
+
+    unnamed  logs that no line names: a job may have had other starts
+    """
     if line.get("nonce"):
         return str(line["nonce"])
     begin, end = f"{line.get('job_id')}.", f".{line.get('restart')}"
-    return next((nonce for nonce in logs if nonce.startswith(begin) and nonce.endswith(end)), "")
+    return next((nonce for nonce in unnamed if nonce.startswith(begin) and nonce.endswith(end)), "")
 
 
 def _unclaimed(logs: Mapping[str, Mapping[int, Path]], known: Sequence[Start]) -> tuple[list[str], list[str]]:

@@ -112,7 +112,8 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     if not start or not _is_of(start, job):
         return "starting"
     if "time_end" in start:
-        return "ending"
+        # A start that failed and was explained is followed by the next one in its job, or by the job's end.
+        return "starting" if start.get("concluded") else "ending"
     begun, stepped = number(start.get("time_start")) or now, number(folder.progress.get("time")) or 0.0
     sign = heartbeat(folder.run, start)
     if stepped > max(begun, number(sign.get("time")) or 0.0) and now - stepped < SILENCE_S:

@@ -38,6 +38,13 @@ def test_a_start_that_died_before_it_had_a_name_is_known_by_job_and_restart(logg
     assert second.nonce == "101.0.1"
 
 
+def test_a_start_that_died_early_is_not_taken_for_an_earlier_one_of_its_job(logged: Logged) -> None:
+    logged.start("101.0.0", "killed", job_id="101", restart=0)
+    logged.write("101.1.0", "no module named x")
+    logged.start("", job_id="101", restart=0)
+    assert [start.logs[0].read_text() for start in starts(logged.run)] == ["killed", "no module named x"]
+
+
 def test_a_start_that_is_just_beginning_has_the_next_number(logged: Logged) -> None:
     logged.start("101.0.0", "first")
     logged.write("101.0.1", "importing torch", time=2000.0)

@@ -90,6 +90,12 @@ def test_a_start_that_has_said_its_end_is_ending(run: RunDir) -> None:
     assert verdict(run, RUNNING).doing == "ending"
 
 
+def test_a_start_whose_failure_is_explained_is_followed_in_its_job(run: RunDir) -> None:
+    started(run)
+    ended(run, why="killed", concluded=True)
+    assert verdict(run, RUNNING).doing == "starting"
+
+
 @pytest.mark.parametrize(
     "word, doing",
     [("COMPLETING", "ending"), ("SUSPENDED", "suspended"), ("SIGNALING", "asked to stop")],

@@ -8,7 +8,7 @@ the same bytes on any number of processes. Nobody acts on a local flag: only on 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +59,8 @@ class Control:
         """Note the loss of one micro-batch. Waits for no device."""
         self._done.append((row, loss))
 
-    def exchange(self, first_row: int, stop: bool, step_s: float) -> Agreement:
-        """Sum over the ranks and forget. Collective.
+    def begin(self, first_row: int, stop: bool, step_s: float) -> Callable[[], Agreement]:
+        """Begin to sum over the ranks, and forget; what is returned waits for the sum. Collective.
 
         first_row is a row of this process's own, which carries its flags.
         """
@@ -68,7 +68,10 @@ class Control:
         if self._done:
             self._fill(rows)
         rows[first_row, 3:5] = stop, step_s
-        rows = self._group.gather_rows(rows)
+        gathered = self._group.begin_rows(rows)
+        return lambda: self._agreement(gathered())
+
+    def _agreement(self, rows: np.ndarray) -> Agreement:
         total = rows.sum(axis=0)
         return Agreement(
             loss=float(total[0]),

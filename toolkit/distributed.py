@@ -47,10 +47,20 @@ class Group:
 
     def gather_rows(self, rows: np.ndarray) -> np.ndarray:
         """Fill in the rows that other ranks computed (zero here). Collective; same shape everywhere."""
+        return self.begin_rows(rows)()
+
+    def begin_rows(self, rows: np.ndarray) -> Callable[[], np.ndarray]:
+        """Begin to gather rows; what is returned waits for them. Collective; same shape everywhere."""
         if self.world.size == 1:
-            return rows
+            return lambda: rows
         tensor = torch.from_numpy(rows).to(self.device)
-        return np.asarray(self.sum(tensor).cpu().numpy())
+        work = dist.all_reduce(tensor, async_op=True)
+
+        def wait() -> np.ndarray:
+            work.wait()
+            return np.asarray(tensor.cpu().numpy())
+
+        return wait
 
     def agree(self, value: Any) -> Any:
         """Give every rank the value of rank 0. Collective."""

@@ -103,10 +103,12 @@ def take_step(training: Training, control: Control, plan: EpochPlan, position: i
     # Asked as late as can be: the save begins after this very step.
     wants_stop = stop.reason(training.lead_s) is not None
     training.enter("communication")
-    agreement = control.exchange(own.start, wants_stop, training.step_s)
+    # Under way together: each by itself would wait for the network once more.
+    agreed = control.begin(own.start, wants_stop, training.step_s)
+    training.reduction.finish()
+    agreement = agreed()
     if not agreement.is_finite:
         raise _diverged(training, agreement, plan, position)
-    training.reduction.finish()
     training.enter("optimizer")
     _update(training, agreement.count)
     return agreement

@@ -38,11 +38,11 @@ def exchange_rank(world: World, folder: Path, stop_rank: int, bad: float | None)
         own = block(world.rank, world.size, ROWS)
         for number in own:
             control.add(number, loss(number, bad if number == 5 else None))
-        first = control.exchange(own.start, world.rank == stop_rank, step_s=float(world.rank))
+        first = control.begin(own.start, world.rank == stop_rank, step_s=float(world.rank))()
         for number in own:
             if number < 3:
                 control.add(number, loss(number))
-        second = control.exchange(own.start, False, step_s=0.5)
+        second = control.begin(own.start, False, step_s=0.5)()
         return [asdict(first) | {"finite": first.is_finite}, asdict(second) | {"finite": second.is_finite}]
 
 
@@ -90,7 +90,7 @@ def test_one_bad_loss_is_known_to_all(bad: float, tmp_path: Path) -> None:
 
 def test_step_without_samples_of_ones_own_is_zero() -> None:
     control = Control(Group(World.single(), torch.device("cpu")), ROWS, ())
-    agreement = control.exchange(0, False, 0.0)
+    agreement = control.begin(0, False, 0.0)()
     assert (agreement.loss, agreement.count, agreement.tokens, agreement.sums) == (0.0, 0.0, 0.0, {})
 
 
@@ -98,4 +98,4 @@ def test_losses_are_summed_in_double_precision() -> None:
     control = Control(Group(World.single(), torch.device("cpu")), 2, ())
     for row, value in enumerate((1e8, 1.0)):
         control.add(row, Loss(total=torch.tensor(value), count=1, tokens=0, sums=torch.zeros(0)))
-    assert control.exchange(0, False, 0.0).loss == np.float64(1e8) + 1.0
+    assert control.begin(0, False, 0.0)().loss == np.float64(1e8) + 1.0

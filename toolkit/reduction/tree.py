@@ -19,8 +19,9 @@ class TreeSum:
     Neighbours are added first, then pairs of neighbours: at the distances 1, 2, 4. A small tensor goes to
     the partner whole at each of them (recursive doubling). Of a large one each partner adds a half, which is
     halved again at the next distance, and the sums go back the same way (recursive halving and doubling;
-    Thakur, Rabenseifner and Gropp, 2005): 2 (1 - 1/size) lengths are sent, not log2(size). IEEE addition
-    commutes, so the bytes are the same whichever partner adds.
+    Thakur, Rabenseifner and Gropp, 2005): 2 (1 - 1/size) lengths are sent, not log2(size). At the last
+    distance what is left goes whole: as much is sent, in one message and not two. IEEE addition commutes, so
+    the bytes are the same whichever partner adds.
     """
 
     def __init__(self, world: World) -> None:
@@ -37,14 +38,14 @@ class TreeSum:
             else:
                 self._halve(part, distance=1)
 
-    def _double(self, values: torch.Tensor) -> None:
-        distance = 1
+    def _double(self, values: torch.Tensor, distance: int = 1) -> None:
         while distance < self._world.size:
             values.add_(self._swap(values, self._received[: len(values)], distance))
             distance *= 2
 
     def _halve(self, values: torch.Tensor, distance: int) -> None:
-        if distance == self._world.size:
+        if 2 * distance == self._world.size:
+            self._double(values, distance)
             return
         middle = len(values) // 2
         own, other = values[:middle], values[middle:]

@@ -8,13 +8,12 @@ the same bytes on any number of processes. Nobody acts on a local flag: only on 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from toolkit.distributed import Group
 from toolkit.tasks.base import Loss
 
 _FIXED = ("loss", "count", "tokens", "stop", "step_s")
@@ -46,12 +45,17 @@ class Agreement:
         return math.isfinite(self.loss)
 
 
-class Control:
-    """Collects what this process did in a step, and exchanges it."""
+def control_shape(rows: int, train_sums: tuple[str, ...]) -> tuple[int, int]:
+    """Rows and columns of the control vector."""
+    return rows, len(_FIXED) + len(train_sums)
 
-    def __init__(self, group: Group, rows: int, train_sums: tuple[str, ...]) -> None:
-        self._group = group
-        self._shape = (rows, len(_FIXED) + len(train_sums))
+
+class Control:
+    """Collects what this process did in a step; tells what all of them did."""
+
+    def __init__(self, device: torch.device, rows: int, train_sums: tuple[str, ...]) -> None:
+        self._device = device
+        self._shape = control_shape(rows, train_sums)
         self._train_sums = train_sums
         self._done: list[tuple[int, Loss]] = []
 
@@ -59,8 +63,8 @@ class Control:
         """Note the loss of one micro-batch. Waits for no device."""
         self._done.append((row, loss))
 
-    def begin(self, first_row: int, stop: bool, step_s: float) -> Callable[[], Agreement]:
-        """Begin to sum over the ranks, and forget; what is returned waits for the sum. Collective.
+    def rows(self, first_row: int, stop: bool, step_s: float) -> np.ndarray:
+        """What this process did, for the sum over the ranks; it is forgotten here.
 
         first_row is a row of this process's own, which carries its flags.
         """
@@ -68,10 +72,10 @@ class Control:
         if self._done:
             self._fill(rows)
         rows[first_row, 3:5] = stop, step_s
-        gathered = self._group.begin_rows(rows)
-        return lambda: self._agreement(gathered())
+        return rows
 
-    def _agreement(self, rows: np.ndarray) -> Agreement:
+    def agreement(self, rows: np.ndarray) -> Agreement:
+        """What the sum of all ranks' rows says."""
         total = rows.sum(axis=0)
         return Agreement(
             loss=float(total[0]),
@@ -91,7 +95,7 @@ class Control:
 
     def _numbers(self) -> list[list[float]]:
         """The total and the sums of each loss."""
-        if self._group.device.type == "cpu":
+        if self._device.type == "cpu":
             # A tenth of what the tensors below cost, and a step of a small model is short.
             return [[loss.total.item(), *loss.sums.tolist()] for _, loss in self._done]
         # One transfer from the device for the whole step.

@@ -35,7 +35,7 @@ def train(training: Training, stop: Stop) -> Outcome:
     Raises TrainingDiverged where the loss is not finite.
     """
     progress, calendar = training.state.progress, training.calendar
-    control = Control(training.group, training.micro_batches, training.task.train_sums)
+    control = Control(training.group.device, training.micro_batches, training.task.train_sums)
     plan, planned_epoch = None, -1
     # Done already where an attempt was killed between its last save and result.json.
     while not _is_finished(training):
@@ -103,10 +103,9 @@ def take_step(training: Training, control: Control, plan: EpochPlan, position: i
     # Asked as late as can be: the save begins after this very step.
     wants_stop = stop.reason(training.lead_s) is not None
     training.enter("communication")
-    # Under way together: each by itself would wait for the network once more.
-    agreed = control.begin(own.start, wants_stop, training.step_s)
-    training.reduction.finish()
-    agreement = agreed()
+    agreement = control.agreement(
+        training.reduction.finish(control.rows(own.start, wants_stop, training.step_s))
+    )
     if not agreement.is_finite:
         raise _diverged(training, agreement, plan, position)
     training.enter("optimizer")

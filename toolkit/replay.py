@@ -59,7 +59,7 @@ class _Noting(Control):
     """Keeps the losses of the micro-batches."""
 
     def __init__(self, training: Training) -> None:
-        super().__init__(training.group, training.micro_batches, training.task.train_sums)
+        super().__init__(training.group.device, training.micro_batches, training.task.train_sums)
         self.losses: dict[int, Loss] = {}
 
     def add(self, row: int, loss: Loss) -> None:
@@ -165,7 +165,7 @@ def _device(wanted: str) -> torch.device:
 def _advance(training: Training, start: int, step: int, report: Report) -> EpochPlan:
     """Do the steps up to the one before `step`; return the plan of the epoch of `step`."""
     steps_per_epoch = training.calendar.steps_per_epoch
-    control = Control(training.group, training.micro_batches, training.task.train_sums)
+    control = Control(training.group.device, training.micro_batches, training.task.train_sums)
     plan, planned = plan_of(training, start // steps_per_epoch), start // steps_per_epoch
     for done in range(start, step):
         report(done - start, step - start)

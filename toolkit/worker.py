@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import logging
+import math
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ from toolkit.calendar import Calendar
 from toolkit.checkpoint.store import Checkpoints, Identity
 from toolkit.config import identity, load, load_resolved
 from toolkit.config.schema import Experiment
+from toolkit.control import control_shape
 from toolkit.create import create_run, experiment_dir
 from toolkit.data.batches import epoch_steps
 from toolkit.display import Display, choose_display
@@ -301,7 +303,7 @@ def build_training(
         task=task,
         state=state,
         group=group,
-        reduction=_reduction(model, group, experiment),
+        reduction=_reduction(model, group, experiment, task),
         checkpoints=Checkpoints(
             run,
             group,
@@ -316,10 +318,11 @@ def build_training(
     )
 
 
-def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment) -> Reduction:
+def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment, task: Task) -> Reduction:
     wanted = experiment.train.reduction
+    micro_batches = experiment.train.logical_ranks * experiment.train.accumulation
     if wanted == "auto":
-        is_tree = is_power_of_two(experiment.train.logical_ranks * experiment.train.accumulation)
+        is_tree = is_power_of_two(micro_batches)
         wanted = "exact" if group.device.type == "cpu" and is_tree else "fast"
     # For dp there is one process, and what the reduction does with the model's gradients stays the same.
     module = spread(model, experiment.train, group)
@@ -331,7 +334,9 @@ def _reduction(model: torch.nn.Module, group: Group, experiment: Experiment) -> 
             "the weights are equal within rounding, not bit for bit",
             group.world.size,
         )
-    return ExactReduction(model, group, module)
+    return ExactReduction(
+        model, group, module, riding=math.prod(control_shape(micro_batches, task.train_sums))
+    )
 
 
 @contextmanager

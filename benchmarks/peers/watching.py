@@ -1,4 +1,4 @@
-"""A run on the cluster, looked at twice a second: its steps, its job, and somebody who submits it again."""
+"""A run on the cluster, looked at again and again: its steps, its job, and somebody who submits it again."""
 
 from __future__ import annotations
 

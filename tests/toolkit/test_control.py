@@ -15,13 +15,13 @@ from tests.toolkit.ranks import in_ranks
 from toolkit import distributed
 from toolkit.config.schema import Train
 from toolkit.control import Control
-from toolkit.distributed import Group
 from toolkit.reduction import block
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Loss
 from toolkit.world import World
 
 ROWS = 8
+CPU = torch.device("cpu")
 
 
 def loss(number: int, value: float | None = None) -> Loss:
@@ -34,15 +34,16 @@ def loss(number: int, value: float | None = None) -> Loss:
 def exchange_rank(world: World, folder: Path, stop_rank: int, bad: float | None) -> list[dict[str, Any]]:
     """Two steps: all micro-batches, then only the first three, and nobody stops."""
     with distributed.join(RunDir(folder), world, Train(device="cpu")) as group:
-        control = Control(group, ROWS, ("correct", "other"))
+        control = Control(group.device, ROWS, ("correct", "other"))
         own = block(world.rank, world.size, ROWS)
         for number in own:
             control.add(number, loss(number, bad if number == 5 else None))
-        first = control.begin(own.start, world.rank == stop_rank, step_s=float(world.rank))()
+        rows = control.rows(own.start, world.rank == stop_rank, step_s=float(world.rank))
+        first = control.agreement(group.gather_rows(rows))
         for number in own:
             if number < 3:
                 control.add(number, loss(number))
-        second = control.begin(own.start, False, step_s=0.5)()
+        second = control.agreement(group.gather_rows(control.rows(own.start, False, step_s=0.5)))
         return [asdict(first) | {"finite": first.is_finite}, asdict(second) | {"finite": second.is_finite}]
 
 
@@ -89,13 +90,13 @@ def test_one_bad_loss_is_known_to_all(bad: float, tmp_path: Path) -> None:
 
 
 def test_step_without_samples_of_ones_own_is_zero() -> None:
-    control = Control(Group(World.single(), torch.device("cpu")), ROWS, ())
-    agreement = control.begin(0, False, 0.0)()
+    control = Control(CPU, ROWS, ())
+    agreement = control.agreement(control.rows(0, False, 0.0))
     assert (agreement.loss, agreement.count, agreement.tokens, agreement.sums) == (0.0, 0.0, 0.0, {})
 
 
 def test_losses_are_summed_in_double_precision() -> None:
-    control = Control(Group(World.single(), torch.device("cpu")), 2, ())
+    control = Control(CPU, 2, ())
     for row, value in enumerate((1e8, 1.0)):
         control.add(row, Loss(total=torch.tensor(value), count=1, tokens=0, sums=torch.zeros(0)))
-    assert control.begin(0, False, 0.0)().loss == np.float64(1e8) + 1.0
+    assert control.agreement(control.rows(0, False, 0.0)).loss == np.float64(1e8) + 1.0

@@ -23,6 +23,7 @@ from toolkit.rundir import RunDir
 from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
+NOTHING = np.zeros(0)
 
 
 class Sum(nn.Module):
@@ -44,7 +45,20 @@ def gradients_of(number: int, seed: int) -> torch.Tensor:
     return torch.from_numpy(values.astype(np.float32))
 
 
-def sum_step(reduction: Reduction, numbers: range, seed: int, idle: frozenset[int] = frozenset()) -> None:
+def riding_of(numbers: range, total: int, seed: int) -> np.ndarray:
+    """What rides on a step: a row of each micro-batch, zero where it is another process's."""
+    rows = np.random.default_rng(seed).standard_normal((total, 3)) * 10.0 ** np.arange(-150, 150, 100)
+    rows[[number for number in range(total) if number not in numbers]] = 0.0
+    return rows
+
+
+def sum_step(
+    reduction: Reduction,
+    numbers: range,
+    seed: int,
+    idle: frozenset[int] = frozenset(),
+    riding: np.ndarray = NOTHING,
+) -> np.ndarray:
     """One step: the micro-batches of this process, of which some have no samples."""
     reduction.start()
     for number in numbers:
@@ -54,7 +68,7 @@ def sum_step(reduction: Reduction, numbers: range, seed: int, idle: frozenset[in
                 reduction.module(gradients_of(number, seed)).backward()
             elif last and reduction.needs_backward:
                 (reduction.module(gradients_of(number, seed)) * 0.0).backward()
-    reduction.finish()
+    return reduction.finish(riding)
 
 
 def gradient(model: nn.Module) -> np.ndarray:
@@ -74,23 +88,27 @@ def by_hand(numbers: list[int], seed: int, idle: frozenset[int] = frozenset()) -
 
 
 def reduce_rank(world: World, folder: Path, kind: str, total: int, idle: frozenset[int]) -> list[Any]:
-    """The sums of three steps on one rank; its model begins with numbers of its own."""
+    """The sums of three steps on one rank, its model's first numbers at the end, and what rode on the steps.
+
+    The model begins with numbers of its own.
+    """
     with distributed.join(RunDir(folder), world, Train(device="cpu")) as group:
         model = Sum()
         with torch.no_grad():
             model.first.add_(world.rank)
         reduction: Reduction
         if kind == "exact":
-            reduction = ExactReduction(model, group)
+            reduction = ExactReduction(model, group, riding=3 * total)
         else:
             reduction = FastReduction(model, group, find_unused_parameters=False)
-        sums = []
+        sums, rode = [], []
+        own = block(world.rank, world.size, total)
         with closing(reduction):
             for step in range(3):
-                sum_step(reduction, block(world.rank, world.size, total), step, idle)
+                rode.append(sum_step(reduction, own, step, idle, riding_of(own, total, step)).copy())
                 sums.append(gradient(model).copy())
         group.barrier()
-        return [*sums, model.first.detach().numpy().copy()]
+        return [*sums, model.first.detach().numpy().copy(), *rode]
 
 
 @given(size=st.integers(1, 64), extra=st.integers(0, 200))
@@ -132,6 +150,14 @@ def test_any_power_of_two_of_processes_gives_the_bytes_of_one(size: int, tmp_pat
         for seed, found in enumerate(sums[:3]):
             assert found.tobytes() == by_hand(list(range(8)), seed, idle).tobytes()
         assert sums[3].tolist() == [0.0] * 5
+
+
+@pytest.mark.parametrize("kind", ["exact", "fast"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_what_rides_on_the_gradients_is_the_same_on_every_rank(kind: str, size: int, tmp_path: Path) -> None:
+    for sums in in_ranks(size, reduce_rank, tmp_path, kind, 8, frozenset({7})):
+        for seed, rode in enumerate(sums[4:]):
+            assert rode.tobytes() == riding_of(range(8), 8, seed).tobytes()
 
 
 @pytest.mark.parametrize("kind, size", [("exact", 3), ("fast", 1), ("fast", 2), ("fast", 3)])
@@ -177,7 +203,7 @@ def test_all_micro_batches_add_up_to_one_big_batch() -> None:
             with reduction.leaf(number == 7):
                 loss = nn.functional.mse_loss(reduction.module(inputs[part]), targets[part], reduction="sum")
                 loss.backward()
-        reduction.finish()
+        reduction.finish(NOTHING)
         np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)
 
 
@@ -188,7 +214,7 @@ def test_frozen_parameters_take_no_part() -> None:
     reduction.start()
     with reduction.leaf(last=True):
         model(torch.ones(2, 3)).sum().backward()
-    reduction.finish()
+    reduction.finish(NOTHING)
     assert frozen.weight.grad is None
     assert free.bias.grad is not None
     assert free.bias.grad.tolist() == [2.0]

@@ -70,7 +70,7 @@ def sums_alone(idle: frozenset[int]) -> dict[str, bytes | None]:
     model = Layers()
     reduction = ExactReduction(model, ALONE)
     add_up(model, reduction, range(TOTAL), idle)
-    reduction.finish()
+    reduction.finish(np.zeros(0))
     return bytes_of(model)
 
 
@@ -91,7 +91,7 @@ def sum_twice(
     sums = []
     for _ in range(2):
         add_up(model, reduction, block(world.rank, world.size, TOTAL), idle)
-        reduction.finish()
+        reduction.finish(np.zeros(0))
         sums.append(bytes_of(model))
     return sums
 
@@ -108,6 +108,44 @@ def test_buckets_give_the_bytes_of_one_process(size: int, idle: frozenset[int], 
         for found in sums:
             # Not the values themselves: pytest would print the difference of megabytes.
             assert [name for name in expected if found[name] != expected[name]] == []
+
+
+def take_along(world: World, folder: Path, numbers: int, dtype: torch.dtype) -> list[bytes]:
+    """The gradient of the largest layer, and what each of two steps took along."""
+    with distributed.join(RunDir(folder), world, Train(device="cpu", collective_timeout_s=60)) as group:
+        model = Layers().to(dtype)
+        found = []
+        with closing(ExactReduction(model, group, riding=numbers, bucket_bytes=BUCKET_BYTES)) as reduction:
+            for step in range(2):
+                reduction.start()
+                with reduction.leaf(last=True):
+                    model(inputs_of(world.rank).to(dtype)).backward()
+                found.append(reduction.finish(own_share(world.rank, numbers) + step).tobytes())
+            assert model.large.weight.grad is not None
+            found.append(model.large.weight.grad.to(torch.float64).numpy().tobytes())
+        group.barrier()
+        return found
+
+
+def own_share(rank: int, numbers: int) -> np.ndarray:
+    """Whole numbers that no shorter type than double precision holds."""
+    share: np.ndarray = 2.0**30 * np.arange(numbers) + rank + 1
+    return share
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("numbers", [1, 41, 30_001], ids="{} numbers".format)
+def test_last_bucket_takes_numbers_of_double_precision_along(
+    size: int, dtype: torch.dtype, numbers: int, tmp_path: Path
+) -> None:
+    """Few, or more than the gradients beside them; of a gradient large enough to travel in halves."""
+    expected = [sum(own_share(rank, numbers) + step for rank in range(size)) for step in range(2)]
+    answers = in_ranks(size, take_along, tmp_path, numbers, dtype)
+    for *rode, gradient in answers:
+        assert rode == [np.asarray(each).tobytes() for each in expected]
+        assert gradient == answers[0][-1]
+        assert set(gradient) != {0}
 
 
 def see_the_sum_in_backward(world: World, model: Layers, reduction: ExactReduction) -> bool:
@@ -129,7 +167,7 @@ def see_the_sum_in_backward(world: World, model: Layers, reduction: ExactReducti
             if number == own[-1]:
                 hidden.register_hook(wait)
             model.last(model.frozen(model.small(hidden))).sum().backward()
-    reduction.finish()
+    reduction.finish(np.zeros(0))
     return True
 
 
@@ -147,7 +185,7 @@ def fail_on_rank_1(world: World, model: Layers, reduction: ExactReduction) -> No
         if world.rank == 1:
             hidden.register_hook(fail)
         model.last(model.frozen(model.small(hidden))).sum().backward()
-    reduction.finish()
+    reduction.finish(np.zeros(0))
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -208,7 +246,7 @@ def test_gradients_in_one_memory_are_added_once() -> None:
     for number in range(4):
         with reduction.leaf(last=number == 3):
             model(torch.full((6,), 10.0**number)).backward()
-    reduction.finish()
+    reduction.finish(np.zeros(0))
     assert model.first.grad.flatten().tolist() == model.second.grad.flatten().tolist() == [1111.0] * 6
     model.first.grad.mul_(2.0)
     assert model.second.grad.flatten().tolist() == [1111.0] * 6
@@ -223,6 +261,6 @@ def test_no_sum_is_minus_zero(leaves: int) -> None:
     for number in range(leaves):
         with reduction.leaf(last=number == leaves - 1):
             (model.weight * torch.tensor([[-0.0, 0.0, 1.0]])).sum().backward()
-    reduction.finish()
+    reduction.finish(np.zeros(0))
     assert model.weight.grad is not None
     assert torch.signbit(model.weight.grad).tolist() == [[False, False, False]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+import numpy as np
 from torch import nn
 
 
@@ -36,8 +37,12 @@ class Reduction(Protocol):
         Collective where it is the last: the sum over the processes may begin in it.
         """
 
-    def finish(self) -> None:
-        """Leave the global sum in every `.grad`. Collective."""
+    def finish(self, riding: np.ndarray) -> np.ndarray:
+        """Leave the global sum in every `.grad`; return the sum of a few other numbers. Collective.
+
+        riding  float64 of any shape, the same on all ranks: the control vector, which by itself would wait
+                for the network once more
+        """
 
     def close(self) -> None:
         """Let go of the process group; to be called before it is destroyed."""

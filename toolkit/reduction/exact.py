@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -26,6 +27,7 @@ class ExactReduction:
     sum. Another W adds the processes' sums by an all-reduce: same data, other rounding.
 
     module        what the loss calls; the model itself unless told
+    riding        how many numbers `finish` takes along
     bucket_bytes  about how much travels between processes at once
     """
 
@@ -34,6 +36,7 @@ class ExactReduction:
         model: nn.Module,
         group: Group,
         module: nn.Module | None = None,
+        riding: int = 0,
         bucket_bytes: int = _BUCKET_BYTES,
     ) -> None:
         self.module = module or model
@@ -45,7 +48,7 @@ class ExactReduction:
         if group.world.size > 1:
             for tensor in (*self._parameters, *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
-            self._buckets = Buckets(self._parameters, group.world, bucket_bytes)
+            self._buckets = Buckets(self._parameters, group, bucket_bytes, riding)
 
     def start(self) -> None:
         self._stack.clear()
@@ -97,9 +100,8 @@ class ExactReduction:
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
 
-    def finish(self) -> None:
-        if self._buckets is not None:
-            self._buckets.finish()
+    def finish(self, riding: np.ndarray) -> np.ndarray:
+        return riding if self._buckets is None else self._buckets.finish(riding)
 
     def close(self) -> None:
         if self._buckets is not None:

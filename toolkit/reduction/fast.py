@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
+import numpy as np
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -23,6 +24,7 @@ class FastReduction:
         self, model: nn.Module, group: Group, find_unused_parameters: bool, module: nn.Module | None = None
     ) -> None:
         self._model = model
+        self._group = group
         self._size = group.world.size
         self.module = (module or model) if self._size == 1 else _ddp(model, group, find_unused_parameters)
         self.needs_backward = self._size > 1
@@ -36,12 +38,14 @@ class FastReduction:
         with self.module.no_sync() if silent else nullcontext():  # type: ignore[operator]
             yield
 
-    def finish(self) -> None:
+    def finish(self, riding: np.ndarray) -> np.ndarray:
+        gathered = self._group.begin_rows(riding)
         # DDP leaves the mean over processes; the loop wants the sum over samples.
         if self._size > 1:
             for parameter in self._model.parameters():
                 if parameter.grad is not None:
                     parameter.grad.mul_(self._size)
+        return gathered()
 
     def close(self) -> None:
         # DDP owns the process group too. As the last owner it would free it with the GIL held, while a

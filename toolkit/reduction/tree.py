@@ -22,43 +22,68 @@ class TreeSum:
     Thakur, Rabenseifner and Gropp, 2005): 2 (1 - 1/size) lengths are sent, not log2(size). At the last
     distance what is left goes whole: as much is sent, in one message and not two. IEEE addition commutes, so
     the bytes are the same whichever partner adds.
+
+    Numbers of double precision may ride at a tensor's end: they are summed as what they are.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._received = torch.empty(0)
 
-    def __call__(self, values: torch.Tensor) -> None:
-        """Sum a tensor over the ranks, in place. Collective."""
-        if len(self._received) < min(len(values), _PART):
-            self._received = torch.empty_like(values[:_PART])
-        for part in values.split(_PART):
-            if len(part) <= _SMALL:
-                self._double(part)
-            else:
-                self._halve(part, distance=1)
+    def __call__(self, values: torch.Tensor, riding: int = 0) -> None:
+        """Sum a tensor over the ranks, in place. Collective.
 
-    def _double(self, values: torch.Tensor, distance: int = 1) -> None:
+        riding  elements at the end that make up double-precision numbers
+        """
+        first, stop = 0, len(values) - riding
+        while first < stop:
+            last = first + _PART >= stop
+            part = values[first:] if last else values[first : first + _PART]
+            self._sum(part, riding if last else 0)
+            first += _PART
+
+    def _sum(self, values: torch.Tensor, riding: int) -> None:
+        if len(self._received) < len(values):
+            # Its end is where the riding numbers are received, which must not lie across two of them.
+            self._received = values.new_empty(-(-len(values) // 8) * 8)
+        if len(values) <= max(_SMALL, riding * self._world.size):
+            self._double(values, riding)
+        else:
+            self._halve(values, riding, distance=1)
+
+    def _double(self, values: torch.Tensor, riding: int, distance: int = 1) -> None:
         while distance < self._world.size:
-            values.add_(self._swap(values, self._received[: len(values)], distance))
+            _add(values, self._swap(values, len(values), distance), riding)
             distance *= 2
 
-    def _halve(self, values: torch.Tensor, distance: int) -> None:
+    def _halve(self, values: torch.Tensor, riding: int, distance: int) -> None:
         if 2 * distance == self._world.size:
-            self._double(values, distance)
+            self._double(values, riding, distance)
             return
         middle = len(values) // 2
-        own, other = values[:middle], values[middle:]
+        own, other, own_riding = values[:middle], values[middle:], 0
         if self._world.rank & distance:
-            own, other = other, own
-        own.add_(self._swap(other, self._received[: len(own)], distance))
-        self._halve(own, 2 * distance)
-        self._swap(own, other, distance)
+            own, other, own_riding = other, own, riding
+        _add(own, self._swap(other, len(own), distance), own_riding)
+        self._halve(own, own_riding, 2 * distance)
+        self._exchange(own, other, distance)
 
-    def _swap(self, sent: torch.Tensor, received: torch.Tensor, distance: int) -> torch.Tensor:
-        """Send to the rank at a distance, and receive from it; returns what was received."""
+    def _swap(self, sent: torch.Tensor, length: int, distance: int) -> torch.Tensor:
+        """Send to the rank at a distance; return as many elements that came from it."""
+        received = self._received[len(self._received) - length :]
+        self._exchange(sent, received, distance)
+        return received
+
+    def _exchange(self, sent: torch.Tensor, received: torch.Tensor, distance: int) -> None:
         partner = self._world.rank ^ distance
         exchange = [dist.P2POp(dist.isend, sent, partner), dist.P2POp(dist.irecv, received, partner)]
         for request in dist.batch_isend_irecv(exchange):
             request.wait()
-        return received
+
+
+def _add(values: torch.Tensor, others: torch.Tensor, riding: int) -> None:
+    """Add in place, the last elements as the double-precision numbers that they are."""
+    stop = len(values) - riding
+    values[:stop].add_(others[:stop])
+    if riding:
+        values[stop:].view(torch.float64).add_(others[stop:].view(torch.float64))

@@ -81,7 +81,9 @@ class VocabularyEncoder:
         cut, number = tokenizer(kind, lowercase=lowercase), self._numbers.__getitem__
         nothing = array("I", [_NO_TOKEN]).tobytes()
         numbers = [array("I", map(number, cut(text))).tobytes() or nothing for text in texts]
-        return Pieces(numbers, lambda place: token_spans(texts[place], kind, lowercase=lowercase))
+        return Pieces(
+            numbers, lambda places: (token_spans(texts[each], kind, lowercase=lowercase) for each in places)
+        )
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
         counted = np.zeros(len(self._numbers) + 1, dtype=np.int64)

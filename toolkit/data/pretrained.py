@@ -56,10 +56,13 @@ class PretrainedEncoder:
         return Pieces([numbers or filler for numbers in pieces.numbers], pieces.spans)
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
-        size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        size = max(vocabulary.values()) + 1
         known = np.zeros(size, dtype=np.int64)
         known[: len(counts)] = counts
-        names = [self._tokenizer.id_to_token(number) or "" for number in range(size)]
+        names = [""] * size
+        for token, number in vocabulary.items():
+            names[number] = token
         return np.arange(size), list(zip(names, known.tolist(), strict=True))
 
     def save(self, folder: Path) -> None:
@@ -71,7 +74,7 @@ class PretrainedEncoder:
     def _pieces(self, texts: Sequence[str]) -> Pieces:
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         numbers = [array("I", self._without_padding(encoding.ids)).tobytes() for encoding in found]
-        return Pieces(numbers, lambda place: _spans(found[place]))
+        return Pieces(numbers, lambda places: (_spans(found[place]) for place in places))
 
     @property
     def _filler(self) -> int:

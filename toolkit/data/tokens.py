@@ -58,11 +58,11 @@ class Pieces(NamedTuple):
     """The tokens of some texts.
 
     numbers  those of each text, as the bytes of NUMBER: joining and cutting them makes no number an object
-    spans    called with the place of a text: [n] starts and ends of its tokens in it
+    spans    called with places of texts: of each [n] starts and ends of its tokens in it
     """
 
     numbers: Sequence[bytes]
-    spans: Callable[[int], tuple[Places, Places]]
+    spans: Callable[[Sequence[int]], Iterable[tuple[Places, Places]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

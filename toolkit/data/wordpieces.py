@@ -7,8 +7,8 @@ after the other. Most words of a text have been met before: looking them up take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -53,24 +53,26 @@ class WordPieces:
         self._spans: dict[str, bytes] = {"": b""}
 
     def encode(self, texts: Sequence[str]) -> Pieces:
-        """The tokens of texts, whose spans can be asked for until the next ones are encoded."""
+        """The tokens of texts."""
         if len(self._numbers) > _REMEMBERED:
             self._numbers, self._spans = {"": b""}, {"": b""}
-        return Pieces(self._join(texts), lambda place: self._places(_words(texts[place])))
+        words = [_words(text) for text in texts]
+        numbers, spans = self._join(words), self._spans
+        return Pieces(numbers, lambda places: _places([words[place] for place in places], spans))
 
-    def _join(self, texts: Sequence[str]) -> list[bytes]:
-        """The tokens of each text."""
+    def _join(self, texts: Sequence[Sequence[str]]) -> list[bytes]:
+        """The tokens of each text, whose words are given."""
         joined, lacking = [], []
-        for place, text in enumerate(texts):
+        for place, words in enumerate(texts):
             try:
-                joined.append(self._look_up(_words(text)))
+                joined.append(self._look_up(words))
             except KeyError:
                 joined.append(b"")
                 lacking.append(place)
-        split = [_words(texts[place]) for place in lacking]
-        self._learn(set[str]().union(*split).difference(self._numbers))
-        for place, words in zip(lacking, split, strict=True):
-            joined[place] = self._look_up(words)
+        new = set[str]().union(*[texts[place] for place in lacking]).difference(self._numbers)
+        self._learn(list(new))
+        for place in lacking:
+            joined[place] = self._look_up(texts[place])
         return joined
 
     def _look_up(self, words: Sequence[str]) -> bytes:
@@ -78,30 +80,40 @@ class WordPieces:
         # An empty word more: of a single one the getter would make no tuple.
         return b"".join(itemgetter("", *words)(self._numbers))
 
-    def _learn(self, words: Iterable[str]) -> None:
+    def _learn(self, words: Sequence[str]) -> None:
         """Remember the tokens of new words, which are encoded as texts: one for each would take longer."""
-        listed = list(words)
-        parts = [
-            listed[first : first + _WORDS_OF_A_TEXT] for first in range(0, len(listed), _WORDS_OF_A_TEXT)
-        ]
+        parts = [words[first : first + _WORDS_OF_A_TEXT] for first in range(0, len(words), _WORDS_OF_A_TEXT)]
         encodings = self._tokenizer.encode_batch([" ".join(part) for part in parts], add_special_tokens=False)
         for part, encoding in zip(parts, encodings, strict=True):
             begins = _begins(part)
-            spans = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+            spans = np.fromiter(chain.from_iterable(encoding.offsets), dtype=np.int64).reshape(-1, 2)
             of = np.searchsorted(begins, spans[:, 1] - 1, side="right") - 1
             spans -= begins[of, None]
+            cuts = np.searchsorted(of, np.arange(len(part) + 1))
             numbers = array("I", self._without_padding(encoding.ids)).tobytes()
-            places, cuts = spans.tobytes(), np.searchsorted(of, np.arange(len(part) + 1)).tolist()
-            for word, (a, b) in zip(part, pairwise(cuts), strict=True):
-                self._numbers[word] = numbers[_NUMBER * a : _NUMBER * b]
-                self._spans[word] = places[_SPAN * a : _SPAN * b]
+            self._numbers.update(zip(part, _slices(numbers, _NUMBER * cuts), strict=True))
+            self._spans.update(zip(part, _slices(spans.tobytes(), _SPAN * cuts), strict=True))
 
-    def _places(self, words: Sequence[str]) -> tuple[Places, Places]:
-        spans = [self._spans[word] for word in words]
-        sizes = np.fromiter(map(len, spans), dtype=np.int64, count=len(spans))
-        places = np.frombuffer(b"".join(spans), dtype=np.int64).reshape(-1, 2)
-        places = places + np.repeat(_begins(words), sizes // _SPAN)[:, None]
-        return places[:, 0], places[:, 1]
+
+def _slices(of: bytes, cuts: Places) -> list[bytes]:
+    return [of[a:b] for a, b in pairwise(cuts.tolist())]
+
+
+def _places(texts: Sequence[Sequence[str]], known: Mapping[str, bytes]) -> Iterator[tuple[Places, Places]]:
+    """Start and end of every token in each of some texts, whose words are given."""
+    if not texts:
+        return
+    words = [word for each in texts for word in each]
+    spans = [known[word] for word in words]
+    tokens = np.fromiter(map(len, spans), dtype=np.int64, count=len(spans)) // _SPAN
+    begins, counts = _begins(words), [len(each) for each in texts]
+    firsts = np.cumsum([0, *counts[:-1]])
+    # The words of all texts make one text, of which each text has its part.
+    begins -= np.repeat(begins[firsts], counts)
+    places = np.frombuffer(b"".join(spans), dtype=np.int64).reshape(-1, 2)
+    places = places + np.repeat(begins, tokens)[:, None]
+    for part in np.split(places, np.cumsum(np.add.reduceat(tokens, firsts))[:-1]):
+        yield part[:, 0], part[:, 1]
 
 
 def _words(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from toolkit.data.rows import Rows
 from toolkit.data.sources import Progress, Source
 from toolkit.data.survey import Survey
 from toolkit.data.table import Row
-from toolkit.data.tokens import NUMBER, Pieces
+from toolkit.data.tokens import NUMBER, Pieces, Places
 from toolkit.errors import DataError
 
 PROVISIONAL = "tokens.provisional"
@@ -128,25 +128,31 @@ class TextWriter:
         samples: list[bytes] = []
         begin = 0
         long = [place for place, numbers in enumerate(pieces.numbers) if len(numbers) > room]
+        spans = iter(pieces.spans(long) if self.data.fold != "none" else ())
         for place in (*long, len(texts)):
             samples += pieces.numbers[begin:place]
             self._text_ids.extend(range(first + begin, first + place))
             self._firsts.extend(repeat(0, place - begin))
             self._counts.extend(map(len, texts[begin:place]))
             if place < len(texts):
-                samples += self._cut_long(first + place, texts[place], pieces, place, room)
+                samples += self._cut_long(first + place, texts[place], pieces.numbers[place], spans, room)
             begin = place + 1
         return samples
 
-    def _cut_long(self, text_id: int, text: str, pieces: Pieces, place: int, room: int) -> Iterator[bytes]:
-        """The samples of one text that is too long."""
-        numbers, size = pieces.numbers[place], NUMBER.itemsize
+    def _cut_long(
+        self, text_id: int, text: str, numbers: bytes, spans: Iterator[tuple[Places, Places]], room: int
+    ) -> Iterator[bytes]:
+        """The samples of one text that is too long.
+
+        spans  those of its tokens come next
+        """
+        size = NUMBER.itemsize
         if self.data.fold == "none":
             self._cut_texts += 1
             self._note(text_id, 0, len(text))
             yield numbers[:room]
             return
-        starts, ends = pieces.spans(place)
+        starts, ends = next(spans)
         for a, b in pairwise(fold(text, ends, room // size, self.data.fold)):
             self._note(text_id, *_stripped(text, int(starts[a]), int(ends[b - 1])))
             yield numbers[a * size : b * size]

@@ -38,8 +38,8 @@ def plain(path: str, texts: list[str]) -> list[tuple[list[int], list[tuple[int, 
 
 def found(using: PretrainedEncoder, texts: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
     pieces, result = using.encode(texts), []
-    for place, numbers in enumerate(token_numbers(pieces)):
-        starts, ends = pieces.spans(place)
+    numbered = token_numbers(pieces)
+    for numbers, (starts, ends) in zip(numbered, pieces.spans(range(len(numbered))), strict=True):
         result.append((numbers, list(zip(starts.tolist(), ends.tolist(), strict=True))))
     return result
 

@@ -288,7 +288,8 @@ def build_training(
 ) -> Training:
     """Model, optimizer and everything around them, as at step 0. Collective."""
     seed_everything(experiment.seed)
-    model = task.model().to(group.device)
+    # What transformers loads would not train: without dropout up to the first evaluation of each start.
+    model = task.model().to(group.device).train()
     state = TrainState(
         Progress(),
         model,

@@ -25,11 +25,12 @@ from tests.toolkit.spelling_files import (
     tiny_words,
     tiny_words_graph,
 )
-from tests.toolkit.tiny import assert_equal_runs, tiny
+from tests.toolkit.tiny import assert_equal_runs, metrics_lines, tiny
 from tests.toolkit.training import Attempt, Lab
 from toolkit.config import Experiment, identity, load_resolved, to_yaml
 from toolkit.config.kinds import TASKS, kind_of, metric_names
 from toolkit.config.schema import Evaluation as Batches
+from toolkit.display import Silent
 from toolkit.distributed import Group
 from toolkit.evaluate import evaluate
 from toolkit.files import read_json_lines
@@ -37,6 +38,7 @@ from toolkit.optim import build_optimizer
 from toolkit.rng import seed_everything
 from toolkit.rundir import RunDir
 from toolkit.tasks.base import Task, task_class
+from toolkit.worker import build_training
 from toolkit.world import World
 
 CPU = torch.device("cpu")
@@ -227,6 +229,19 @@ def test_data_have_the_same_name_each_time_and_other_data_another(
 
 
 def test_one_process_two_processes_and_a_stop_give_the_same_bytes(lab: Lab, experiment: Experiment) -> None:
+    """The stop is after an evaluation, from which the model goes back to training."""
     whole = lab.train(experiment, Attempt())
     assert_equal_runs(lab.train(experiment, Attempt(size=2)), whole)
-    assert_equal_runs(lab.train(experiment, Attempt(size=2, stop_after=3), Attempt()), whole)
+    evaluated = next(line["step"] for line in metrics_lines(whole) if line["split"] == "validation")
+    assert_equal_runs(lab.train(experiment, Attempt(size=2, stop_after=evaluated + 1), Attempt()), whole)
+
+
+def test_every_layer_trains_from_the_first_step_on(
+    experiment: Experiment, task: Task, tmp_path: Path
+) -> None:
+    """Models that transformers has loaded are not in that mode; after an evaluation they would be."""
+    alone = Group(World.single(), CPU)
+    model = build_training(RunDir(tmp_path), experiment, task, alone, Silent()).state.model
+    modes = [module.training for module in model.modules()]
+    assert any(modes)
+    assert [module.training for module in model.eval().train().modules()] == modes

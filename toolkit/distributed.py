@@ -132,13 +132,13 @@ def choose_device(world: World, wanted: str) -> torch.device:
 def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
     """Join the other ranks of the run; leave them at the end. Collective.
 
-    Exports RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
+    Exports RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT meanwhile, as
     libraries expect them. Raises RendezvousError.
     """
     device = choose_device(world, train.device)
     if world.size == 1:
-        _export(world)
-        yield Group(world, device)
+        with _exported(world):
+            yield Group(world, device)
         return
     meeting = meet(world, run.rendezvous(world.nonce), train.rendezvous_timeout_s, train.rendezvous)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
@@ -146,21 +146,33 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
     dist.init_process_group(
         backend, store=meeting.store, rank=world.rank, world_size=world.size, timeout=timeout
     )
-    _export(meeting.world)
     try:
-        yield Group(meeting.world, device)
+        with _exported(meeting.world):
+            yield Group(meeting.world, device)
     finally:
         dist.destroy_process_group()
         meeting.close()
 
 
-def _export(world: World) -> None:
-    os.environ.update(
-        RANK=str(world.rank),
-        LOCAL_RANK=str(world.local_rank),
-        WORLD_SIZE=str(world.size),
-        LOCAL_WORLD_SIZE=str(world.local_size),
-        GROUP_RANK=str(world.node),
-        MASTER_ADDR=world.master_addr or "127.0.0.1",
-        MASTER_PORT=str(world.master_port or 0),
-    )
+@contextmanager
+def _exported(world: World) -> Iterator[None]:
+    """Tell libraries of the world by their variables; a later command of this process is no part of it."""
+    before = dict(os.environ)
+    variables = {
+        "RANK": str(world.rank),
+        "LOCAL_RANK": str(world.local_rank),
+        "WORLD_SIZE": str(world.size),
+        "LOCAL_WORLD_SIZE": str(world.local_size),
+        "GROUP_RANK": str(world.node),
+        "MASTER_ADDR": world.master_addr or "127.0.0.1",
+        "MASTER_PORT": str(world.master_port or 0),
+    }
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                os.environ.pop(name, None)

@@ -31,6 +31,7 @@ EXPORTED = (
 
 
 def join_rank(world: World, folder: Path) -> dict[str, Any]:
+    before = {name: os.environ.get(name) for name in EXPORTED}
     with distributed.join(RunDir(folder), world, Train(device="cpu")) as group:
         found: dict[str, Any] = {
             "environment": {name: os.environ[name] for name in EXPORTED},
@@ -41,6 +42,7 @@ def join_rank(world: World, folder: Path) -> dict[str, Any]:
         }
         group.barrier()
     found["left"] = not torch.distributed.is_initialized()
+    found["as it was"] = {name: os.environ.get(name) for name in EXPORTED} == before
     return found
 
 
@@ -91,8 +93,8 @@ def test_rank_0_decides_and_all_are_heard(joined: list[dict[str, Any]]) -> None:
     assert len({pid for _, pid in joined[0]["gathered"]}) == 3
 
 
-def test_group_is_left_at_the_end(joined: list[dict[str, Any]]) -> None:
-    assert all(found["left"] for found in joined)
+def test_group_is_left_at_the_end_with_its_variables(joined: list[dict[str, Any]]) -> None:
+    assert all(found["left"] and found["as it was"] for found in joined)
 
 
 def test_processes_may_join_another_group_after_the_first(tmp_path: Path) -> None:

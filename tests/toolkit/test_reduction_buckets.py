@@ -252,9 +252,9 @@ def test_gradients_in_one_memory_are_added_once() -> None:
     assert model.second.grad.flatten().tolist() == [1111.0] * 6
 
 
-@pytest.mark.parametrize("leaves", [1, 2])
+@pytest.mark.parametrize("leaves", [2, 3])
 def test_no_sum_is_minus_zero(leaves: int) -> None:
-    """Or a sum would depend on which micro-batches have samples."""
+    """Or a sum would depend on which micro-batches have samples. Of a single one it is what there is."""
     model = nn.Linear(3, 1, bias=False)
     reduction = ExactReduction(model, ALONE)
     reduction.start()

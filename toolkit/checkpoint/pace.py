@@ -6,8 +6,8 @@ import threading
 import time
 
 #: A pause lasts so many times as long as the work before it. The writer takes a core, and bandwidth of the
-#: memory, from training: with one part of work in seven that is felt by a few percent, while it lasts.
-_PAUSE = 6.0
+#: memory, from training: with one part of work in ten that is felt by two or three percent, while it lasts.
+_PAUSE = 9.0
 
 
 class Pace:

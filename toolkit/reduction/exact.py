@@ -95,8 +95,9 @@ class ExactReduction:
         total = self._take()
         for left in lefts:
             total = _add(left, total)
-        # With zero, so that no sum is -0.0, whatever it was made of.
-        torch._foreach_add_([gradient for gradient in total if gradient is not None], 0.0)
+        if lefts:
+            # With zero, so that no sum is -0.0, whatever it was made of. A single logical rank has one way.
+            torch._foreach_add_([gradient for gradient in total if gradient is not None], 0.0)
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
 

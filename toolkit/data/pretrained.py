@@ -56,13 +56,10 @@ class PretrainedEncoder:
         return Pieces([numbers or filler for numbers in pieces.numbers], pieces.spans)
 
     def settle(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:
-        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
-        size = max(vocabulary.values()) + 1
+        size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         known = np.zeros(size, dtype=np.int64)
         known[: len(counts)] = counts
-        names = [""] * size
-        for token, number in vocabulary.items():
-            names[number] = token
+        names = [self._tokenizer.id_to_token(number) or "" for number in range(size)]
         return np.arange(size), list(zip(names, known.tolist(), strict=True))
 
     def save(self, folder: Path) -> None:

@@ -157,7 +157,6 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
 @contextmanager
 def _exported(world: World) -> Iterator[None]:
     """Tell libraries of the world by their variables; a later command of this process is no part of it."""
-    before = dict(os.environ)
     variables = {
         "RANK": str(world.rank),
         "LOCAL_RANK": str(world.local_rank),
@@ -167,12 +166,11 @@ def _exported(world: World) -> Iterator[None]:
         "MASTER_ADDR": world.master_addr or "127.0.0.1",
         "MASTER_PORT": str(world.master_port or 0),
     }
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
         for name in variables:
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                os.environ.pop(name, None)
+            os.environ.pop(name, None)
+        os.environ.update(before)

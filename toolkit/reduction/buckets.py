@@ -15,10 +15,8 @@ from torch import nn
 
 from toolkit.distributed import Group
 from toolkit.reduction.base import is_power_of_two
-from toolkit.reduction.tree import TreeSum
+from toolkit.reduction.tree import ALIGNED, TreeSum
 
-#: Elements of any type from whose multiples on numbers of double precision may lie.
-_ALIGNED = 8
 #: The gradients of one subtree, by parameter; None stands for zeros.
 Gradients = list[torch.Tensor | None]
 
@@ -182,7 +180,7 @@ def _lay_out(
         sizes = [member.numel() for member in members]
         length = sum(sizes)
         if bucket is buckets[-1] and riding:
-            length += -length % _ALIGNED
+            length += -length % ALIGNED
             bucket.riding = riding * room.itemsize // members[0].itemsize
         bucket.values = members[0].new_zeros(length + bucket.riding)
         if bucket.riding:

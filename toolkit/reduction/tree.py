@@ -11,6 +11,8 @@ from toolkit.world import World
 _SMALL = 1 << 14
 #: Elements summed at a time: what was received is still in the cache when it is added.
 _PART = 1 << 20
+#: Elements of any type from whose multiples on numbers of double precision may lie.
+ALIGNED = 8
 
 
 class TreeSum:
@@ -44,8 +46,8 @@ class TreeSum:
 
     def _sum(self, values: torch.Tensor, riding: int) -> None:
         if len(self._received) < len(values):
-            # Its end is where the riding numbers are received, which must not lie across two of them.
-            self._received = values.new_empty(-(-len(values) // 8) * 8)
+            # At its end the riding numbers are received.
+            self._received = values.new_empty(len(values) + -len(values) % ALIGNED)
         if len(values) <= max(_SMALL, riding * self._world.size):
             self._double(values, riding)
         else:

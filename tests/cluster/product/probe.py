@@ -1,7 +1,7 @@
 """What every Python process of a job runs first, copied to a folder on PYTHONPATH as sitecustomize.py.
 
 A rank waits here while a file called `hold` lies beside this one, and leaves what its environment was
-when it ended.
+when it ended or left its group.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -43,7 +44,18 @@ def _observe_end() -> None:
     os._exit = leave
 
 
+def _observe_leaving_a_group() -> None:
+    """A rank takes its variables back then; all of them are there when the first one goes."""
+
+    def at_event(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "os.unsetenv" and arguments[0] == b"RANK":
+            _leave_environment()
+
+    sys.addaudithook(at_event)
+
+
 if __name__ == "sitecustomize":
     _observe_end()
+    _observe_leaving_a_group()
     if "SLURM_PROCID" in os.environ:
         _wait_while_held()

@@ -16,7 +16,8 @@ class _Module(lightning.LightningModule):
     def __init__(self, job: Work) -> None:
         super().__init__()
         self._job = job
-        self.model = build_classifier(job)
+        # The Trainer leaves the mode as it is, and models are loaded in that of evaluation.
+        self.model = build_classifier(job).train()
 
     def training_step(self, batch: dict[str, torch.Tensor], _: int) -> torch.Tensor:
         loss: torch.Tensor = self.model(**batch)["loss"]

@@ -95,17 +95,16 @@ def take_step(training: Training, control: Control, plan: EpochPlan, position: i
 
     Raises TrainingDiverged where the loss is not finite.
     """
-    training.reduction.start()
     own = training.own_micro_batches
+    # Made as late as the reduction can: where a stop is asked for, the save begins after this very step.
+    training.reduction.start(
+        lambda: control.rows(own.start, stop.reason(training.lead_s) is not None, training.step_s)
+    )
     for number in own:
         _micro_batch(training, control, plan, position, number, last=number == own[-1])
     training.batch = None
-    # Asked as late as can be: the save begins after this very step.
-    wants_stop = stop.reason(training.lead_s) is not None
     training.enter("communication")
-    agreement = control.agreement(
-        training.reduction.finish(control.rows(own.start, wants_stop, training.step_s))
-    )
+    agreement = control.agreement(training.reduction.finish())
     if not agreement.is_finite:
         raise _diverged(training, agreement, plan, position)
     training.enter("optimizer")
@@ -130,11 +129,13 @@ def _micro_batch(
         batch = training.task.collate("train", sample, training.group.device)
         training.enter("forward")
         loss = _loss(training, batch)
+        if not idle:
+            control.add(number, loss)
         training.enter("backward")
+        if last:
+            reduction.ride()
         # An idle rank takes part in the others' reduction with a sample of weight zero.
         state.scaler.scale(loss.total * 0.0 if idle else loss.total).backward()
-    if not idle:
-        control.add(number, loss)
 
 
 def _diverged(training: Training, agreement: Agreement, plan: EpochPlan, position: int) -> TrainingDiverged:

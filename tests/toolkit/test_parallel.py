@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import numpy as np
 import pytest
@@ -73,11 +74,11 @@ def test_gradients_under_dp_are_those_of_the_model_itself(kind: str) -> None:
             else FastReduction(model, ALONE, False, module)
         )
         assert isinstance(reduction.module, nn.DataParallel) == (train.parallel == "dp")
-        reduction.start()
+        reduction.start(partial(np.zeros, 0))
         for number in range(4):
             with reduction.leaf(number == 3):
                 reduction.module(torch.full((5, 3), float(number))).sum().backward()
-        reduction.finish(np.zeros(0))
+        reduction.finish()
         return torch.cat([p.grad.ravel() for p in model.parameters() if p.grad is not None])
 
     assert torch.equal(gradient(Train(parallel="dp")), gradient(Train(parallel="none")))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,8 @@ from toolkit.rundir import RunDir
 from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
-NOTHING = np.zeros(0)
+#: What rides on the gradients where nothing does.
+NOTHING = partial(np.zeros, 0)
 
 
 class Sum(nn.Module):
@@ -57,10 +60,10 @@ def sum_step(
     numbers: range,
     seed: int,
     idle: frozenset[int] = frozenset(),
-    riding: np.ndarray = NOTHING,
+    riding: Callable[[], np.ndarray] = NOTHING,
 ) -> np.ndarray:
     """One step: the micro-batches of this process, of which some have no samples."""
-    reduction.start()
+    reduction.start(riding)
     for number in numbers:
         last = number == numbers[-1]
         with reduction.leaf(last):
@@ -68,7 +71,7 @@ def sum_step(
                 reduction.module(gradients_of(number, seed)).backward()
             elif last and reduction.needs_backward:
                 (reduction.module(gradients_of(number, seed)) * 0.0).backward()
-    return reduction.finish(riding)
+    return reduction.finish()
 
 
 def gradient(model: nn.Module) -> np.ndarray:
@@ -105,7 +108,7 @@ def reduce_rank(world: World, folder: Path, kind: str, total: int, idle: frozens
         own = block(world.rank, world.size, total)
         with closing(reduction):
             for step in range(3):
-                rode.append(sum_step(reduction, own, step, idle, riding_of(own, total, step)).copy())
+                rode.append(sum_step(reduction, own, step, idle, partial(riding_of, own, total, step)).copy())
                 sums.append(gradient(model).copy())
         group.barrier()
         return [*sums, model.first.detach().numpy().copy(), *rode]
@@ -197,13 +200,13 @@ def test_all_micro_batches_add_up_to_one_big_batch() -> None:
         ExactReduction(model, ALONE),
         FastReduction(model, ALONE, find_unused_parameters=False),
     ):
-        reduction.start()
+        reduction.start(NOTHING)
         for number in range(8):
             part = slice(3 * number, 3 * number + 3)
             with reduction.leaf(number == 7):
                 loss = nn.functional.mse_loss(reduction.module(inputs[part]), targets[part], reduction="sum")
                 loss.backward()
-        reduction.finish(NOTHING)
+        reduction.finish()
         np.testing.assert_allclose(gradient(model), whole, rtol=1e-4, atol=1e-5)
 
 
@@ -211,10 +214,10 @@ def test_frozen_parameters_take_no_part() -> None:
     frozen, free = nn.Linear(3, 3).requires_grad_(False), nn.Linear(3, 1)
     model = nn.Sequential(frozen, free)
     reduction = ExactReduction(model, ALONE)
-    reduction.start()
+    reduction.start(NOTHING)
     with reduction.leaf(last=True):
         model(torch.ones(2, 3)).sum().backward()
-    reduction.finish(NOTHING)
+    reduction.finish()
     assert frozen.weight.grad is None
     assert free.bias.grad is not None
     assert free.bias.grad.tolist() == [2.0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from toolkit.rundir import RunDir
 from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
+#: What rides on the gradients where nothing does.
+NOTHING = partial(np.zeros, 0)
 TOTAL = 8
 #: Every parameter of the model here but the largest travels with others.
 BUCKET_BYTES = 4096
@@ -53,7 +56,7 @@ def inputs_of(number: int) -> torch.Tensor:
 
 def add_up(model: nn.Module, reduction: ExactReduction, own: range, idle: frozenset[int]) -> None:
     """One step without its end: forward and backward of the micro-batches of this process."""
-    reduction.start()
+    reduction.start(NOTHING)
     for number in own:
         with reduction.leaf(last=number == own[-1]):
             if number not in idle:
@@ -70,7 +73,7 @@ def sums_alone(idle: frozenset[int]) -> dict[str, bytes | None]:
     model = Layers()
     reduction = ExactReduction(model, ALONE)
     add_up(model, reduction, range(TOTAL), idle)
-    reduction.finish(np.zeros(0))
+    reduction.finish()
     return bytes_of(model)
 
 
@@ -91,7 +94,7 @@ def sum_twice(
     sums = []
     for _ in range(2):
         add_up(model, reduction, block(world.rank, world.size, TOTAL), idle)
-        reduction.finish(np.zeros(0))
+        reduction.finish()
         sums.append(bytes_of(model))
     return sums
 
@@ -117,19 +120,19 @@ def take_along(world: World, folder: Path, numbers: int, dtype: torch.dtype) -> 
         found = []
         with closing(ExactReduction(model, group, riding=numbers, bucket_bytes=BUCKET_BYTES)) as reduction:
             for step in range(2):
-                reduction.start()
+                reduction.start(partial(own_share, world.rank, numbers, step))
                 with reduction.leaf(last=True):
                     model(inputs_of(world.rank).to(dtype)).backward()
-                found.append(reduction.finish(own_share(world.rank, numbers) + step).tobytes())
+                found.append(reduction.finish().tobytes())
             assert model.large.weight.grad is not None
             found.append(model.large.weight.grad.to(torch.float64).numpy().tobytes())
         group.barrier()
         return found
 
 
-def own_share(rank: int, numbers: int) -> np.ndarray:
+def own_share(rank: int, numbers: int, step: int) -> np.ndarray:
     """Whole numbers that no shorter type than double precision holds."""
-    share: np.ndarray = 2.0**30 * np.arange(numbers) + rank + 1
+    share: np.ndarray = 2.0**30 * np.arange(numbers) + rank + 1 + step
     return share
 
 
@@ -140,7 +143,7 @@ def test_last_bucket_takes_numbers_of_double_precision_along(
     size: int, dtype: torch.dtype, numbers: int, tmp_path: Path
 ) -> None:
     """Few, or more than the gradients beside them; of a gradient large enough to travel in halves."""
-    expected = [sum(own_share(rank, numbers) + step for rank in range(size)) for step in range(2)]
+    expected = [sum(own_share(rank, numbers, step) for rank in range(size)) for step in range(2)]
     answers = in_ranks(size, take_along, tmp_path, numbers, dtype)
     for *rode, gradient in answers:
         assert rode == [np.asarray(each).tobytes() for each in expected]
@@ -160,14 +163,14 @@ def see_the_sum_in_backward(world: World, model: Layers, reduction: ExactReducti
             assert time.monotonic() < deadline, "the sum of the last layer has not come"
 
     own = block(world.rank, world.size, TOTAL)
-    reduction.start()
+    reduction.start(NOTHING)
     for number in own:
         with reduction.leaf(last=number == own[-1]):
             hidden = model.large(inputs_of(number))
             if number == own[-1]:
                 hidden.register_hook(wait)
             model.last(model.frozen(model.small(hidden))).sum().backward()
-    reduction.finish(np.zeros(0))
+    reduction.finish()
     return True
 
 
@@ -179,13 +182,13 @@ def fail_on_rank_1(world: World, model: Layers, reduction: ExactReduction) -> No
     def fail(_: torch.Tensor) -> None:
         raise ValueError("no gradient of this")
 
-    reduction.start()
+    reduction.start(NOTHING)
     with reduction.leaf(last=True):
         hidden = model.large(inputs_of(world.rank))
         if world.rank == 1:
             hidden.register_hook(fail)
         model.last(model.frozen(model.small(hidden))).sum().backward()
-    reduction.finish(np.zeros(0))
+    reduction.finish()
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -210,7 +213,7 @@ def test_step_that_is_given_up_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def get_a_gradient_twice(world: World, model: Layers, reduction: ExactReduction) -> str:
     inputs = inputs_of(0).requires_grad_()
-    reduction.start()
+    reduction.start(NOTHING)
     with reduction.leaf(last=True):
         # Each re-entrant checkpoint is a backward pass of its own within the outer one.
         parts = [checkpoint(model.large, inputs, use_reentrant=True) for _ in range(2)]
@@ -242,11 +245,11 @@ def test_gradients_in_one_memory_are_added_once() -> None:
     assert model.second.grad is not None
     assert model.first.grad.data_ptr() == model.second.grad.data_ptr(), "or this test could not fail"
     reduction = ExactReduction(model, ALONE)
-    reduction.start()
+    reduction.start(NOTHING)
     for number in range(4):
         with reduction.leaf(last=number == 3):
             model(torch.full((6,), 10.0**number)).backward()
-    reduction.finish(np.zeros(0))
+    reduction.finish()
     assert model.first.grad.flatten().tolist() == model.second.grad.flatten().tolist() == [1111.0] * 6
     model.first.grad.mul_(2.0)
     assert model.second.grad.flatten().tolist() == [1111.0] * 6
@@ -257,10 +260,10 @@ def test_no_sum_is_minus_zero(leaves: int) -> None:
     """Or a sum would depend on which micro-batches have samples. Of a single one it is what there is."""
     model = nn.Linear(3, 1, bias=False)
     reduction = ExactReduction(model, ALONE)
-    reduction.start()
+    reduction.start(NOTHING)
     for number in range(leaves):
         with reduction.leaf(last=number == leaves - 1):
             (model.weight * torch.tensor([[-0.0, 0.0, 1.0]])).sum().backward()
-    reduction.finish(np.zeros(0))
+    reduction.finish()
     assert model.weight.grad is not None
     assert torch.signbit(model.weight.grad).tolist() == [[False, False, False]]

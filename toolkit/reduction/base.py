@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -28,8 +29,13 @@ class Reduction(Protocol):
     module: nn.Module
     needs_backward: bool
 
-    def start(self) -> None:
-        """Begin a step: no gradient yet."""
+    def start(self, riding: Callable[[], np.ndarray]) -> None:
+        """Begin a step: no gradient yet.
+
+        riding  makes the few other numbers that are summed along, float64 of the same shape on all ranks: the
+                control vector, which by itself would wait for the network once more. Called once, by `ride`
+                or by `finish`: as late as costs nothing.
+        """
 
     def leaf(self, last: bool) -> AbstractContextManager[None]:
         """Surround the backward pass of one logical rank; `last` of this process in the step.
@@ -37,12 +43,11 @@ class Reduction(Protocol):
         Collective where it is the last: the sum over the processes may begin in it.
         """
 
-    def finish(self, riding: np.ndarray) -> np.ndarray:
-        """Leave the global sum in every `.grad`; return the sum of a few other numbers. Collective.
+    def ride(self) -> None:
+        """Before the last backward pass of this process, if it has any: what rides may go now. Collective."""
 
-        riding  float64 of any shape, the same on all ranks: the control vector, which by itself would wait
-                for the network once more
-        """
+    def finish(self) -> np.ndarray:
+        """Leave the global sum in every `.grad`; return that of the numbers that ride. Collective."""
 
     def close(self) -> None:
         """Let go of the process group; to be called before it is destroyed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -44,13 +44,15 @@ class ExactReduction:
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         _check_single_kind(self._parameters)
         self._stack: list[tuple[int, Gradients]] = []
+        self._riding: Callable[[], np.ndarray] = lambda: np.zeros(0)
         self._buckets: Buckets | None = None
         if group.world.size > 1:
             for tensor in (*self._parameters, *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
             self._buckets = Buckets(self._parameters, group, bucket_bytes, riding)
 
-    def start(self) -> None:
+    def start(self, riding: Callable[[], np.ndarray]) -> None:
+        self._riding = riding
         self._stack.clear()
         for parameter in self._parameters:
             parameter.grad = None
@@ -101,7 +103,11 @@ class ExactReduction:
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
 
-    def finish(self, riding: np.ndarray) -> np.ndarray:
+    def ride(self) -> None:
+        """It rides on the last bucket."""
+
+    def finish(self) -> np.ndarray:
+        riding = self._riding()
         return riding if self._buckets is None else self._buckets.finish(riding)
 
     def close(self) -> None:

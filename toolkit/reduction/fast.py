@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
+import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -17,6 +19,10 @@ from toolkit.distributed import Group
 class FastReduction:
     """DDP: buckets, overlapped with the last backward pass; equal within rounding on any world.
 
+    On the CPU what rides is summed during the last backward pass: with more processes than cores, to wait for
+    the others a second time costs slices of the scheduler's. On a GPU it goes last: to know it earlier, the
+    host would have to wait for the device amid the work that it hands over.
+
     module: what the loss calls where there is one process; the model itself unless told.
     """
 
@@ -25,32 +31,55 @@ class FastReduction:
     ) -> None:
         self._model = model
         self._group = group
-        self._size = group.world.size
-        self.module = (module or model) if self._size == 1 else _ddp(model, group, find_unused_parameters)
-        self.needs_backward = self._size > 1
+        self._riding: Callable[[], np.ndarray] = lambda: np.zeros(0)
+        self._gathered: Callable[[], np.ndarray] | None = None
+        self._sums: list[dist.Work] = []
+        self.module = module or model
+        self.needs_backward = group.world.size > 1
+        if group.world.size > 1:
+            self.module = _ddp(model, group, find_unused_parameters)
+            self.module.register_comm_hook(None, lambda state, bucket: self._begin(bucket.buffer()))
 
-    def start(self) -> None:
+    def start(self, riding: Callable[[], np.ndarray]) -> None:
+        self._riding, self._gathered = riding, None
         self._model.zero_grad(set_to_none=True)
 
     @contextmanager
     def leaf(self, last: bool) -> Iterator[None]:
-        silent = self._size > 1 and not last
+        silent = self.needs_backward and not last
         with self.module.no_sync() if silent else nullcontext():  # type: ignore[operator]
             yield
 
-    def finish(self, riding: np.ndarray) -> np.ndarray:
-        gathered = self._group.begin_rows(riding)
-        # DDP leaves the mean over processes; the loop wants the sum over samples.
-        if self._size > 1:
-            for parameter in self._model.parameters():
-                if parameter.grad is not None:
-                    parameter.grad.mul_(self._size)
+    def _begin(self, values: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+        """Begin with the sum of a bucket; DDP itself would make the mean of it, a pass over the gradients.
+
+        DDP is told that all is done: it leaves in every `.grad` a view of the bucket, and `finish` waits.
+        """
+        work = dist.all_reduce(values, async_op=True)
+        assert work is not None
+        self._sums.append(work)
+        done: torch.futures.Future[torch.Tensor] = torch.futures.Future(
+            devices=[values.device] if values.is_cuda else None
+        )
+        done.set_result(values)
+        return done
+
+    def ride(self) -> None:
+        if self._group.device.type == "cpu":
+            self._gathered = self._group.begin_rows(self._riding())
+
+    def finish(self) -> np.ndarray:
+        gathered = self._gathered or self._group.begin_rows(self._riding())
+        sums, self._sums = self._sums, []
+        for each in sums:
+            each.wait()
         return gathered()
 
     def close(self) -> None:
         # DDP owns the process group too. As the last owner it would free it with the GIL held, while a
         # thread of gloo may wait for the GIL to drop the last all-reduce: a deadlock (torch 2.13).
         self.module = self._model
+        self._sums.clear()
         gc.collect()
 
 

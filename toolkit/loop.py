@@ -132,8 +132,6 @@ def _micro_batch(
         if not idle:
             control.add(number, loss)
         training.enter("backward")
-        if last:
-            reduction.ride()
         # An idle rank takes part in the others' reduction with a sample of weight zero.
         state.scaler.scale(loss.total * 0.0 if idle else loss.total).backward()
 

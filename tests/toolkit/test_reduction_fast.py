@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from tests.toolkit.ranks import NO_ANSWER, in_ranks, run_ranks
 from toolkit import distributed
 from toolkit.config.schema import Train
-from toolkit.reduction import ExactReduction, FastReduction, Reduction
+from toolkit.reduction import FastReduction
 from toolkit.rundir import RunDir
 from toolkit.world import World
 
 #: What rides on the gradients where nothing does.
 NOTHING = partial(np.zeros, 0)
+#: Rows with every byte, and with numbers that no shorter type holds.
+ROWS = np.concatenate(
+    [np.arange(256, dtype=np.uint8).view(np.float64), [math.pi, -0.0, math.nan, -math.inf, 5e-324, 1e308]]
+).reshape(2, -1)
 
 
 class Branches(nn.Module):
@@ -45,41 +52,38 @@ def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: A
         return found
 
 
-def order_of_events(group: distributed.Group, kind: str) -> list[str]:
-    """When, in a step of two micro-batches, what rides was asked for."""
+def collectives_of_a_step(group: distributed.Group) -> list[str]:
+    """What a step of two micro-batches asks the network for, and when it asks for what rides."""
     events: list[str] = []
-    model = nn.Linear(3, 1)
-    reduction: Reduction = (
-        ExactReduction(model, group, riding=1) if kind == "exact" else FastReduction(model, group, False)
-    )
+    all_reduce = dist.all_reduce
+
+    def noted(values: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        events.append(f"sum of {len(values)}")
+        return all_reduce(values, *args, **kwargs)
 
     def riding() -> np.ndarray:
         events.append("asked")
-        return np.ones(1)
+        rows = np.zeros((group.world.size, 2))
+        rows[group.world.rank] = -0.1, math.inf
+        return rows
 
-    with closing(reduction):
+    model = nn.Linear(3, 1)
+    fast = FastReduction(model, group, find_unused_parameters=False)
+    with closing(fast) as reduction, patch.object(dist, "all_reduce", noted):
         reduction.start(riding)
         for number in range(2):
             with reduction.leaf(last=number == 1):
-                loss = reduction.module(torch.ones(2, 3)).sum()
-                if number == 1:
-                    reduction.ride()
-                loss.backward()
+                reduction.module(torch.ones(2, 3)).sum().backward()
                 events.append("backward")
-        events.append(f"summed {reduction.finish().tolist()}")
+        rode = reduction.finish()
+    assert rode.tolist() == [[-0.1, math.inf]] * group.world.size
     return events
 
 
-def test_what_rides_is_on_its_way_during_the_last_backward_pass(tmp_path: Path) -> None:
-    """To wait for the others once more after it would cost milliseconds where ranks share cores."""
-    expected = ["backward", "asked", "backward", "summed [2.0]"]
-    assert in_ranks(2, in_group, tmp_path, order_of_events, "fast") == [expected, expected]
-
-
-def test_what_rides_on_exact_sums_is_asked_for_as_late_as_can_be(tmp_path: Path) -> None:
-    """The last bucket takes it along: a stop asked for during backward is heard in this very step."""
-    expected = ["backward", "backward", "asked", "summed [2.0]"]
-    assert in_ranks(2, in_group, tmp_path, order_of_events, "exact") == [expected, expected]
+def test_what_rides_travels_with_the_gradients(tmp_path: Path) -> None:
+    """To wait for the others once more would cost milliseconds where ranks share cores."""
+    expected = ["backward", "asked", f"sum of {4 + 4 * 8}", "backward"]
+    assert in_ranks(2, in_group, tmp_path, collectives_of_a_step) == [expected, expected]
 
 
 def sum_branches(group: distributed.Group) -> list[dict[str, list[float] | None]]:
@@ -115,21 +119,38 @@ def fail_on_rank_1(group: distributed.Group) -> None:
 
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
     with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
-        reduction.start(partial(np.ones, 4))
+        reduction.start(NOTHING)
         with reduction.leaf(last=True):
             loss = reduction.module(torch.ones(2, 3)).sum()
             if group.world.rank == 1:
                 model[0].weight.register_hook(fail)
-            reduction.ride()
             loss.backward()
         reduction.finish()
 
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
-    """What rides is on its way by then, and the gradients never come."""
     ended = run_ranks(size, in_group, tmp_path, fail_on_rank_1)
     assert ended[1].error == "ValueError: no gradient of this"
     for rank, end in enumerate(ended):
         assert end.error not in ("", NO_ANSWER), rank
         assert rank == 1 or end.error.startswith(("RuntimeError", "DistBackendError")), end.error
+
+
+def take_along(group: distributed.Group, dtype: torch.dtype) -> tuple[bytes, list[float]]:
+    """What every double that a step of any type may carry came back as, and the gradient beside it."""
+    model = nn.Linear(2, 1, bias=False).to(dtype)
+    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+        reduction.start(lambda: ROWS if group.world.rank == 1 else np.zeros_like(ROWS))
+        with reduction.leaf(last=True):
+            reduction.module(torch.ones(3, 2, dtype=dtype)).sum().backward()
+        rode = reduction.finish().tobytes()
+    assert model.weight.grad is not None
+    return rode, model.weight.grad[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_rows_keep_their_bytes_beside_gradients_of_any_type(dtype: torch.dtype, tmp_path: Path) -> None:
+    for rode, gradient in in_ranks(3, in_group, tmp_path, take_along, dtype):
+        assert rode == ROWS.tobytes()
+        assert gradient == [9.0, 9.0]

@@ -32,9 +32,9 @@ class Reduction(Protocol):
     def start(self, riding: Callable[[], np.ndarray]) -> None:
         """Begin a step: no gradient yet.
 
-        riding  makes the few other numbers that are summed along, float64 of the same shape on all ranks: the
-                control vector, which by itself would wait for the network once more. Called once, by `ride`
-                or by `finish`: as late as costs nothing.
+        riding  makes a few rows of numbers that travel along, float64 of the same shape on all ranks, zero
+                where they are another's: the control vector, which by itself would wait for the network
+                once more. Called once, after the last forward pass of this process: as late as costs nothing.
         """
 
     def leaf(self, last: bool) -> AbstractContextManager[None]:
@@ -43,11 +43,8 @@ class Reduction(Protocol):
         Collective where it is the last: the sum over the processes may begin in it.
         """
 
-    def ride(self) -> None:
-        """Before the last backward pass of this process, if it has any: what rides may go now. Collective."""
-
     def finish(self) -> np.ndarray:
-        """Leave the global sum in every `.grad`; return that of the numbers that ride. Collective."""
+        """Leave the global sum in every `.grad`; return the rows of all ranks. Collective."""
 
     def close(self) -> None:
         """Let go of the process group; to be called before it is destroyed."""

@@ -103,9 +103,6 @@ class ExactReduction:
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
 
-    def ride(self) -> None:
-        """It rides on the last bucket."""
-
     def finish(self) -> np.ndarray:
         riding = self._riding()
         return riding if self._buckets is None else self._buckets.finish(riding)

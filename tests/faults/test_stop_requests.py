@@ -28,7 +28,7 @@ def left(run: Run) -> list[tuple[int, int]]:
         pytest.param([preempt_at(0, at="data")], 1, id="in the first step"),
         pytest.param([preempt_at(5, at="forward")], 6, id="in the forward pass"),
         pytest.param([preempt_at(5, at="backward")], 6, id="in the backward pass"),
-        pytest.param([preempt_at(5, at="communication")], 7, id="once the step has been agreed on"),
+        pytest.param([preempt_at(5, at="communication")], 6, id="before the step is agreed on"),
         pytest.param([preempt_at(5, at="optimizer")], 7, id="in the update"),
         pytest.param([preempt_at(4, at="evaluation")], 5, id="in an evaluation"),
         pytest.param([preempt_at(6, at="save")], 7, id="before a save"),

@@ -191,7 +191,11 @@ class User:
     def story(self, run: RunDir) -> str:
         """What there is to read about a run, for a test that fails."""
         logs = [f"{file.name}: …{file.read_text()[-1500:]}" for file in sorted(run.logs.glob("*.log"))]
-        return "\n".join([str(read_json(run.failure)), *map(str, read_json_lines(run.events)), *logs])
+        # Whether the job that goes on has started, what it waits for, and who has the hosts.
+        queue = self.run("squeue", "--format=%i %T %r %P %j %N %S %Z").stdout
+        hosts = self.run("sinfo", "--Node", "--format=%N %T %C %E").stdout
+        found = [str(read_json(run.failure)), *map(str, read_json_lines(run.events)), *logs, queue, hosts]
+        return "\n".join(found)
 
 
 def weights(run: RunDir) -> bytes:

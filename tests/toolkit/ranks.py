@@ -103,6 +103,14 @@ def in_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[A
     return [end.value for end in ended]
 
 
+def assert_ended_by_rank_1(ended: Sequence[Ended], message: str) -> None:
+    """Rank 1 raised a ValueError, and no other rank waits for it: each ends with its group's error."""
+    assert ended[1].error == f"ValueError: {message}"
+    for rank, end in enumerate(ended):
+        assert end.error not in ("", NO_ANSWER), rank
+        assert rank == 1 or end.error.startswith(("RuntimeError", "DistBackendError")), end.error
+
+
 def _answer(receiver: Connection) -> tuple[Any, str]:
     try:
         answer: tuple[Any, str] = receiver.recv()

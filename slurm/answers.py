@@ -162,12 +162,15 @@ def parse_jobs(text: str) -> list[Job]:
 
 
 def parse_dependencies(text: str) -> dict[str, str]:
-    """What jobs wait for by their ids, from `squeue --noheader --format=%A|%E`.
+    """What jobs wait for by their ids, from `squeue --noheader --format=%i|%E`.
 
+    An array's waiting tasks have its id together (12_[0-3%2]), an uneven job's parts one each (12+0).
     Slurm adds how each stands, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
     """
     lines = (line.split("|", 1) for line in text.splitlines() if "|" in line)
-    found = {job_id.strip(): re.sub(r"\([^)]*\)", "", words.strip()) for job_id, words in lines}
+    found = {
+        job_id.strip().partition("_[")[0]: re.sub(r"\([^)]*\)", "", words.strip()) for job_id, words in lines
+    }
     return {job_id: words for job_id, words in found.items() if words not in _NOTHING and words != "NULL"}
 
 

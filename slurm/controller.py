@@ -210,7 +210,7 @@ def release_now(job_id: str) -> None:
 
 def dependencies(user: str) -> dict[str, str]:
     """What waiting jobs of a user (name or number) depend on, by their ids and in sbatch's words."""
-    text = call("squeue", "--noheader", "--all", "--states=PENDING", f"--user={user}", "--format=%A|%E")
+    text = call("squeue", "--noheader", "--all", "--states=PENDING", f"--user={user}", "--format=%i|%E")
     return answers.parse_dependencies(text)
 
 
@@ -394,5 +394,7 @@ def _failure(command: tuple[str, ...], code: int, errors: str) -> SchedulerError
     if _NO_ANSWER.search(errors):
         kind = AnswerLost if _LOST_ANSWER.search(errors) else SlurmUnavailable
         return kind(f"Slurm's controller cannot be reached: {shown}\n{words}")
-    ending = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return SlurmRefused(f"Slurm refused ({ending}): {shown}\n{words}")
+    if code < 0:
+        # A job that asks for its own requeue is being ended when the answer comes, and so is who asked.
+        return AnswerLost(f"ended by signal {-code} before it had answered: {shown}\n{words}")
+    return SlurmRefused(f"Slurm refused (exit code {code}): {shown}\n{words}")

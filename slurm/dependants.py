@@ -15,7 +15,12 @@ def move_dependants(old: str, new: str) -> list[str]:
     Raises SchedulerError. Whatever made them depend: this project, or a script of somebody's own.
     """
     waiting = controller.dependencies(str(os.getuid()))
-    found = {job_id: words for job_id, words in waiting.items() if job_id != new and _names(words, old)}
+    found = {
+        job_id: words
+        for job_id, words in waiting.items()
+        # The parts of an uneven job wait for the old one each: told otherwise, they would for each other.
+        if job_id.partition("+")[0] != new and _names(words, old)
+    }
     refusals = []
     for job_id, words in found.items():
         try:

@@ -86,7 +86,7 @@ def sbatch():
 
 
 def squeue():
-    if "--format=%A|%E" in arguments:
+    if "--format=%i|%E" in arguments:
         for job in table():
             if job["state"] == "PENDING":
                 parts = filter(None, job.get("dependency", "").split(","))

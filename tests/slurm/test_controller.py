@@ -67,9 +67,15 @@ def test_a_refusal_shows_slurms_own_lines_without_its_hints_on_usage(stubs: Stub
 
 
 def test_a_refusal_without_words_says_so(stubs: Stubs) -> None:
-    stubs.add("scontrol", "kill -TERM $$")
-    with pytest.raises(SlurmRefused, match=rf"signal {signal.SIGTERM:d}.*\n  \(no message\)"):
+    stubs.add("scontrol", "exit 1")
+    with pytest.raises(SlurmRefused, match=r"exit code 1.*\n  \(no message\)"):
         controller.call("scontrol")
+
+
+def test_a_program_that_is_killed_may_have_been_heard(stubs: Stubs) -> None:
+    stubs.add("scontrol", "kill -TERM $$")
+    with pytest.raises(AnswerLost, match=rf"signal {signal.SIGTERM:d} before .*: scontrol requeue 6"):
+        controller.call("scontrol", "requeue", "6")
 
 
 def test_a_silent_controller_is_unavailable_in_slurms_own_words(stubs: Stubs) -> None:

@@ -47,6 +47,11 @@ def test_what_squeue_adds_is_left_out() -> None:
     assert parse_dependencies(text) == {"12": "afterok:7,afterany:8"}
 
 
+def test_tasks_that_wait_together_are_an_array_and_parts_of_an_uneven_job_stand_alone() -> None:
+    text = "".join(f"{job_id}|afterok:7(unfulfilled)\n" for job_id in ("4_[0-3%2]", "5_2", "6+0", "6+1"))
+    assert list(parse_dependencies(text)) == ["4", "5_2", "6+0", "6+1"]
+
+
 def test_only_jobs_that_wait_for_the_old_one_are_moved(fake: FakeSlurm) -> None:
     fake.add("1", dependency="afterok:101")
     fake.add("2", dependency="afterok:1010")
@@ -58,6 +63,14 @@ def test_only_jobs_that_wait_for_the_old_one_are_moved(fake: FakeSlurm) -> None:
     assert moved["2"] == "afterok:1010"
     assert moved["3"] == "afterany:200,afterok:5"
     assert move_dependants("101", "200") == []
+
+
+def test_parts_of_an_uneven_job_go_on_waiting_for_the_one_before_it(fake: FakeSlurm) -> None:
+    """Told to wait for each other they would never start, and keep hosts from everybody else."""
+    for job_id in ("200+0", "200+1", "300+0", "300+1"):
+        fake.add(job_id, dependency="afterany:101")
+    assert move_dependants("101", "200") == ["300+0", "300+1"]
+    assert [job["dependency"] for job in fake.jobs] == ["afterany:101"] * 2 + ["afterany:200"] * 2
 
 
 def test_a_run_that_goes_on_in_a_new_job_takes_its_followers_along(house: House, fake: FakeSlurm) -> None:

@@ -5,6 +5,8 @@ The runs of this file train side by side, because each of them mostly waits.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +62,15 @@ class Case:
         return list(dict.fromkeys(names))
 
 
+#: Stands before the real program on PATH: what puts a job back into the queue is ended with the job, before
+#: it has said that it was heard.
+_UNANSWERED = """\
+#!/bin/sh
+{program} "$@" || exit
+[ "$1" != requeue ] || exec sleep 600
+"""
+
+
 class Stage:
     """Makes users, each with a home of its own."""
 
@@ -71,10 +82,19 @@ class Stage:
     def user(self, name: str) -> User:
         return User(self.cluster, self._table, self._folder / name)
 
-    def submit(self, name: str, *resources: str, step_s: float = 1.0) -> Case:
+    def submit(self, name: str, *resources: str, step_s: float = 1.0, is_heard: bool = True) -> Case:
         user = self.user(name)
-        run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=slowly(step_s))
+        env = slowly(step_s) if is_heard else {**slowly(step_s), **_without_answers(user)}
+        run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=env)
         return Case(user, run, job_id)
+
+
+def _without_answers(user: User) -> dict[str, str]:
+    wrapper = user.home / "unanswered" / "scontrol"
+    wrapper.parent.mkdir()
+    wrapper.write_text(_UNANSWERED.format(program=shutil.which("scontrol")))
+    wrapper.chmod(0o755)
+    return {"PATH": os.pathsep.join([str(wrapper.parent), user.environment["PATH"]])}
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +112,16 @@ def cases(stage: Stage) -> Iterator[dict[str, Case]]:
     """All runs of this file, each with what happened to it; they are still at it."""
     alone = ("gres=gpu:4", "tasks_per_node=2")
     shared = (host(stage, 3), "gres=gpu:2")
+    uneven = "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"
     cases = {
         "grace": stage.submit("grace", "partition=preemptible", host(stage, 0), *alone),
         "no grace": stage.submit("nograce", "partition=preemptible0", host(stage, 1), *alone),
         "refused": stage.submit("refused", "partition=preemptible", host(stage, 2), "gres=gpu:4"),
         "signal": stage.submit("signal", "partition=preemptible", *shared),
         "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared),
-        "uneven": stage.submit("uneven", "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"),
+        "uneven": stage.submit("uneven", uneven),
+        "uneven, refused": stage.submit("unevenly", uneven),
+        "unanswered": stage.submit("unanswered", uneven, is_heard=False),
         # Two minutes are not enough for all their steps.
         "chain": stage.submit("chain", "time=2"),
         "same job": stage.submit("same", "time=2", "requeue=same_job"),
@@ -115,12 +138,15 @@ def cases(stage: Stage) -> Iterator[dict[str, Case]]:
 
 
 def disturb(cases: dict[str, Case]) -> None:
-    refused, uneven, task = cases["refused"], cases["uneven"], cases["array task"]
+    refused, task = cases["refused"], cases["array task"]
     # As a site does that lets no job go back; its owner may do it too.
-    refused.user.run("scontrol", "update", f"jobid={refused.job_id}", "requeue=0")
+    for case in (refused, cases["uneven, refused"]):
+        case.user.run("scontrol", "update", f"jobid={case.job_id}", "requeue=0")
     for name in ("grace", "no grace", "refused"):
         cases[name].preempt()
-    assert "asked to save" in uneven.user.run("stk", "requeue", uneven.run.run_id).stdout
+    for name in ("uneven", "uneven, refused", "unanswered"):
+        case = cases[name]
+        assert "asked to save" in case.user.run("stk", "requeue", case.run.run_id).stdout
     task.user.run("scancel", "--signal=USR2", task.job_id)
     for name in ("grace", "no grace", "refused"):
         cases[name].wait_until_stopped()
@@ -157,7 +183,8 @@ def array(stage: Stage) -> dict[str, Case]:
 
 
 DISTURBED = (
-    "grace", "no grace", "refused", "signal", "signal, no grace", "uneven", "array task", "chain", "same job",
+    "grace", "no grace", "refused", "signal", "signal, no grace", "uneven", "uneven, refused", "unanswered",
+    "array task", "chain", "same job",
 )  # fmt: skip
 
 
@@ -275,6 +302,23 @@ def test_a_job_of_uneven_hosts_comes_back_as_a_whole(cases: dict[str, Case]) -> 
     assert [(each["attempt"], each["rank"]) for each in listed if each["attempt"]] == [
         (1, 0), (1, 1), (2, 0), (2, 1),
     ]  # fmt: skip
+
+
+def test_a_job_of_uneven_hosts_that_may_not_go_back_is_followed_by_another(cases: dict[str, Case]) -> None:
+    case = cases["uneven, refused"]
+    case.finish()
+    assert case.whys == ["requested", "finished"]
+    (chained,) = case.events("chained")
+    assert [start["job_id"] for start in starts(case.run)] == [case.job_id, chained["next_job_id"]]
+    assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
+
+
+def test_a_job_that_is_back_before_it_hears_so_is_not_submitted_again(cases: dict[str, Case]) -> None:
+    case = cases["unanswered"]
+    case.finish()
+    assert case.whys == ["requested", "finished"]
+    assert [start["job_id"] for start in starts(case.run)] == [case.job_id] * 2
+    assert not case.events("chained", "dependants")
 
 
 # ---- elastic jobs, and jobs that were done

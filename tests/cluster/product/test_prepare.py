@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster.waiting import wait_until
 from tests.toolkit.spelling_files import texts, write_spelling_experiment, write_texts
+from tests.toolkit.tiny import SIZES
 from toolkit.rundir import RunDir
 
 from .user import User
@@ -79,5 +80,5 @@ def check_log(text: str, kept: int) -> None:
     assert "Traceback" not in text, text
     read = re.search(r"^([\d,]+) texts read in ", text, re.MULTILINE)
     assert read is not None, text
-    total = TEXTS + 7
+    total = TEXTS + SIZES["test"]
     assert 0 < int(read[1].replace(",", "")) <= total - 2000 * (kept - 1), json.dumps(text)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from slurm import controller
+from slurm.dependants import move_dependants
 from slurm.hostlist import expand
 from slurm.queue import JobState, poll
 from toolkit.errors import SlurmRefused, SlurmUnavailable
@@ -114,6 +115,17 @@ def test_an_array_is_polled_as_a_whole_and_by_task(submit: Submit) -> None:
     _wait(f"{job_id}_0", lambda state: state.state == "finished")
     _wait(f"{job_id}_1", lambda state: state.state == "running")
     assert poll([job_id])[job_id].state == "running"
+
+
+def test_whatever_waits_for_a_job_can_be_told_to_wait_for_another(submit: Submit) -> None:
+    old, new = submit("true", "--hold"), submit("true", "--hold")
+    after = f"--dependency=afterany:{old}"
+    plain, array = submit("true", after), submit("true", after, "--array=0-3%2")
+    uneven = submit("#SBATCH hetjob\n#SBATCH --nodes=1\ntrue", after)
+    ids = [plain, array, f"{uneven}+0", f"{uneven}+1"]
+    assert sorted(move_dependants(old, new)) == sorted(ids)
+    waiting = controller.dependencies(str(os.getuid()))
+    assert [waiting[job_id] for job_id in ids] == [f"afterany:{new}"] * 4
 
 
 def test_a_cancelled_job_may_be_cancelled_again(submit: Submit) -> None:

@@ -191,9 +191,10 @@ class User:
     def story(self, run: RunDir) -> str:
         """What there is to read about a run, for a test that fails."""
         logs = [f"{file.name}: …{file.read_text()[-1500:]}" for file in sorted(run.logs.glob("*.log"))]
-        # Whether the job that goes on has started, what it waits for, and who has the hosts.
-        queue = self.run("squeue", "--format=%i %T %r %P %j %N %S %Z").stdout
-        hosts = self.run("sinfo", "--Node", "--format=%N %T %C %E").stdout
+        # Whether the job that goes on has started, what it waits for, and who has the hosts. Where no
+        # controller answers, the rest is to be read all the same.
+        queue = self.run("squeue", "--format=%i %T %r %P %j %N %S %Z", check=False).stdout
+        hosts = self.run("sinfo", "--Node", "--format=%N %T %C %E", check=False).stdout
         found = [str(read_json(run.failure)), *map(str, read_json_lines(run.events)), *logs, queue, hosts]
         return "\n".join(found)
 

@@ -5,7 +5,6 @@ The runs of this file train side by side, because each of them mostly waits.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -84,17 +83,11 @@ class Stage:
 
     def submit(self, name: str, *resources: str, step_s: float = 1.0, is_heard: bool = True) -> Case:
         user = self.user(name)
-        env = slowly(step_s) if is_heard else {**slowly(step_s), **_without_answers(user)}
+        env = slowly(step_s)
+        if not is_heard:
+            env |= user.stand_before("scontrol", _UNANSWERED.format(program=shutil.which("scontrol")))
         run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=env)
         return Case(user, run, job_id)
-
-
-def _without_answers(user: User) -> dict[str, str]:
-    wrapper = user.home / "unanswered" / "scontrol"
-    wrapper.parent.mkdir()
-    wrapper.write_text(_UNANSWERED.format(program=shutil.which("scontrol")))
-    wrapper.chmod(0o755)
-    return {"PATH": os.pathsep.join([str(wrapper.parent), user.environment["PATH"]])}
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,26 +39,16 @@ class Population:
     runs: dict[str, RunDir]
     jobs: dict[str, str]
 
-    @property
-    def _spies(self) -> Path:
-        return self.user.home / "spies"
-
-    def spy(self) -> None:
-        self._spies.mkdir()
-        for name in ("squeue", "sacct", "scontrol"):
-            spy = self._spies / name
-            facts = {"calls": self._spies / f"{name}.calls", "program": shutil.which(name), "name": name}
-            spy.write_text(_SPY.format(**facts))
-            spy.chmod(0o755)
-
     def look(self, *words: str, env: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
         """The rows by what has become of the runs; asserts that Slurm was asked twice at most."""
-        for calls in self._spies.glob("*.calls"):
-            calls.unlink()
-        path = os.pathsep.join([str(self._spies), self.user.environment["PATH"]])
-        rows = self.user.stk_json("status", *words, env={"PATH": path, **(env or {})})
-        asked = [len(calls.read_text().split()) for calls in self._spies.glob("*.calls")]
-        assert sum(asked) <= 2
+        calls = self.user.home / "calls"
+        calls.unlink(missing_ok=True)
+        spied = dict(env or {})
+        for name in ("squeue", "sacct", "scontrol"):
+            spy = _SPY.format(calls=calls, program=shutil.which(name), name=name)
+            spied |= self.user.stand_before(name, spy)
+        rows = self.user.stk_json("status", *words, env=spied)
+        assert not calls.exists() or len(calls.read_text().split()) <= 2
         names = {str(run.path): name for name, run in self.runs.items()}
         return {names[row["run_dir"]]: row for row in rows}
 
@@ -107,9 +96,7 @@ def _settle(user: User) -> Population:
     user.wait_until_finished(runs["finished"], jobs["finished"])
     user.wait_for_end(jobs["failed"])
     runs["purged"] = _purged(runs["finished"])
-    population = Population(user=user, runs=runs, jobs=jobs)
-    population.spy()
-    return population
+    return Population(user=user, runs=runs, jobs=jobs)
 
 
 def _requeue_for_an_hour(user: User, run: RunDir, job_id: str) -> None:

@@ -204,13 +204,9 @@ kill -9 $PPID
 
 def _submit_and_die(user: User, *, submits: bool) -> None:
     """Submit with an sbatch that kills whoever called it, before or after it has done its work."""
-    folder = user.home / "deadly"
-    folder.mkdir(exist_ok=True)
-    wrapper = folder / "sbatch"
-    wrapper.write_text(_KILLS_ITS_PARENT.format(before=f'{shutil.which("sbatch")} "$@"' if submits else ""))
-    wrapper.chmod(0o755)
-    path = f"{folder}:{user.environment['PATH']}"
-    assert user.run("stk", "submit", "quick.yaml", check=False, env={"PATH": path}).returncode == -9
+    before = f'{shutil.which("sbatch")} "$@"' if submits else ""
+    deadly = user.stand_before("sbatch", _KILLS_ITS_PARENT.format(before=before))
+    assert user.run("stk", "submit", "quick.yaml", check=False, env=deadly).returncode == -9
 
 
 def test_a_submitter_that_is_killed_leaves_neither_duplicate_nor_orphan(

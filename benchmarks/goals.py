@@ -37,6 +37,36 @@ GOALS = (
         ),
     ),
     Goal(
+        figure="the default, 8 logical ranks, in one process, DocNN",
+        beside="hand-written DDP loop",
+        goal="at most 2 times a step of hand-written",
+        checks=(
+            Check(
+                table=_STEP,
+                candidate="stk run, 8 logical ranks",
+                take="ratio",
+                works=("DocNN, 1 process",),
+                at_most=2.0,
+                says="{} times hand-written",
+            ),
+        ),
+    ),
+    Goal(
+        figure="the default, 8 logical ranks, in one process, BERT, 2 layers",
+        beside="hand-written DDP loop",
+        goal="at most 3 times a step of hand-written",
+        checks=(
+            Check(
+                table=_STEP,
+                candidate="stk run, 8 logical ranks",
+                take="ratio",
+                works=("BERT, 2 layers, 1 process",),
+                at_most=3.0,
+                says="{} times hand-written",
+            ),
+        ),
+    ),
+    Goal(
         figure="memory of the worker",
         beside="the same",
         goal="under 5 % over hand-written",

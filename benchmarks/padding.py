@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.config.schema import Train
-from toolkit.data.batches import epoch_plan, epoch_steps
-from toolkit.data.plan import EpochPlan
+from toolkit.data.order.batches import epoch_plan, epoch_steps
+from toolkit.data.order.sample_order import EpochPlan
 
 Lengths = npt.NDArray[np.int32]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from benchmarks.tables import Spread, Table
-from toolkit.report.canvas import one_panel, png
-from toolkit.report.themes import LIGHT, Theme
+from toolkit.report.plotting.figures import one_panel, png
+from toolkit.report.plotting.themes import LIGHT, Theme
 
 #: Room of a bar, in inches.
 _BAR = 0.27

@@ -21,9 +21,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from toolkit.config.kinds import SpellingTexts
-from toolkit.config.kinds.spelling import ArtificialNoise, MixedNoise
-from toolkit.spelling_samples.prepared import prepare
+from toolkit.workloads.spelling.config.data import ArtificialNoise, MixedNoise, SpellingTexts
+from toolkit.workloads.spelling.data.samples.prepared import prepare
 
 
 def main() -> None:

@@ -80,8 +80,8 @@ def ours(table: str, tokenizer: str) -> float:
     """Rows a second of `stk prepare`."""
     import tokenizers
 
-    from toolkit.config.kinds import TextTable
-    from toolkit.data.prepared import prepare
+    from toolkit.workloads.text_classification.config import TextTable
+    from toolkit.workloads.text_classification.data.prepared import prepare
 
     assert tokenizers
     data = TextTable(

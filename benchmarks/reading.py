@@ -86,7 +86,7 @@ def read(experiment: dict[str, Any], way: str) -> dict[str, float]:
     import torch
 
     from toolkit.config import load
-    from toolkit.tasks.base import task_class
+    from toolkit.task import task_class
 
     file = Path(experiment["data"]["path"]).with_name("reading.json")
     file.write_text(json.dumps(experiment))
@@ -107,7 +107,7 @@ def _from_memory(task: Any, split: Any) -> Callable[[Any], Any]:
     import numpy as np
     import torch
 
-    from toolkit.data.samples import pad_batch
+    from toolkit.workloads.text_classification.data.samples import pad_batch
 
     arrays = pad_batch(split, np.arange(len(split)))
     tokens, _, labels = (torch.from_numpy(array) for array in arrays)

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
     "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),
     "status": ("benchmarks.login.status", "where 1,000 and 10,000 runs stand"),
+    "gpu": ("benchmarks.gpu", "one GPU: tasks, precisions, stops, failures, waits, speed"),
     "scaling": ("benchmarks.scaling", "training over 1, 2 and 4 hosts of the test cluster"),
 }
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Some measure what tests define, whose example is the toy workload.
+_PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "toy_workload")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Process:
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **variables},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _PATH, **variables},
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,

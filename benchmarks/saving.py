@@ -20,12 +20,12 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.store import Checkpoints, Identity
-from toolkit.distributed import Group
-from toolkit.events import note_event
-from toolkit.files import fsync_dir, read_json_lines
-from toolkit.rundir import RunDir
-from toolkit.state import Progress, TrainState
+from toolkit.distributed.process_group import Group
+from toolkit.files import fsync_dir
+from toolkit.run.events import note_event, save_events
+from toolkit.run.run_dir import RunDir
 from toolkit.world import World
 
 _WIDTH = 1024
@@ -103,8 +103,8 @@ class Ours:
 
     def finish(self) -> float:
         self._checkpoints.wait()
-        *_, last = (line for line in read_json_lines(self._run.events) if line["event"] == "save")
-        return cast(float, last["seconds"])
+        *_, last = save_events(self._run)
+        return last.seconds or 0.0
 
 
 class Dcp:

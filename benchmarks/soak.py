@@ -40,16 +40,17 @@ from tests.faults.story import (
     zero_a_page,
 )
 from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks
-from tests.toolkit.tiny import tiny
-from toolkit.attempts.goodput import goodput
-from toolkit.attempts.ledger import read_attempts
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
 from toolkit.checkpoint.store import verify
 from toolkit.config import Experiment
 from toolkit.errors import CheckpointError
-from toolkit.events import note_event
-from toolkit.faults import PHASES, SAVE_POINTS
 from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.reliability.fault_injection import SAVE_POINTS
+from toolkit.run.attempts.goodput import Goodput, timeline
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.events import note_event
+from toolkit.run.phases import TRAINING_PHASES
+from toolkit.run.run_dir import RunDir
 
 SIZES = (1, 2, 4)
 SAVE_EVERY = 3
@@ -131,7 +132,7 @@ class Soak:
             "train.log_per_epoch=8",
         )
         self._experiments = [
-            tiny(folder / "data", *settings, *watched, *more)
+            tiny_docnn(folder / "data", *settings, *watched, *more)
             for more in (
                 (),
                 ("train.logical_ranks=4", "train.accumulation=2", "seed=1"),
@@ -181,10 +182,10 @@ class Soak:
 
     def _account(self, run: Run) -> None:
         """Where the run's time went, and whether that is all of it."""
-        found = goodput(run.folder, time.time())
+        found = sum((each.spent for each in timeline(run.folder, time.time())), Goodput())
         self.tally.went.update(asdict(found))
         starts = read_attempts(run.folder)
-        wall_s = starts[-1]["time_end"] - starts[0]["process_start"]
+        wall_s = (starts[-1].time_end or 0.0) - (starts[0].process_start or 0.0)
         if abs(found.total - wall_s) > 0.1:
             self._complain(self.tally.unaccounted, run, f"{found} is {found.total:.1f} s of {wall_s:.1f} s")
 
@@ -220,7 +221,9 @@ class Soak:
         if kind == "kill in a save":
             faults.append(kill(rank=0, step=step + SAVE_EVERY, at=choice.choice(SAVE_POINTS)))
         elif kind == "kill in a phase":
-            faults.append(kill(rank=one, step=step + choice.randrange(SAVE_EVERY), at=choice.choice(PHASES)))
+            faults.append(
+                kill(rank=one, step=step + choice.randrange(SAVE_EVERY), at=choice.choice(TRAINING_PHASES))
+            )
         return Interruption(
             kind=kind, after_s=after_s, signals=sorted(signals.get(kind, [])), faults="; ".join(faults)
         )
@@ -284,7 +287,7 @@ class Soak:
         sound = [step for step in run.checkpoint_steps() if _is_sound(run, step)]
         what = self._choice.choice([*_DAMAGES, "line torn", "stale folder"])
         if what == "line torn":
-            for file in (run.metrics, run.events, run.attempts, run.receipts):
+            for file in (run.metrics, run.events, run.attempts, run.step_records):
                 tear(file)
         elif what == "stale folder" and sound:
             # Alone it would be a run whose checkpoints are all bad, which rightly refuses to start.

@@ -117,7 +117,7 @@ def by_hand(experiment: dict[str, Any], way: str, megabatch: int | None) -> dict
     import torch
 
     from toolkit.config import load
-    from toolkit.tasks.base import task_class
+    from toolkit.task import task_class
 
     file = Path(experiment["data"]["path"]).with_suffix(f".{way}.json")
     file.write_text(json.dumps(experiment))

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Reproduce the whole spelling study: prepare, train, finetune, evaluate, tables. docs/spelling-study.md tells of it.
+# Reproduce the whole spelling study: prepare, train, finetune, evaluate, tables. toolkit/workloads/spelling/docs/study.md tells of it.
 #
 #   scripts/reproduce_spelling.sh resources.partition=gpu
 #   SMALL=1 scripts/reproduce_spelling.sh                         small models, on CPUs
+#   STUDY_STEPS=1 scripts/reproduce_spelling.sh                   say how many steps each run trains, no more
 #
 # On a login node all jobs are submitted at once and wait for each other, else all is done here, one after the
 # other. Arguments are keys of all runs. What has finished is not repeated.
@@ -13,14 +14,18 @@ source "$here/study"
 
 experiments=$(realpath -m "${STK_EXPERIMENT_DIR:-experiments}")
 export STUDY_RUNS=$experiments/spelling_study.runs
+failed=0
 keys=("$@")
 # A job that others wait for must keep its id until its run has finished.
 ! on_slurm || keys+=(resources.requeue=same_job)
 
-# train SCRIPT APPROACH [STK_NAME=VALUE …]
+# train SCRIPT APPROACH [STK_NAME=VALUE …]: a run that fails keeps no other from being trained and scored.
 train() {
+    local code=0
     echo "---- $1 $2"
-    env APPROACH="$2" "${@:3}" "scripts/train_slurm_$1.sh" "${keys[@]}"
+    env APPROACH="$2" "${@:3}" "scripts/train_slurm_$1.sh" "${keys[@]}" || code=$?
+    ((code != 130)) || exit 130
+    ((code == 0)) || failed=$code
 }
 
 # run_of NAME: the folder of the run that was called so.
@@ -30,8 +35,29 @@ run_of() { echo "$experiments/$(grep -xE "$1-[0-9a-f]{8}" "$STUDY_RUNS")"; }
 jobs_of() {
     ! on_slurm || stk status --json "$@" | python -c '
 import json, sys
-print(*(row["job_id"] for row in json.load(sys.stdin) if row["state"] != "finished"), sep=":")'
+rows = json.load(sys.stdin)
+print(*(row["job_id"] for row in rows if row["state"] != "finished" and row["job_id"]), sep=":")'
 }
+
+# Say what each run trains before the first of them starts. What another run gives is no matter of that.
+scripts/spelling_steps --header
+while read -r script approaches; do
+    for approach in $approaches; do
+        env STUDY_STEPS=1 APPROACH="$approach" STK_REPAIR_RUN=- STK_START_FROM_CHECKPOINT=- STUDY_RUNS= \
+            "scripts/train_slurm_$script.sh" "${keys[@]}"
+    done
+done <<'END'
+sed_words gnn transformer
+sed_sequence gnn transformer
+sec_nmt transformer transformer_with_tokenization_repair
+sec_words_nmt transformer
+tokenization_repair encoder_only
+tokenization_repair_plus plus_sed plus_sed_plus_sec
+finetune sed_words sed_words_transformer sed_sequence sed_sequence_transformer
+finetune sec_nmt_transformer sec_words_nmt_transformer
+END
+# Asked for nothing more, by hand.
+[[ -z ${STUDY_STEPS:-} ]] || exit 0
 
 mkdir -p "$experiments"
 : >"$STUDY_RUNS"
@@ -63,4 +89,5 @@ finetune sec_words_nmt_transformer transformer_sec_words_nmt
 
 echo "---- evaluate"
 mapfile -t runs < <(sed "s|^|$experiments/|" "$STUDY_RUNS")
-STUDY_AFTER=$(jobs_of "${runs[@]}") scripts/evaluate_slurm_spelling.sh "${runs[@]}"
+STUDY_AFTER=$(jobs_of "${runs[@]}") scripts/evaluate_slurm_spelling.sh "${runs[@]}" || failed=$?
+exit "$failed"

@@ -45,7 +45,7 @@ if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BA
     code=0
     srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
     # A step that did not finish the run: does the run go on, and how?
-    [ "$code" = 0 ] || "$(dirname "$(command -v stk)")/python" -P -m slurm.after_step "$what" "$code" "$@" || true
+    [ "$code" = 0 ] || "$(dirname "$(command -v stk)")/python" -P -m slurm.job.decide_restart "$what" "$code" "$@" || true
     exit "$code"
 fi
 exec stk run "$what" "$@"

@@ -6,7 +6,7 @@
 #
 # APPROACH: sed_words, sed_words_transformer, sed_sequence, sed_sequence_transformer, sec_nmt_transformer or
 # sec_words_nmt_transformer; layers and features as in the run that it starts from.
-# docs/spelling-study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
@@ -15,8 +15,8 @@ approach sed_words sed_words_transformer sed_sequence sed_sequence_transformer s
     sec_words_nmt_transformer
 [[ -n ${STK_START_FROM_CHECKPOINT:-} ]] || fail "set STK_START_FROM_CHECKPOINT to the folder of a trained run"
 case $APPROACH in
-sed_*) settings NODES=2 BATCH_MAX_LENGTH=98304 EVAL_PER_EPOCH=10 ;;
-sec_*) settings NODES=2 BATCH_MAX_LENGTH=32768 EVAL_PER_EPOCH=10 ;;
+sed_*) epochs 20 NODES=2 BATCH_MAX_LENGTH=98304 ;;
+sec_*) epochs 5 NODES=2 BATCH_MAX_LENGTH=32768 EVAL_PER_EPOCH=2 ;;
 esac
 export STK_EXPERIMENT_NAME=${STK_EXPERIMENT_NAME:-finetune_$APPROACH}
 source "$here/study"

@@ -6,7 +6,7 @@
 #                                                                 wrong spaces too, from characters
 #   APPROACH=transformer SMALL=1 scripts/train_slurm_sec_nmt.sh resources.partition=cpu
 #
-# docs/spelling-study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
@@ -15,12 +15,12 @@ approach transformer transformer_with_tokenization_repair
 case $APPROACH in
 transformer)
     config=sec_nmt_transformer
-    settings NODES=3 LOGICAL_RANKS=12 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=6 NUM_DECODER_LAYERS=6 \
+    epochs 10 NODES=3 LOGICAL_RANKS=12 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=6 NUM_DECODER_LAYERS=6 \
         EXPERIMENT_NAME=transformer_sec_nmt
     ;;
 transformer_with_tokenization_repair)
     config=sec_with_tokenization_repair_nmt_transformer
-    settings NODES=4 LOGICAL_RANKS=16 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=12 NUM_DECODER_LAYERS=6 \
+    epochs 4 NODES=4 LOGICAL_RANKS=16 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=12 NUM_DECODER_LAYERS=6 \
         EXPERIMENT_NAME=transformer_sec_with_tokenization_repair_nmt
     ;;
 esac

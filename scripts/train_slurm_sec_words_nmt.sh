@@ -4,13 +4,13 @@
 #   APPROACH=transformer scripts/train_slurm_sec_words_nmt.sh
 #   APPROACH=transformer SMALL=1 scripts/train_slurm_sec_words_nmt.sh resources.partition=cpu
 #
-# docs/spelling-study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
 
 approach transformer
-settings NODES=4 LOGICAL_RANKS=16 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=6 NUM_DECODER_LAYERS=6 \
+epochs 10 NODES=4 LOGICAL_RANKS=16 BATCH_MAX_LENGTH=32768 NUM_ENCODER_LAYERS=6 NUM_DECODER_LAYERS=6 \
     EXPERIMENT_NAME=transformer_sec_words_nmt
 source "$here/study"
 

@@ -5,7 +5,7 @@
 #   APPROACH=transformer scripts/train_slurm_sed_words.sh            a transformer over tokens
 #   APPROACH=gnn SMALL=1 scripts/train_slurm_sed_words.sh resources.partition=cpu
 #
-# docs/spelling-study.md says what SMALL and STK_… change. On a login node jobs, else here, one after the other.
+# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node jobs, else here, one after the other.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
@@ -14,11 +14,11 @@ approach gnn transformer
 case $APPROACH in
 gnn)
     config=sed_words
-    settings NODES=2 BATCH_MAX_LENGTH=98304 NUM_LAYERS=6
+    epochs 20 NODES=2 BATCH_MAX_LENGTH=98304 NUM_LAYERS=6
     ;;
 transformer)
     config=sed_words_transformer
-    settings NODES=2 BATCH_MAX_LENGTH=98304 NUM_ENCODER_LAYERS=6
+    epochs 20 NODES=2 BATCH_MAX_LENGTH=98304 NUM_ENCODER_LAYERS=6
     ;;
 esac
 source "$here/study"

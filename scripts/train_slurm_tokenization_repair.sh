@@ -4,13 +4,13 @@
 #   APPROACH=encoder_only scripts/train_slurm_tokenization_repair.sh
 #   APPROACH=encoder_only SMALL=1 scripts/train_slurm_tokenization_repair.sh resources.partition=cpu
 #
-# docs/spelling-study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
 
 approach encoder_only
-settings NODES=2 BATCH_MAX_LENGTH=98304 NUM_ENCODER_LAYERS=6 EXPERIMENT_NAME=transformer_encoder_only
+epochs 5 NODES=2 BATCH_MAX_LENGTH=98304 NUM_ENCODER_LAYERS=6 EXPERIMENT_NAME=transformer_encoder_only
 source "$here/study"
 
 prepare_texts

@@ -5,7 +5,7 @@
 #   APPROACH=plus_sed scripts/train_slurm_tokenization_repair_plus.sh
 #   APPROACH=plus_sed_plus_sec scripts/train_slurm_tokenization_repair_plus.sh
 #
-# docs/spelling-study.md says what SMALL and STK_… change. On a login node a job, else here.
+# toolkit/workloads/spelling/docs/study.md says what SMALL and STK_… change. On a login node a job, else here.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/spelling_study"
@@ -13,9 +13,9 @@ source "$here/spelling_study"
 approach plus_sed plus_sed_plus_sec
 [[ -n ${STK_REPAIR_RUN:-} ]] || fail "set STK_REPAIR_RUN to the folder of a run of train_slurm_tokenization_repair.sh"
 case $APPROACH in
-plus_sed) settings NODES=3 LOGICAL_RANKS=12 BATCH_MAX_LENGTH=98304 NUM_WORD_LAYERS=6 ;;
+plus_sed) epochs 5 NODES=3 LOGICAL_RANKS=12 BATCH_MAX_LENGTH=98304 NUM_WORD_LAYERS=6 ;;
 plus_sed_plus_sec)
-    settings NODES=5 LOGICAL_RANKS=20 BATCH_MAX_LENGTH=32768 NUM_WORD_LAYERS=6 NUM_SEC_LAYERS=6
+    epochs 4 NODES=5 LOGICAL_RANKS=20 BATCH_MAX_LENGTH=32768 NUM_WORD_LAYERS=6 NUM_SEC_LAYERS=6
     ;;
 esac
 source "$here/study"

@@ -1,78 +1,59 @@
-"""The command `stk`: arguments in, exit code out. What it does stands in `slurm.commands`."""
+"""The command `stk`: arguments in, exit code out. `slurm.commands` does the work."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from toolkit.errors import StkError
-
-_DESCRIPTION = """\
-One experiment file, from a laptop to a SLURM cluster.
-
-  stk plan configs/quickstart.yaml                  show what would be done, touch nothing
-  stk run configs/quickstart.yaml                   train here and now
-  stk submit configs/quickstart.yaml                hand it to Slurm, or to this machine
-  stk status                                        where everything stands
-"""
-
-#: In the order of --help.
-_COMMANDS = (
-    "plan",
-    "submit",
-    "sweep",
-    "run",
-    "resume",
-    "status",
-    "logs",
-    "report",
-    "evaluate",
-    "cancel",
-    "clean",
-    "requeue",
-    "watch",
-    "prepare",
-    "replay",
-    "reproduce",
-    "diff",
-    "doctor",
-    "drill",
-    "entities",
-    "spelling",
-    "use",
-    "completion",
-)
+from slurm.commands.command_line import with_file
+from slurm.commands.parser import parser_for, room
+from toolkit.errors import ExitCode, StkError
+from toolkit.run import folder_trust
+from toolkit.system.sanitize import clean
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, 2 (input), 3 (Slurm), 4 (run failed), 130."""
-    arguments = _parse(argv)
+    """Run the command and return its exit code (toolkit.errors.ExitCode)."""
     try:
-        # Late, so that a command pays for no other's imports.
-        command = importlib.import_module(f"slurm.commands.{arguments.command}")
-        code = int(command.run(arguments))
-        # Here, where a reader that has gone is caught, and not when the interpreter ends.
+        code = _run(_parse(argv))
+        # Flushed here, where a closed pipe is caught, and not when the interpreter exits.
         sys.stdout.flush()
         return code
     except StkError as error:
-        print(f"error: {error}", file=sys.stderr)
+        # It may quote the name of a folder, which another user may have chosen.
+        print(f"error: {clean(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return ExitCode.DONE
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {clean(os.fsdecode(error.filename))}: {error.strerror}", file=sys.stderr)
+        return ExitCode.WRONG_INPUT
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Import the command, only now so that no command pays for another's imports, and run it."""
+    if getattr(arguments, "trust_folder", False):
+        # For this command, and for the processes and jobs that it starts.
+        os.environ[folder_trust.VARIABLE] = "*"
+    if "workload_run" in arguments:
+        from slurm.commands import workloads
+
+        return workloads.run(arguments)
+    return int(room(arguments.command, arguments.command).run(arguments))
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parsed arguments; key=value and further runs may also stand after options, which argparse refuses."""
-    words = sys.argv[1:] if argv is None else argv
-    # All parsers together take as long to make as an experiment to check.
-    parser = make_parser([word for word in words[:1] if word in _COMMANDS] or _COMMANDS)
+    words = with_file(sys.argv[1:] if argv is None else argv)
+    parser = parser_for(words[0] if words else "")
     arguments, rest = parser.parse_known_args(words)
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):
@@ -82,30 +63,3 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for known in lists:
         known.extend(rest)
     return arguments
-
-
-class _Version(argparse.Action):
-    """Look the version up only when asked: the look-up costs as much as reading a config."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib import metadata
-
-        parser.exit(message=f"slurm-toolkit {metadata.version('slurm-toolkit')}\n")
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Leaves room for the names of commands: argparse forgets that these stand two columns further in."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog)
-        self._action_max_length = max(map(len, _COMMANDS)) + 4
-
-
-def make_parser(commands: Iterable[str] = _COMMANDS) -> argparse.ArgumentParser:
-    """Commands and their arguments."""
-    parser = argparse.ArgumentParser(prog="stk", description=_DESCRIPTION, formatter_class=_Help)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name in commands:
-        importlib.import_module(f"slurm.arguments.{name}").add(parsers)
-    return parser

@@ -5,23 +5,28 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slurm import controller
+from slurm.client import programs
 from toolkit.errors import RunBusy
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
+from toolkit.system.host import boot
+from toolkit.system.sanitize import number
 
 if TYPE_CHECKING:
-    from toolkit.config.schema import Resources
+    from slurm.config.resources import Resources
 
 _LOCK_S = 10.0
+_LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
+_TYPES = {"cluster": str, "job_id": str, "host": str, "name": str, "time": int | float}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,7 @@ class Submission:
     cluster   slurm or local
     job_id    Slurm's id, ARRAY_TASK for a task of an array, or `local-<process id of the launcher>`
     host      where it was submitted
+    boot      of that host (toolkit.system.host); empty where it is not known
     name      the job's name, of a task its array's
     """
 
@@ -39,10 +45,13 @@ class Submission:
     host: str
     name: str
     time: float
+    boot: str = ""
 
     @property
     def pid(self) -> int:
-        """Process id of a local launcher."""
+        """Process id of a local launcher. Raises ValueError where the job id names none."""
+        if not _LOCAL.fullmatch(self.job_id):
+            raise ValueError(f"{self.job_id[:100]!r} names no process")
         return int(self.job_id.removeprefix("local-"))
 
 
@@ -58,9 +67,19 @@ class Awaited:
 
 
 def submissions(run: RunDir) -> list[Submission]:
-    """All submissions of a run, oldest first."""
-    names = Submission.__slots__
-    return [Submission(**{name: line[name] for name in names}) for line in read_json_lines(run.submissions)]
+    """All submissions of a run, oldest first; lines that are none are left out."""
+    return list(filter(None, map(submission_of, read_json_lines(run.submissions))))
+
+
+def submission_of(line: Mapping[str, Any]) -> Submission | None:
+    """What a line of submissions.jsonl says; None where it is no submission."""
+    facts = {name: line.get(name) for name in _TYPES}
+    if not all(isinstance(facts[name], kind) for name, kind in _TYPES.items()):
+        return None
+    if number(facts["time"]) is None:
+        return None
+    boot_then = line.get("boot")
+    return Submission(**facts, boot=boot_then if isinstance(boot_then, str) else "")  # type: ignore[arg-type]
 
 
 def last_submission(run: RunDir) -> Submission | None:
@@ -71,17 +90,16 @@ def last_submission(run: RunDir) -> Submission | None:
 def last_resources(run: RunDir) -> Resources:
     """The resources of the last submission; of a run that never was submitted, its config's."""
     # Slow to import, and who only asks where a job stands needs no experiment.
-    from toolkit.config import load_resolved, load_resources
+    from toolkit.config import load_submitted
 
-    experiment = load_resolved(run.config)
-    return load_resources(run.job, experiment) if run.job.exists() else experiment.resources
+    resources: Resources = load_submitted(run.config, run.job).resources
+    return resources
 
 
 def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -> Submission:
     """Write down a submission that was accepted; the intent is done then."""
-    submission = Submission(
-        cluster=cluster, job_id=job_id, host=socket.gethostname(), name=name, time=time.time()
-    )
+    here = {"host": socket.gethostname(), "boot": boot()}
+    submission = Submission(cluster=cluster, job_id=job_id, name=name, time=time.time(), **here)
     line = {field: getattr(submission, field) for field in Submission.__slots__}
     append_json_line(run.submissions, {**line, "user": getpass.getuser(), **facts})
     run.intent.unlink(missing_ok=True)
@@ -101,7 +119,7 @@ def intend(run: RunDir, name: str, *, durable: bool = True, **facts: Any) -> Non
         write_quickly(run.intent, json.dumps(known | facts) + "\n")
 
 
-def settle(run: RunDir) -> Submission | None:
+def resolve_lost(run: RunDir) -> Submission | None:
     """Find the job of a submitter that died before it wrote the job's id; without one, drop its intent.
 
     Raises SchedulerError where the controller does not answer.
@@ -133,7 +151,7 @@ def find_job(name: str, work_dir: str | Path) -> str | None:
 
     Raises SchedulerError where the controller does not answer.
     """
-    for job in controller.jobs(names=[name]):
+    for job in programs.jobs(names=[name]):
         if os.path.realpath(job.work_dir) == os.path.realpath(work_dir):
             return job.base_id
     return None
@@ -141,7 +159,7 @@ def find_job(name: str, work_dir: str | Path) -> str | None:
 
 @contextmanager
 def exclusively(run: RunDir) -> Iterator[None]:
-    """Hold the run's submission lock. Raises RunBusy where somebody else submits it right now."""
+    """Hold the run's submission lock. Raises RunBusy where another process submits it."""
     with hold(run.lock, run.run_id):
         yield
 

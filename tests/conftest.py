@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+from tests.registering import ROOT, TOY, UNDRAWN, register
+from tests.without_workloads import is_of_core
 
 # A slow machine is no fault of what is tested. In CI the examples are the same each time.
 settings.register_profile(
@@ -16,18 +23,62 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
-#: Two clusters, one for each worker.
-_SHARING = ("tests/cluster/product/", "tests/cluster/", "tests/faults/")
+#: What one worker runs, by where the names of its tests begin: they share a cluster, or runs. The longest
+#: tests of the product have the other cluster, so that both take about as long.
+_SHARING = {
+    "tests/cluster/product/test_drill": "a cluster",
+    "tests/cluster/product/test_lost_hosts": "a cluster",
+    "tests/cluster/product/": "the cluster of the product",
+    "tests/cluster/": "a cluster",
+    "tests/faults/": "faults",
+}
+#: What takes long, run first: begun late, it would keep one worker busy after all others have ended.
+_LONG = (*_SHARING, "tests/toolkit/launch/", "tests/toolkit/workloads/test_", "tests/test_")
+
+
+def _install_toy() -> str:
+    """Let this process, and those that tests start, find the toy workload, which the core's tests use.
+
+    Returns a folder for pytest_unconfigure to remove.
+    """
+    site = tempfile.mkdtemp(prefix="toy-site-")
+    register(TOY, Path(site))
+    sys.path += [site, str(TOY)]
+    paths = [str(ROOT), site, str(TOY), str(UNDRAWN), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    # A worker of xdist is a started process too, but its tests look at figures.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder.__module__ != "sitecustomize"]
+    return site
+
+
+# Not in pytest_configure: other conftest.py files are imported before that, and import it.
+_SITE = _install_toy()
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_SITE, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--without-core", action="store_true", help="leave out what python -m tests.without_workloads runs"
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_left_out = config.getoption("without_core") and is_of_core(collection_path)
+    return True if is_left_out else None
 
 
 class _ByFile(LoadFileScheduling):
-    """Of several workers each gets whole files, because the tests of one share what they have trained.
-
-    Those of a folder that shares a cluster, or runs, are one worker's.
-    """
+    """Give each of several workers whole files, because the tests of one share what they have trained."""
 
     def _split_scope(self, nodeid: str) -> str:
-        shared = (folder for folder in _SHARING if nodeid.startswith(folder))
+        shared = (worker for begin, worker in _SHARING.items() if nodeid.startswith(begin))
         return next(shared, None) or super()._split_scope(nodeid)
 
 

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from slurm.cli import make_parser
-from slurm.plan import JobPlan
+from slurm.commands.parser import make_parser
+from slurm.submission.batch_script import JobPlan
 from tests.readme import README, ROOT
 from toolkit.config import load
-from toolkit.config.yaml_files import parse
-from toolkit.rundir import RunDir
+from toolkit.config.composition.yaml_files import parse
+from toolkit.run.run_dir import RunDir
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+_PLACES = ("*.md", "docs/*.md", "toolkit/workloads/*/docs/*.md")
+PAGES = [page for place in _PLACES for page in sorted(ROOT.glob(place))]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.tiny import write_experiment
-from toolkit.config.kinds import TASKS
+from tests.toolkit.workloads.custom.own_digits import write_digits
+from tests.toolkit.workloads.text_classification.tiny_texts import write_docnn
+from toolkit.registry import task_kinds
 
 HOUSE = Path(__file__).parent.parent
 
@@ -19,32 +21,37 @@ HEAVY = ("torch", "transformers", "numpy", "submitit", "matplotlib", "tensorboar
 
 #: Above the torch line.
 LIGHT = (
-    "attempts.conclusion",
-    "attempts.goodput",
-    "attempts.held",
-    "attempts.ledger",
-    "attempts.recovery",
-    "attempts.timeline",
-    "calendar",
-    "checkpoint.naming",
+    "run.attempts.crash_record",
+    "run.attempts.goodput",
+    "run.attempts.resource_hours",
+    "run.attempts.ledger",
+    "reliability.restart_policy",
+    "training.schedule.due_steps",
+    "checkpoint.paths",
     "config",
-    "create",
-    "difference",
+    "run.create_run",
+    "analysis.diff",
+    "training.warm_start.find",
     "errors",
-    "events",
-    "failure.fence",
-    "failure.heartbeat",
-    "failure.records",
-    "failure.watchdog",
+    "run.events",
+    "run.fence",
+    "reliability.heartbeat",
+    "run.failure.records",
+    "reliability.watchdog",
     "files",
-    "gpus",
-    "launch",
-    "machines.crew",
-    "machines.layout",
-    "machines.meeting",
-    "receipts",
-    "rundir",
-    "stop",
+    "system.idle_gpus",
+    "launch.launcher",
+    "launch.machines.coordination",
+    "launch.machines.layout",
+    "launch.machines.handshake",
+    "precheck.check_inputs",
+    "precheck.steps_per_epoch",
+    "precheck.warnings",
+    "run.records.step_records",
+    "run.run_dir",
+    "distributed.secure.listener",
+    "distributed.secure.secret",
+    "reliability.stop",
     "world",
 )
 
@@ -70,7 +77,7 @@ def test_command_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_planning_imports_nothing_heavy(tmp_path: Path, options: list[str]) -> None:
-    config = write_experiment(tmp_path)
+    config = write_docnn(tmp_path)
     arguments = ["plan", str(config), *options]
     code = (
         f"from slurm.cli import main\ntry:\n    main({arguments!r})\n"
@@ -82,7 +89,16 @@ def test_planning_imports_nothing_heavy(tmp_path: Path, options: list[str]) -> N
 def test_planning_entity_disambiguation_imports_nothing_heavy(tmp_path: Path) -> None:
     """Its slices and metrics are named without numpy."""
     arguments = ["plan", str(HOUSE / "configs" / "ned_wordnet.yaml"), "--json"]
-    assert imported(f"from slurm.cli import main\nassert not main({arguments!r})", tmp_path) == set()
+    # The files that it names are not here, which is said behind the plan.
+    assert imported(f"from slurm.cli import main\nassert main({arguments!r}) == 2", tmp_path) == set()
+
+
+def test_planning_functions_of_a_user_imports_nothing_heavy(tmp_path: Path) -> None:
+    """They are read, not executed."""
+    config = write_digits(tmp_path / "project")
+    assert (
+        imported(f"from slurm.cli import main\nassert not main(['plan', {str(config)!r}])", tmp_path) == set()
+    )
 
 
 def test_modules_above_the_torch_line_import_nothing_heavy() -> None:
@@ -92,12 +108,11 @@ def test_modules_above_the_torch_line_import_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("path", sorted((HOUSE / "slurm").rglob("*.py")), ids=lambda path: path.stem)
 def test_module_of_the_submitter_names_no_heavy_package(path: Path) -> None:
-    """Not even in a function, but for the one import inside the job, which has its reason beside it."""
+    """Not even in a function: inside the job the worker is imported by its name."""
     text = path.read_text(encoding="utf-8")
     found = re.findall(r"^\s*(?:from|import)\s+(torch|transformers|numpy)\b", text, re.MULTILINE)
     assert found == []
-    if path.stem != "job":
-        assert not re.search(r"^\s*(?:from|import)\s+toolkit\.worker\b", text, re.MULTILINE)
+    assert not re.search(r"^\s*(?:from|import)\s+toolkit\.training\.worker\b", text, re.MULTILINE)
 
 
 def test_training_library_has_never_heard_of_the_scheduler() -> None:
@@ -108,20 +123,72 @@ def test_training_library_has_never_heard_of_the_scheduler() -> None:
         assert not re.search(r"^\s*(?:from|import)\s+(slurm|submitit)\b", text, re.MULTILINE), path
 
 
+def names_of_workloads() -> set[str]:
+    """Workloads, task kinds and model kinds."""
+    # Not those of the toy workload, which may have any name.
+    tasks = {kind: each for kind, each in task_kinds().items() if each.task.startswith("toolkit.")}
+    workloads = {path.parent.name for path in (HOUSE / "toolkit" / "workloads").glob("*/workload.py")}
+    return workloads | set(tasks) | {model for task in tasks.values() for model in task.models}
+
+
+@pytest.mark.parametrize("path", sorted((HOUSE / "slurm").rglob("*.py")), ids=lambda path: path.stem)
+def test_submitter_names_no_workload(path: Path) -> None:
+    """Neither in code nor in a text: what it says of one, the workload says."""
+    text = path.read_text(encoding="utf-8")
+    assert set(re.findall(r"\w+", text)) & names_of_workloads() == set()
+    assert not re.search(r"^\s*(?:from|import)\s+toolkit\.workloads\b", text, re.MULTILINE)
+
+
+#: All of the toolkit but its workloads.
+CORE = sorted(
+    path
+    for path in (HOUSE / "toolkit").rglob("*.py")
+    if not path.is_relative_to(HOUSE / "toolkit" / "workloads")
+)
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
+def test_core_names_no_kind_and_no_metric_but_the_loss(path: Path) -> None:
+    tasks = task_kinds().values()
+    metrics = {metric.name for task in tasks for metric in (*task.metrics, *task.more_metrics)} - {"loss"}
+    # That of training, in bits.
+    metrics -= {"precision"}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert texts & (names_of_workloads() | metrics) == set()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((HOUSE / "toolkit" / "report").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_report_names_no_workload_and_no_metric_but_the_loss(path: Path) -> None:
+    tasks = task_kinds().values()
+    metrics = {metric.name for task in tasks for metric in (*task.metrics, *task.more_metrics)} - {"loss"}
+    words = set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    assert words & (names_of_workloads() | metrics) == set()
+
+
 def test_task_never_imports_another_task() -> None:
-    folder = HOUSE / "toolkit" / "tasks"
-    tasks = {kind.code.partition(":")[0].rpartition(".")[2] for kind in TASKS.values()}
+    folder = HOUSE / "toolkit" / "workloads" / "spelling" / "tasks"
+    tasks = {kind.task.partition(":")[0].rpartition(".")[2] for kind in task_kinds().values()}
     # Nor does what tasks share.
-    for name in {path.stem for path in folder.glob("[a-z]*.py")}:
-        text = (folder / f"{name}.py").read_text(encoding="utf-8")
-        others = set(re.findall(r"toolkit\.tasks\.(\w+)", text)) & tasks
-        assert others <= {name}, name
+    for path in folder.rglob("[a-z]*.py"):
+        text = path.read_text(encoding="utf-8")
+        others = set(re.findall(r"workloads\.spelling\.tasks\.\w+\.(\w+)", text)) & tasks
+        assert others <= {path.stem}, path
 
 
 def test_only_the_command_and_the_renderers_print() -> None:
     """Others return or raise, so that --json stays one document."""
-    commands = {path.relative_to(HOUSE).as_posix() for path in (HOUSE / "slurm" / "commands").glob("*.py")}
-    allowed = {"toolkit/display.py", "toolkit/worker.py", "slurm/cli.py", "slurm/after_step.py", *commands}
+    folders = [HOUSE / "slurm" / "commands", *(HOUSE / "toolkit" / "workloads").glob("*/commands")]
+    commands = {path.relative_to(HOUSE).as_posix() for folder in folders for path in folder.rglob("*.py")}
+    allowed = {
+        "toolkit/training/output/progress_display.py",
+        "toolkit/run/failure/exit_status.py",
+        "slurm/cli.py",
+        "slurm/job/decide_restart.py",
+        *commands,
+    }
     printing = {
         path.relative_to(HOUSE).as_posix()
         for package in ("toolkit", "slurm")

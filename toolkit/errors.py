@@ -1,17 +1,19 @@
-"""The exceptions that people meet, and the exit code that each one means.
+"""All exit codes, and the exceptions that people meet with the code that each one means.
 
     StkError
     ├── UserError               2   the user's input is wrong
     │   ├── ConfigError             faults in the experiment file or the overrides
     │   ├── DataError               the data cannot be read as described
     │   ├── RunNotFound             no run, or more than one, answers to that name
-    │   └── RunBusy                 the run is live, so it cannot be started again
+    │   ├── RunBusy                 the run is live, so it cannot be started again
+    │   └── UntrustedFolder         others own or may write what would be executed
     ├── SchedulerError          3   Slurm refused or cannot be reached
     │   ├── SlurmUnavailable        no command, no controller, or no answer in time
-    │   │   └── AnswerLost          the request may have been carried out (slurm.controller)
+    │   │   └── AnswerLost          the request may have been carried out (slurm.client.programs)
     │   └── SlurmRefused            Slurm's own words, or a limit found before asking
     └── RunFailed               4   the run itself failed
         ├── RendezvousError         the ranks did not find each other
+        ├── DeviceError             the GPU of a host cannot be used
         ├── CheckpointError         no checkpoint could be loaded or written
         ├── TrainingDiverged        the loss is not a finite number
         ├── RanksDiverged           ranks that must hold the same weights do not
@@ -25,18 +27,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of `stk` (all below 75, and 130) and of the processes that it starts.
+
+    DIFFERENT     what was compared differs: `stk replay`, `stk diff`; Python's own code for an error
+    YIELDED       a rank has saved and left before the end (sysexits' EX_TEMPFAIL)
+    FENCED        another start of the run has replaced this one
+    HUNG          the ranks of a start hang
+    RESTART_STEP  the batch script starts its step again
+    INTERRUPTED   stopped; the run has saved and can continue
+    """
+
+    DONE = 0
+    DIFFERENT = 1
+    WRONG_INPUT = 2
+    SCHEDULER = 3
+    FAILED = 4
+    YIELDED = 75
+    FENCED = 76
+    HUNG = 77
+    RESTART_STEP = 79
+    INTERRUPTED = 130
 
 
 class StkError(Exception):
     """Base of all errors that carry a message for the user."""
 
-    exit_code = 4
+    exit_code = ExitCode.FAILED
 
 
 class UserError(StkError):
     """The input is wrong; the message says where, what was found and what is expected."""
 
-    exit_code = 2
+    exit_code = ExitCode.WRONG_INPUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +107,14 @@ class RunBusy(UserError):
     """The run is live somewhere; two writers in one run folder would destroy it."""
 
 
+class UntrustedFolder(UserError):
+    """Somebody else owns or may write what would be executed."""
+
+
 class SchedulerError(StkError):
     """Slurm is the reason; the message shows its own words."""
 
-    exit_code = 3
+    exit_code = ExitCode.SCHEDULER
 
 
 class SlurmUnavailable(SchedulerError):
@@ -101,6 +131,10 @@ class RunFailed(StkError):
 
 class RendezvousError(RunFailed):
     """The ranks did not find each other in time."""
+
+
+class DeviceError(RunFailed):
+    """A GPU that this host should have cannot be used: the host is to blame, not the program."""
 
 
 class CheckpointError(RunFailed):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -30,7 +32,8 @@ def write_quickly(path: Path, data: bytes | str) -> None:
     """
     temporary = _beside(path)
     try:
-        temporary.write_bytes(data.encode() if isinstance(data, str) else data)
+        with open(temporary, "wb", opener=_owner_writes) as stream:
+            stream.write(data.encode() if isinstance(data, str) else data)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -43,7 +46,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     Raises OSError; the file of that name, if there was one, is untouched then.
     """
     raw = data.encode() if isinstance(data, str) else data
-    with _renamed_at_the_end(path) as temporary, open(temporary, "wb") as stream:
+    with _renamed_at_the_end(path) as temporary, open(temporary, "wb", opener=_owner_writes) as stream:
         stream.write(raw)
         _sync(stream)
 
@@ -64,7 +67,10 @@ def open_atomic(path: Path) -> Iterator[TextIO]:
 
     Raises OSError; the file of that name, if there was one, is untouched after any error.
     """
-    with _renamed_at_the_end(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as stream:
+    with (
+        _renamed_at_the_end(path) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="", opener=_owner_writes) as stream,
+    ):
         yield stream
         _sync(stream)
 
@@ -79,6 +85,11 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     fsync_dir(path.parent)
+
+
+def _owner_writes(path: str, flags: int) -> int:
+    """Open a file that is replaced as a whole: no other user writes it, even if the umask allows that."""
+    return os.open(path, flags, 0o644)
 
 
 def _sync(stream: IO[Any]) -> None:
@@ -97,12 +108,52 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def regular(path: str, flags: int) -> int:
+    """Open a file, as `opener` of `open`. Raises OSError for a pipe or device, which may never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode) or stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
 def read_json(path: Path) -> Any:
-    """Read a JSON document; None where the file does not exist."""
+    """Read a JSON document; None where the file does not exist. Raises OSError, ValueError."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8", opener=regular) as stream:
+            return json.loads(stream.read())
     except FileNotFoundError:
         return None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """Read a whole file that an input names. A pipe or a device is refused: it might never end.
+
+    Raises OSError, also for a file of more than most_bytes.
+    """
+    # Without O_NONBLOCK the opening of a pipe waits until someone writes to it.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        mode = os.fstat(stream.fileno()).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, expected a regular file", str(path))
+        data = stream.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
+    return data
+
+
+def read_end(path: Path, most_bytes: int) -> bytes:
+    """The last bytes of a file; none where it cannot be read."""
+    try:
+        with open(path, "rb", opener=regular) as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - most_bytes))
+            return stream.read(most_bytes)
+    except OSError:
+        return b""
 
 
 def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = False) -> None:
@@ -132,24 +183,28 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a JSON-lines file; a torn last line (a killed writer) is left out."""
     if not path.exists():
         return
-    with open(path, encoding="utf-8", errors="replace") as stream:
+    with open(path, encoding="utf-8", errors="replace", opener=regular) as stream:
         for line in stream:
             if not line.endswith("\n"):
                 return
             try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
                 # A writer that died between two lines of another one; the rest is still good.
                 continue
+            if isinstance(record, dict):
+                yield record
 
 
-def create_once(path: Path, data: str) -> bool:
+def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
     """Create a file whole, if it does not exist yet; return whether this call created it.
 
     Of several racing writers exactly one wins, also on a network file system (hard link).
     """
     temporary = _beside(path)
-    temporary.write_text(data, encoding="utf-8")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(data)
     try:
         os.link(temporary, path)
         return True

@@ -26,6 +26,7 @@ class World:
                             master_addr is given, the file in which rank 0 publishes its store
     job, restart            the scheduler's name for what runs this start, and how often it was started
                             before; empty and 0 where there is no scheduler
+    gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
     master_addr             host of a store that somebody else opened (torchrun); else None
     master_port             its port
     """
@@ -39,6 +40,7 @@ class World:
     nonce: str = ""
     job: str = ""
     restart: int = 0
+    gpus: int | None = None
     master_addr: str | None = None
     master_port: int | None = None
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.files import append_json_line
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 #: Of a hundred runs.
 MIX = {"finished": 70, "failed": 9, "running": 8, "pending": 6, "requeued": 3, "cancelled": 2, "purged": 2}
 STEPS = 5000
-#: A job as squeue tells it, its fields in the order of `slurm.answers.JOB_FORMAT`.
+#: A job as squeue tells it, its fields in the order of `slurm.client.parse.JOB_FORMAT`.
 _JOB = {
     "job_id": "",
     "raw_id": "",
@@ -48,7 +48,7 @@ def make_runs(parent: Path, count: int) -> str:
 
 
 def _queue_line(job_id: str, facts: dict[str, str]) -> str:
-    """A job in the format that `slurm.answers` asks squeue for."""
+    """A job in the format that `slurm.client.parse` asks squeue for."""
     return "\x1f".join({**_JOB, "job_id": job_id, "raw_id": job_id, **facts}.values()) + "\x1e\n"
 
 
@@ -75,7 +75,7 @@ def make_run(parent: Path, run_id: str, kind: str, job_id: str) -> RunDir:
     append_json_line(run.submissions, {**facts, "user": "ada", "world_size": 8})
     if kind == "pending":
         return run
-    for file in (run.metrics, run.events, run.receipts, run.alive, run.fence):
+    for file in (run.metrics, run.events, run.step_records, run.alive, run.fence):
         file.touch()
     starts = 3 if kind in ("finished", "requeued") else 1
     for number in range(1, starts + 1):

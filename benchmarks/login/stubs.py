@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-#: As sinfo separates its columns for `slurm.answers`.
+#: As sinfo separates its columns for `slurm.client.parse`.
 _HOSTS = "\x1f".join(("main", "16", "64000", "(null)", "(null)", "node[01-04]"))
 _PARTITION = (
     "PartitionName=main AllowAccounts=ALL AllowQos=ALL Default=YES GraceTime=60 MaxNodes=UNLIMITED "

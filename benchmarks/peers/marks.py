@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolkit.process import process_began
+from toolkit.system.processes import process_start_time
 
 MARKS = "marks.jsonl"
 
@@ -22,7 +22,7 @@ def mark(folder: Path, name: str, **facts: float) -> None:
     # torchrun's RANK first: its srun has one task.
     rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))
     if rank == "0":
-        line = {"mark": name, "time": time.time(), "pid": os.getpid(), "began": process_began(), **facts}
+        line = {"mark": name, "time": time.time(), "pid": os.getpid(), "began": process_start_time(), **facts}
         with (folder / MARKS).open("a") as file:
             file.write(json.dumps(line) + "\n")
 

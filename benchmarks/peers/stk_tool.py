@@ -23,9 +23,9 @@ from settings import BATCH_PER_RANK, RANKS, SAMPLES, SAVE_EVERY, SEED, STEPS, WA
 from starts import Start
 from tools import Step, Submission, json_lines
 
-from toolkit.attempts.goodput import timeline
-from toolkit.process import process_began
-from toolkit.rundir import RunDir
+from toolkit.run.attempts.goodput import timeline
+from toolkit.run.run_dir import RunDir
+from toolkit.system.processes import process_start_time
 
 _BATCH = BATCH_PER_RANK * RANKS
 _STEPS_PER_EPOCH = SAMPLES // _BATCH
@@ -102,7 +102,7 @@ class Stk:
         if met is not None and line["nonce"] not in self._began:
             pid = next(rank["pid"] for rank in json_lines(ranks) if rank["rank"] == 0)
             with suppress(OSError):
-                self._began[line["nonce"]] = process_began(pid)
+                self._began[line["nonce"]] = process_start_time(pid)
         # The pace is a fault in each forward pass.
         loaded = (each["time"] for each in events if each["event"] == "fault" and each["time"] > began)
         return Start(

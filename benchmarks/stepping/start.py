@@ -17,7 +17,7 @@ import psutil
 
 from benchmarks.rounds import ChildFailed, Process
 from benchmarks.stepping.work import Work
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 _PERIOD_S = 0.5
 

@@ -79,8 +79,8 @@ def make(work: Work) -> None:
     """Write the tables and the samples as arrays; the tokenizer is there. For a process of its own."""
     import numpy as np
 
-    from toolkit.data.prepared import prepare
-    from toolkit.data.samples import pad_batch
+    from toolkit.workloads.text_classification.data.prepared import prepare
+    from toolkit.workloads.text_classification.data.samples import pad_batch
 
     folder = Path(work.folder)
     rng = random.Random(0)
@@ -146,7 +146,7 @@ def build_model(work: Work) -> Any:
     """The network of the toolkit, as the task builds it."""
     import torch
 
-    from toolkit.tasks.base import build_model
+    from toolkit.task import build_model
 
     torch.manual_seed(0)
     return build_model(

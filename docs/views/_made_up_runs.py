@@ -10,7 +10,8 @@ from pathlib import Path
 import yaml
 
 from toolkit.files import append_json_line, write_json
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.text_classification.files import ClassificationFiles
 
 LABELS = ("business", "science", "sports", "world")
 _BEGAN_S = 1_780_000_000.0
@@ -145,7 +146,7 @@ def _write_result(run: RunDir, learning_rate: float, luck: random.Random) -> Non
     scores = _scores(confusion)
     classes = {"labels": LABELS, "confusion": confusion, **scores}
     run.artifacts.mkdir()
-    write_json(run.classes("test"), classes)
+    write_json(ClassificationFiles(run).classes("test"), classes)
     overall = {name: scores[name] for name in ("accuracy", "macro_f1")}
     test = {"loss": 2.2 * (1.03 - float(str(scores["accuracy"]))), **overall}
     best = {"step": 6000, "metric": "accuracy", "value": test["accuracy"]}

@@ -8,9 +8,9 @@ from pathlib import Path
 from drawing import save, terminal_page
 from rich.console import Console
 
-from slurm.cleaning.items import Item, Kept, Proposal
-from slurm.cleaning.table import readable, table
-from toolkit.rundir import RunDir
+from slurm.runs.cleaning.items import Item, Kept, Proposal
+from slurm.runs.cleaning.table import readable, table
+from toolkit.run.run_dir import RunDir
 
 _DAY_S = 86400.0
 _RUNS = (

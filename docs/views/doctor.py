@@ -10,17 +10,17 @@ from typing import Any
 from drawing import save, terminal_page
 from rich.console import Console
 
-from slurm.answers import HostUse, parse_config, parse_partitions
-from slurm.doctor import files, machine
+from slurm.client.account_limits import Association
+from slurm.client.parse import HostUse, parse_config, parse_partitions
+from slurm.doctor.checks import files, machine
+from slurm.doctor.checks.preemption import preemption
+from slurm.doctor.checks.rules import limits, requeueing, scheduler
+from slurm.doctor.checks.saves import Saves
 from slurm.doctor.cluster import Cluster
-from slurm.doctor.examination import Report
 from slurm.doctor.findings import Section
 from slurm.doctor.partitions import rows
-from slurm.doctor.preemption import preemption
 from slurm.doctor.render import parts
-from slurm.doctor.rules import limits, requeueing, scheduler
-from slurm.doctor.saves import Saves
-from slurm.rights import Association
+from slurm.doctor.run_checks import Report
 
 COLUMNS = 104
 RECORDED = Path(__file__).resolve().parents[2] / "tests" / "slurm" / "recorded" / "doctor"

@@ -8,9 +8,9 @@ from pathlib import Path
 from drawing import save, terminal_page
 from rich.console import Console
 
-from slurm.logs.rendering import failure_view
-from toolkit.failure.records import failure_record
-from toolkit.scene import memory_advice
+from slurm.runs.logs.rendering import failure_view
+from toolkit.run.failure.records import failure_record
+from toolkit.training.attempt.failure_context import memory_advice
 
 _MESSAGE = (
     "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.25 GiB. GPU 0 has a total capacity of 79.14 "
@@ -20,7 +20,7 @@ _LOG = """\
 2026-03-02 01:58:40,118 INFO rank 3 of 4 on node07, process 41522
 2026-03-02 02:11:07,902 ERROR rank 3 failed
 Traceback (most recent call last):
-  File "…/code/toolkit/loop.py", line 139, in _micro_batch
+  File "…/code/toolkit/training/loop.py", line 139, in _micro_batch
     state.scaler.scale(loss.total * 0.0 if idle else loss.total).backward()
   …
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.25 GiB. …

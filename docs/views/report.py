@@ -12,9 +12,17 @@ from PIL import Image
 from rich.console import Console
 from views._made_up_runs import make_runs
 
-from slurm.advice.run import advise
-from toolkit.report import compare, render, render_comparison, summarize, write_comparison, write_report
-from toolkit.rundir import RunDir
+from slurm.runs.advice.run import advise
+from toolkit.report import (
+    compare,
+    comparison_document,
+    run_document,
+    show,
+    summarize,
+    write_comparison,
+    write_report,
+)
+from toolkit.run.run_dir import RunDir
 
 _COLUMNS = 96
 
@@ -32,7 +40,7 @@ def _one(run: RunDir, pictures: Path) -> None:
     advice = advise(run, summary)
     console = _terminal(f"stk report {run.run_id}")
     # What it scored is shown by other pictures.
-    render([replace(summary, by_epoch=(), scores={}, classes={})], console, advice)
+    show(run_document(replace(summary, by_epoch=(), scores={}, own=None), advice), console)
     save(terminal_page(console), pictures / "report_terminal.png", width=1000, height=2400)
     write_report(run, advice=advice)
     for name in ("timeline", "usage"):
@@ -43,7 +51,7 @@ def _one(run: RunDir, pictures: Path) -> None:
 def _several(runs: list[RunDir], folder: Path, pictures: Path) -> None:
     compared = compare(runs)
     console = _terminal(f"stk report {' '.join(run.run_id for run in runs)} --output all")
-    render_comparison(compared, console)
+    show(comparison_document(compared), console)
     save(terminal_page(console), pictures / "comparison_terminal.png", width=1000, height=1200)
     page = write_comparison(compared, folder / "all")
     save(page.read_text(encoding="utf-8"), pictures / "comparison.png", width=1120, height=1470)

@@ -19,10 +19,10 @@ from rich.console import Console
 from slurm.status.rows import status
 from slurm.status.table import table
 from toolkit.files import append_json_line, write_json
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 
 COLUMNS = 150
-#: Fields of `squeue` as slurm.answers asks for them.
+#: Fields of `squeue` as slurm.client.parse asks for them.
 _JOB = (
     "id", "id", "state", "reason", "restarts", "requeue", "submitted", "started", "limit", "hosts", "user",
     "partition", "dependency", "folder", "name",

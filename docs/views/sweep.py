@@ -16,12 +16,12 @@ from drawing import save, terminal_page
 from rich.console import Console, RenderableType
 
 from slurm.sweeps.overview import overview
+from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.table import preview
-from slurm.sweeps.wanted import Wanted, describe, want
-from toolkit.create import create_run
+from toolkit.run.create_run import create_run
 from toolkit.sweeps.folder import write_record
-from toolkit.sweeps.report import write_report
-from toolkit.sweeps.results import read_results
+from toolkit.sweeps.results.collect import read_results
+from toolkit.sweeps.results.report import write_report
 
 _EXPERIMENT = """\
 name: reviews

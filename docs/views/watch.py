@@ -15,12 +15,12 @@ from typing import Any
 from drawing import save, terminal_page
 from rich.console import Console
 
+from slurm.runs.watching.reading import RunReader
+from slurm.runs.watching.view import view
 from slurm.status.rows import RunStatus
-from slurm.watching.reading import RunReader
-from slurm.watching.view import view
 from toolkit.files import write_json
-from toolkit.rundir import RunDir
-from toolkit.usage.values import GpuUsage, Moment, RankUsage
+from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
+from toolkit.run.run_dir import RunDir
 
 COLUMNS, LINES = 108, 29
 STEPS, STEP, RESUMED, PER_EPOCH = 24_000, 15_350, 6_400, 4_800

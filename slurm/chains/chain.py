@@ -1,8 +1,8 @@
-"""Handing the runs of a chain to Slurm, or to processes on this machine that wait for each other.
+"""Submit the runs of a chain to Slurm, or to processes on this machine that wait for each other.
 
 Slurm releases a job only when the one before it has ended COMPLETED with exit code 0, which a job of ours
 does only when its run has finished: one that saved and left goes back under its id, or ends otherwise and
-its followers are moved to the next job (slurm.dependants).
+its followers are moved to the next job (slurm.client.retarget).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from slurm.chains.links import Link
 from slurm.status.rows import status
+from slurm.submission.submit import Submitted, submit
 from slurm.submissions import Awaited, exclusively, last_submission
-from slurm.submit import Submitted, submit
 from toolkit.errors import RunBusy, UserError
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 
 def submit_links(
@@ -51,9 +51,9 @@ def _live(run: RunDir) -> Submitted | None:
 def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
     """What there is to wait for of a run; None where it has finished.
 
-    Held against its own next submission meanwhile: whoever makes that takes all that wait along, so it must
-    see this one, too. Raises RunBusy where no job of this cluster can wait for it, UserError where it has
-    ended otherwise.
+    The run is locked against its own next submission meanwhile: that submission moves all waiting jobs to
+    its new job, so it must see this one, too. Raises RunBusy where no job of this cluster can wait for it,
+    UserError where it has ended otherwise.
     """
     with exclusively(run):
         (now,) = status([run])

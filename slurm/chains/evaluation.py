@@ -1,24 +1,22 @@
-"""`stk evaluate` of a run as a small job of its own, which waits for the run to finish."""
+"""`stk evaluate` of a run as a separate small job, which waits for the run to finish."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from slurm.hostlist import names_several
-from slurm.plan import JobPlan
-from slurm.resources import Component
-from slurm.sbatch import sbatch_and_keep
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.job_options import Component
+from slurm.submission.single_task import single_task, with_one_gpu
+from slurm.submission.submit import start_detached
+from slurm.submission.submit_job import make_submitit, sbatch_and_keep
 from slurm.submissions import Awaited, last_resources
-from slurm.submit import start_detached
 from toolkit.config import load_resolved
-from toolkit.config.schema import Resources
 from toolkit.errors import UserError
-from toolkit.events import note_event
-from toolkit.rundir import RunDir
+from toolkit.run.events import note_event
+from toolkit.run.run_dir import RunDir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,7 @@ class EvaluationPlan(JobPlan):
 
     def options(self) -> dict[str, object]:
         options = {**JobPlan.options(self), "output": "logs/%j.evaluate.log"}
-        # It has nothing to save: it is let run to its limit, or goes back and begins again.
+        # It has nothing to save: it runs to its limit, or goes back into the queue and starts again.
         del options["signal"]
         return options
 
@@ -81,15 +79,16 @@ def submit_evaluation(
     run: RunDir, words: tuple[str, ...], awaits: Awaited | None, cluster: str
 ) -> Evaluation:
     """Hand in the evaluation of a run, to begin when that has finished. Raises SchedulerError."""
+    asked = last_resources(run)
     plan = EvaluationPlan(
         experiment=load_resolved(run.config),
-        resources=single(last_resources(run)),
+        resources=single_task(asked, **with_one_gpu(asked)),
         run=run,
         awaits=awaits.job_id if awaits else None,
         words=words,
     )
     if cluster == "slurm":
-        run.submitit.mkdir(exist_ok=True)
+        make_submitit(run)
         job_id = sbatch_and_keep(plan, os.environ)
         found = Evaluation(job_id=job_id, log=run.logs / f"{job_id}.evaluate.log")
     else:
@@ -98,31 +97,3 @@ def submit_evaluation(
         found = Evaluation(job_id=f"local-{pid}", log=log)
     note_event(run, "evaluation", job_id=found.job_id, arguments=list(words))
     return found
-
-
-def single(resources: Resources) -> Resources:
-    """One task on one host of these resources, with one GPU where the run has any."""
-    own: dict[str, Any] = {"nodes": 1, "tasks_per_node": 1, "world_size": None, "groups": (), "hosts": {}}
-    if resources.groups or resources.hosts:
-        gpus = max([*resources.hosts.values(), *(group.gpus for group in resources.groups)])
-        own["gres"] = "gpu:1" if gpus else resources.gres
-    elif resources.gres is not None:
-        own["gres"] = ",".join(map(_one_of, resources.gres.split(",")))
-    if resources.gpus_per_node is not None:
-        own["gpus_per_node"] = _one_gpu(resources.gpus_per_node)
-    if names_several(resources.nodelist):
-        # A job gets all hosts of its list, and this one wants one.
-        own["nodelist"] = None
-    sbatch = {name: value for name, value in resources.sbatch.items() if name not in ("output", "error")}
-    return replace(resources, max_parallel=None, sbatch=sbatch, **own)
-
-
-def _one_of(gres: str) -> str:
-    """The same generic resource with one GPU; another one as it is: gpu:a100:4 -> gpu:a100:1, disk:9."""
-    return _one_gpu(gres) if gres.split(":")[0] == "gpu" else gres
-
-
-def _one_gpu(gpus: str) -> str:
-    """One of these GPUs: gpu:a100:4 -> gpu:a100:1, a100:4 -> a100:1, 4 -> 1."""
-    kind, colon, count = gpus.rpartition(":")
-    return f"{kind}{colon}{min(int(count), 1)}" if count.isdecimal() else gpus

@@ -15,16 +15,17 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from slurm.awaited import NOT_BEGUN
+from slurm.status.dependency import NOT_BEGUN
 from slurm.status.rows import status
 from slurm.submissions import last_submission
-from toolkit.errors import StkError
-from toolkit.events import note_event
-from toolkit.rundir import RunDir
+from toolkit.errors import ExitCode, StkError
+from toolkit.run.events import note_event
+from toolkit.run.folder_trust import python_path
+from toolkit.run.run_dir import RunDir
 
 #: Files may be read often; the controller is asked gently.
 _LOOK_S, _ASK_SLURM_S = 1.0, 15.0
-#: A run in these states, when it is not live, goes on only by somebody's hand.
+#: A run in these states that is not live continues only when a person resumes it.
 _ENDED = ("failed", "cancelled", "held")
 
 
@@ -38,14 +39,14 @@ def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
             become(run, words)
         if why:
             note_event(run, NOT_BEGUN, why=why)
-            return 4
+            return ExitCode.FAILED
         leave.wait(_pause_s(awaited))
     note_event(run, NOT_BEGUN, why=f"it was cancelled while it waited for {awaited.run_id}")
-    return 130
+    return ExitCode.INTERRUPTED
 
 
 def _against(awaited: RunDir) -> str | None:
-    """What is against beginning: nothing (None), that it must wait (empty), or why it will never be."""
+    """Why the follower may not start: None if it may, empty if it must wait, or why it never will."""
     try:
         (now,) = status([awaited])
     except (OSError, StkError):
@@ -64,10 +65,9 @@ def _pause_s(awaited: RunDir) -> float:
 
 
 def become(run: RunDir, words: list[str]) -> NoReturn:
-    """Go on as another module, with the run's own code."""
+    """Go on as another module, with the run's own code. Raises UntrustedFolder."""
+    environment = {**os.environ, "PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
     sys.stdout.flush()
-    paths = filter(None, [str(run.code), os.environ.get("PYTHONPATH")])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     os.execve(sys.executable, [sys.executable, "-P", "-m", *words], environment)
 
 

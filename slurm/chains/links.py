@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm.submit import check
-from toolkit.config import load, run_id
+from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.submit import check
+from toolkit.config import load_with_origins, run_id
+from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
-from toolkit.data.glance import glance
 from toolkit.errors import UserError
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 #: While a file behind --then is composed: the folder of the run before it.
 EARLIER_RUN = "STK_EARLIER_RUN"
@@ -21,10 +22,14 @@ EARLIER_RUN = "STK_EARLIER_RUN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One run of a chain."""
+    """One run of a chain.
+
+    origins   where the keys of its experiment were written
+    """
 
     experiment: Experiment
     run: RunDir
+    origins: Origins | None = None
 
 
 def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
@@ -36,11 +41,11 @@ def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
     links: list[Link] = []
     for file, *overrides in files:
         with _earlier(links[-1].run if links else None):
-            experiment = load(Path(file), overrides)
+            experiment, origins = load_with_origins(Path(file), overrides)
         run = RunDir(parent / run_id(experiment))
         if run in [link.run for link in links]:
             raise UserError(f"{file} makes the run {run.run_id} a second time: a run cannot wait for itself")
-        links.append(Link(experiment=experiment, run=run))
+        links.append(Link(experiment=experiment, run=run, origins=origins))
     return links
 
 
@@ -59,16 +64,19 @@ def _earlier(run: RunDir | None) -> Iterator[None]:
                 os.environ[EARLIER_RUN] = before
 
 
-def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> None:
+def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str]:
     """Raise where one of them could never run: ConfigError, DataError, SlurmRefused. Nothing is written.
 
     What a run takes from one before it in the chain is not there yet, and is not looked for.
+    Returns a line for each warning.
     """
     coming: dict[Path, Experiment] = {}
+    warnings: list[str] = []
     for link in links:
         if link.run.result.exists() and not fresh:
             continue
-        glance(link.experiment, coming=coming)
+        warnings += check_before_queue(link.experiment, link.origins, cluster, coming)
         if cluster == "slurm":
             check(link.experiment, link.experiment.resources, link.run, "1" if coming else None)
         coming[link.run.path] = link.experiment
+    return warnings

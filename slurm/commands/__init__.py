@@ -1,4 +1,6 @@
-"""One module for each command of `stk`: run() takes parsed arguments, prints, returns the exit code.
+"""The commands of `stk`, in rooms by what they are about.
 
-Each is imported only when it is called for, so that `stk plan` pays for no other.
+A module for each command: run() takes parsed arguments, prints, and returns the exit code. `arguments` of a
+room has a function for each command, which adds it to the parser. A command is imported only when it is
+called, so that `stk plan` pays for no other.
 """

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from getpass import getuser
 from typing import TypeVar
 
-from slurm import controller
-from slurm.answers import HostUse, Partition, parse_seconds
-from slurm.rights import Association, Qos
+from slurm.client import programs
+from slurm.client.account_limits import Association, Qos
+from slurm.client.parse import HostUse, Partition, parse_seconds
 from toolkit.errors import SchedulerError
 
 _TIMEOUT_S = 10.0
@@ -76,7 +76,7 @@ def read_cluster() -> Cluster:
 
     Five short calls; whatever answers badly or not in time is noted as unknown.
     """
-    config = controller.config()
+    config = programs.config()
     unknown: list[tuple[str, str]] = []
 
     def told(what: str, ask: Callable[[], Iterable[_T]]) -> tuple[_T, ...] | None:
@@ -88,13 +88,13 @@ def read_cluster() -> Cluster:
 
     here = Cluster(
         config=config,
-        partitions=told("partitions", controller.partitions) or (),
-        uses=told("how busy the hosts are", lambda: controller.uses(_TIMEOUT_S)) or (),
+        partitions=told("partitions", programs.partitions) or (),
+        uses=told("how busy the hosts are", lambda: programs.uses(_TIMEOUT_S)) or (),
     )
     if here.has_accounting:
         name = here.value("ClusterName")
-        qos = told("QOS", lambda: controller.all_qos(_TIMEOUT_S))
-        rights = told("your accounts", lambda: controller.associations(getuser(), name, _TIMEOUT_S))
+        qos = told("QOS", lambda: programs.all_qos(_TIMEOUT_S))
+        rights = told("your accounts", lambda: programs.associations(getuser(), name, _TIMEOUT_S))
         here = replace(here, qos=qos, associations=rights)
     return replace(here, unknown=tuple(unknown))
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slurm.answers import HostUse, Partition
+from slurm.client.parse import HostUse, Partition
+from slurm.client.quantities import gres_of_host
 from slurm.doctor.cluster import Cluster
-from slurm.hostlist import expand
-from slurm.quantities import gres_of_host
-from toolkit.errors import UserError
 
 #: What sinfo appends to a state: not answering, powering, in maintenance, …
 _MARKS = "*~#!%$@^-+"
@@ -102,7 +100,7 @@ def preempting(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     """
     if cluster.setting("PreemptType") != "partition_prio":
         return {}
-    hosts = {each.name: _hosts(each) for each in cluster.partitions}
+    hosts = {each.name: each.host_names for each in cluster.partitions}
     return {
         each.name: tuple(
             other.name
@@ -112,10 +110,3 @@ def preempting(cluster: Cluster) -> dict[str, tuple[str, ...]]:
         for each in cluster.partitions
         if each.can_be_preempted
     }
-
-
-def _hosts(partition: Partition) -> frozenset[str]:
-    try:
-        return frozenset(expand(partition.hosts))
-    except UserError:
-        return frozenset()

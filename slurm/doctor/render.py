@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slurm.doctor.examination import Report
+from slurm.client.time_limits import format_minutes
 from slurm.doctor.findings import Finding, Level, Section
 from slurm.doctor.partitions import PartitionRow
-from slurm.times import format_minutes
+from slurm.doctor.run_checks import Report
 from toolkit.report.formats import NOTHING, clean
 
 _STYLES = {Level.OK: "green", Level.NOTE: "cyan", Level.CHANGE: "yellow", Level.PROBLEM: "bold red"}

@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from slurm import controller
-from slurm.drill.preemption import Pair, choose_pair, parse_tiers
-from slurm.drill.rows import Digest, Row, digest, events, signals_seen
+from slurm.client import programs
+from slurm.config.resources import Resources
+from slurm.drill.preemption import Pair, choose_pair
+from slurm.drill.rows import Digest, Row, digest, events_between, signals_seen
 from slurm.drill.task import STRIDE
-from slurm.release import Releaser
+from slurm.job.release_requeued import Releaser
 from slurm.status.rows import RunStatus, status
+from slurm.submission.submit import submit
 from slurm.submissions import last_submission
-from slurm.submit import submit
-from toolkit.attempts.ledger import read_attempts
-from toolkit.config.schema import Experiment, Resources
+from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, SchedulerError, SlurmRefused
-from toolkit.faults import VARIABLE
-from toolkit.rundir import RunDir
+from toolkit.reliability.fault_injection import VARIABLE
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.run_dir import RunDir
 
 #: Slurm counts in minutes and warns up to one early; a slow start must have begun to train before that.
 TIME_LIMIT_MIN = 3
@@ -43,7 +43,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Interruption:
     """One interruption: what Slurm is asked to do to a job; without `act` it comes by itself."""
 
     what: str
@@ -61,7 +61,7 @@ class _Saved:
 
 
 class ClusterDrill:
-    """A job of the user's, interrupted scene by scene, and one that is left alone."""
+    """A job of the user's, interrupted interruption by interruption, and one that is left alone."""
 
     def __init__(self, experiment: Experiment, folder: Path, say: Say) -> None:
         self._experiment = experiment
@@ -74,7 +74,7 @@ class ClusterDrill:
         self.not_tried = ["lost hosts and cut networks: only an administrator can cause them"]
         self._pair = self._find_pair()
 
-    def play(self) -> Iterator[list[Row]]:
+    def run(self) -> Iterator[list[Row]]:
         """Yield the rows so far whenever there is news of them.
 
         Whatever happens, no job of the drill outlives it. Raises RunFailed where the run fails by
@@ -84,12 +84,12 @@ class ClusterDrill:
         try:
             run = self._submit("disturbed", str(TIME_LIMIT_MIN), _PACE)
             before = self._until_training(run, 1)
-            for scene in self._scenes():
-                self._say(scene.what)
+            for interruption in self._interruptions():
+                self._say(interruption.what)
                 try:
-                    saved, before = self._play(run, scene, before)
+                    saved, before = self._interrupt(run, interruption, before)
                 except SlurmRefused as refusal:
-                    self.not_tried.append(f"{scene.what}: {' '.join(str(refusal).split())}")
+                    self.not_tried.append(f"{interruption.what}: {' '.join(str(refusal).split())}")
                     continue
                 done.append(saved)
                 yield [each.row for each in done]
@@ -104,23 +104,22 @@ class ClusterDrill:
 
     # ---- what happens to the job
 
-    def _scenes(self) -> list[Scene]:
-        scenes = [
-            Scene(what="asked to stop (scancel --signal=TERM)", act=_signal("TERM")),
-            Scene(what="requeued (scontrol requeue)", act=controller.requeue),
+    def _interruptions(self) -> list[Interruption]:
+        interruptions = [
+            Interruption(what="asked to stop (scancel --signal=TERM)", act=_signal("TERM")),
+            Interruption(what="requeued (scontrol requeue)", act=programs.requeue),
             # Not SIGKILL, by which scancel ends the whole job; of this one a rank dies on the spot, too.
-            Scene(what="all ranks killed (SIGHUP)", act=_signal("HUP"), is_graceful=False),
+            Interruption(what="all ranks killed (SIGHUP)", act=_signal("HUP"), is_graceful=False),
         ]
         if self._pair is not None:
-            scenes.append(Scene(what=f"preempted, GraceTime {self._pair.low.grace_s} s", act=self._preempt))
-        return [*scenes, Scene(what=f"out of time ({TIME_LIMIT_MIN} min)")]
+            interruptions.append(
+                Interruption(what=f"preempted, GraceTime {self._pair.low.grace_s} s", act=self._preempt)
+            )
+        return [*interruptions, Interruption(what=f"out of time ({TIME_LIMIT_MIN} min)")]
 
     def _find_pair(self) -> Pair | None:
-        found = choose_pair(
-            parse_tiers(controller.call("scontrol", "--oneliner", "show", "partition")),
-            controller.config(),
-            self._experiment.resources.partition,
-        )
+        wanted = self._experiment.resources.partition
+        found = choose_pair(programs.partitions(), programs.config(), wanted)
         if isinstance(found, Pair):
             return found
         self.not_tried.append(f"a real preemption: {found}")
@@ -129,41 +128,44 @@ class ClusterDrill:
     def _preempt(self, job_id: str) -> None:
         """Submit a job that wants a host of this one, in the partition above.
 
-        The drill's job has its hosts to itself then, so that nobody else's is preempted in its place.
+        The drill's job then has its hosts to itself, so that no job of another user is preempted instead.
         """
         assert self._pair is not None
-        host = read_attempts(self._runs[0])[-1]["hosts"][0]
+        host = read_attempts(self._runs[0])[-1].hosts[0]
         script = self._folder / "urgent.sh"
         script.write_text("#!/bin/sh\nexec sleep 3\n")
         where = (f"--partition={self._pair.high.name}", f"--nodelist={host}", "--time=1")
         named = ("--job-name=stk-drill-urgent", f"--output={self._folder}/urgent.log")
-        self._urgent.append(controller.sbatch(script, self._folder, options=(*where, *named)))
+        self._urgent.append(programs.sbatch(script, self._folder, options=(*where, *named)))
 
-    def _play(self, run: RunDir, scene: Scene, before: dict[str, Any]) -> tuple[_Saved, dict[str, Any]]:
-        """One interruption and the start after it: its row, and that start's line."""
-        struck = time.time()
-        if scene.act is not None:
-            scene.act(_job(run))
-        fault = self._until_back(run, before["attempt"] + 1)
-        after = self._until_training(run, before["attempt"] + 1)
-        before = read_attempts(run)[before["attempt"] - 1]
-        left = before.get("time_end")
-        if scene.act is None and left is not None:
-            struck = left
-        lost = max(0, _done(run, before, after["time_start"]) - after["first_step"])
-        if scene.is_graceful and lost and not fault:
+    def _interrupt(
+        self, run: RunDir, interruption: Interruption, before: AttemptRecord
+    ) -> tuple[_Saved, AttemptRecord]:
+        """Interrupt the run once; return the row of it, and the record of the start that follows."""
+        interrupted_at = time.time()
+        if interruption.act is not None:
+            interruption.act(_job(run))
+        fault = self._until_back(run, before.attempt + 1)
+        after = self._until_training(run, before.attempt + 1)
+        before = read_attempts(run)[before.attempt - 1]
+        left = before.time_end
+        if interruption.act is None and left is not None:
+            interrupted_at = left
+        first_step = after.first_step or 0
+        lost = max(0, _done(run, before, after.began) - first_step)
+        if interruption.is_graceful and lost and not fault:
             fault = f"{lost} steps lost although it was asked"
         row = Row(
-            what=scene.what,
-            processes=f"{before['world_size']} → {after['world_size']}",
-            signals=signals_seen(run, before["time_start"], after["time_start"]),
-            left_s=None if left is None or scene.act is None else left - struck,
+            what=interruption.what,
+            processes=f"{before.world_size} → {after.world_size}",
+            signals=signals_seen(run, before.began, after.began),
+            left_s=None if left is None or interruption.act is None else left - interrupted_at,
             lost_steps=lost,
-            back_s=after["first_step_s"],
-            away_s=after["time_start"] + after["first_step_after_start_s"] - struck,
+            back_s=after.first_step_s,
+            away_s=after.began + (after.first_step_after_start_s or 0.0) - interrupted_at,
             fault=fault,
         )
-        step = _newest(run, after["first_step"])
+        step = _newest(run, first_step)
         return _Saved(row, step, digest(run.checkpoint(step))), after
 
     # ---- the jobs
@@ -177,7 +179,7 @@ class ClusterDrill:
         return submitted.run
 
     def _resources(self, limit: str, faults: str) -> Resources:
-        own = self._experiment.resources
+        own: Resources = self._experiment.resources
         partition = self._pair.low.name if self._pair and own.partition is None else own.partition
         return replace(
             own,
@@ -231,12 +233,12 @@ class ClusterDrill:
             )
         return now.state in _GONE
 
-    def _until_training(self, run: RunDir, attempt: int) -> dict[str, Any]:
-        """Wait until a start has some steps and a checkpoint behind it; its line. Raises RunFailed."""
+    def _until_training(self, run: RunDir, attempt: int) -> AttemptRecord:
+        """Wait until a start has done some steps and saved a checkpoint. Raises RunFailed."""
         while True:
-            lines = read_attempts(run)
-            if len(lines) >= attempt and _is_training(run, lines[attempt - 1]):
-                return lines[attempt - 1]
+            known = read_attempts(run)
+            if len(known) >= attempt and _is_training(run, known[attempt - 1]):
+                return known[attempt - 1]
             now = self._look(run, "some steps")
             if now is not None and now.state in _GONE:
                 raise RunFailed(f"the drill's run is {now.state}: {now.reason}")
@@ -259,7 +261,7 @@ class ClusterDrill:
         last = last_submission(run)
         if last is None:
             return
-        controller.cancel(last.job_id)
+        programs.cancel(last.job_id)
         deadline = time.monotonic() + _LEAVE_S
         while status([run])[0].is_live and time.monotonic() < deadline:
             time.sleep(_ASK_SLURM_S)
@@ -268,7 +270,7 @@ class ClusterDrill:
         self._say("cleaning up")
         for job_id in self._urgent:
             with suppress(SchedulerError):
-                controller.cancel(job_id)
+                programs.cancel(job_id)
         for run in self._runs:
             with suppress(SchedulerError):
                 if status([run])[0].is_live:
@@ -276,7 +278,7 @@ class ClusterDrill:
 
 
 def _signal(name: str) -> Callable[[str], None]:
-    return lambda job_id: controller.signal_steps(job_id, name)
+    return lambda job_id: programs.signal_steps(job_id, name)
 
 
 def _job(run: RunDir) -> str:
@@ -285,18 +287,18 @@ def _job(run: RunDir) -> str:
     return last.job_id
 
 
-def _is_training(run: RunDir, line: dict[str, Any]) -> bool:
+def _is_training(run: RunDir, start: AttemptRecord) -> bool:
     """Whether a start has done enough to be interrupted: a kill must find a checkpoint of its own."""
-    if "first_step_s" not in line:
+    if start.first_step_s is None:
         return False
-    first_step: int = line["first_step"]
-    return _done(run, line) >= first_step + STRIDE + 2 and _newest(run, first_step) > first_step
+    first_step = start.first_step or 0
+    return _done(run, start) >= first_step + STRIDE + 2 and _newest(run, first_step) > first_step
 
 
-def _done(run: RunDir, line: dict[str, Any], until: float = float("inf")) -> int:
+def _done(run: RunDir, start: AttemptRecord, until: float = float("inf")) -> int:
     """How many steps were done when a start ended: by its own word, or by the slow steps' events."""
-    noted = events(run, "fault", line["time_start"], until)
-    steps: list[int] = [line.get("last_step", 0), *(each["step"] for each in noted)]
+    noted = events_between(run, "fault", start.began, until)
+    steps: list[int] = [start.last_step or 0, *(event.facts["step"] for event in noted)]
     return max(steps)
 
 

@@ -1,7 +1,7 @@
-"""Slurm's part played by this process: its signals, in its order, to local ranks.
+"""Send local ranks the signals that Slurm sends, in the same order.
 
 The sequences are those of Slurm 22.05, recorded on a real cluster. Every rank is frozen (SIGSTOP) in the
-middle of a chosen step and gets its signals there, so that each drill strikes at the same place.
+middle of a chosen step and gets its signals there, so that each drill interrupts at the same place.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from pathlib import Path
 
 import psutil
 
+from slurm.client.topology import scrub
 from slurm.drill.rows import Digest, Row, digests, is_same, signals_seen
 from slurm.drill.task import STRIDE
-from slurm.topology import scrub
-from toolkit.attempts.ledger import read_attempts
 from toolkit.config import run_id
 from toolkit.config.schema import Experiment
-from toolkit.create import create_run
 from toolkit.errors import RunFailed
-from toolkit.failure.records import tell_failure
-from toolkit.faults import VARIABLE
 from toolkit.files import read_json
-from toolkit.launch import rank_environment
-from toolkit.machines.layout import Machines
-from toolkit.rundir import RunDir
+from toolkit.launch.launcher import rank_environment
+from toolkit.launch.machines.layout import Machines
+from toolkit.reliability.fault_injection import VARIABLE
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.create_run import create_run
+from toolkit.run.failure.format import format_failure
+from toolkit.run.run_dir import RunDir
 
 TERM, CONT, KILL, WARN = signal.SIGTERM, signal.SIGCONT, signal.SIGKILL, signal.SIGUSR2
 
@@ -44,7 +44,7 @@ _POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Interruption:
     """One interruption.
 
     signals    what the ranks get at once
@@ -65,18 +65,18 @@ class Scene:
         return KILL not in self.signals
 
 
-SCENES = (
-    Scene(what="preempted, with grace", signals=(TERM, CONT), later=(TERM, CONT, TERM), grace_s=10),
-    Scene(what="preempted, without grace", signals=(TERM, CONT, TERM)),
-    Scene(
+INTERRUPTIONS = (
+    Interruption(what="preempted, with grace", signals=(TERM, CONT), later=(TERM, CONT, TERM), grace_s=10),
+    Interruption(what="preempted, without grace", signals=(TERM, CONT, TERM)),
+    Interruption(
         what="warned and preempted, with grace", signals=(WARN, CONT), later=(TERM, CONT, TERM), grace_s=10
     ),
-    Scene(what="warned and preempted at once", signals=(CONT, WARN, TERM, CONT, TERM)),
-    Scene(what="one rank asked to stop", signals=(TERM, CONT), only_last=True),
-    Scene(what="one rank killed (-9)", signals=(KILL,), only_last=True),
-    Scene(what="all ranks killed (-9)", signals=(KILL,)),
+    Interruption(what="warned and preempted at once", signals=(CONT, WARN, TERM, CONT, TERM)),
+    Interruption(what="one rank asked to stop", signals=(TERM, CONT), only_last=True),
+    Interruption(what="one rank killed (-9)", signals=(KILL,), only_last=True),
+    Interruption(what="all ranks killed (-9)", signals=(KILL,)),
     # This one on another number of processes, where that gives the same bytes.
-    Scene(what="preempted once more", signals=(TERM, CONT)),
+    Interruption(what="preempted once more", signals=(TERM, CONT)),
 )
 
 
@@ -84,10 +84,10 @@ SCENES = (
 class _Start:
     """One start and how it was interrupted."""
 
-    scene: Scene
+    interruption: Interruption
     procs: int
     began: float
-    struck: float
+    interrupted_at: float
     left_s: float
     done: int
     first_step: int
@@ -96,8 +96,8 @@ class _Start:
     fault: str
 
 
-class Rehearsal:
-    """A run in local processes, interrupted scene by scene, beside one to which nothing happens."""
+class LocalDrill:
+    """A run in local processes, interrupted again and again, beside an undisturbed one."""
 
     def __init__(
         self,
@@ -105,54 +105,54 @@ class Rehearsal:
         folder: Path,
         procs: int,
         say: Callable[[str], None],
-        scenes: Sequence[Scene] = SCENES,
+        interruptions: Sequence[Interruption] = INTERRUPTIONS,
     ) -> None:
         self._experiment = experiment
         self._folder = folder
         self._procs = procs
         self._say = say
-        self._scenes = scenes
+        self._interruptions = interruptions
         #: What is left out, and why.
         self.not_tried = ["what only a cluster can do: time limits, requeueing, lost hosts"]
         if procs == 1:
             self.not_tried.append("one rank among several: --procs 2")
 
-    def play(self) -> Iterator[list[Row]]:
-        """Yield the rows so far, whenever a start has shown what came of the scene before it.
+    def run(self) -> Iterator[list[Row]]:
+        """Yield the rows so far, whenever a start has shown what came of the interruption before it.
 
         Raises RunFailed where the run fails by itself.
         """
         self._say("the undisturbed run")
         undisturbed = self._undisturbed()
         run = create_run(self._experiment, self._folder / "disturbed")
-        scenes, sizes = self._programme(run)
+        interruptions, sizes = self._plan(run)
         before: _Start | None = None
         rows: list[Row] = []
-        for number, (scene, procs) in enumerate(zip(scenes, sizes, strict=True)):
-            self._say(scene.what)
-            now = self._start(run, scene, procs, end=STRIDE * (number + 1))
+        for number, (interruption, procs) in enumerate(zip(interruptions, sizes, strict=True)):
+            self._say(interruption.what)
+            now = self._start(run, interruption, procs, end=STRIDE * (number + 1))
             if before is not None:
                 rows.append(_row(run, before, now, undisturbed))
                 yield rows
             before = now
 
-    def _programme(self, run: RunDir) -> tuple[list[Scene], list[int]]:
-        """The scenes and their numbers of processes; the last one only shows what came of the one before."""
-        scenes = [scene for scene in self._scenes if self._procs > 1 or not scene.only_last]
-        sizes = [self._procs] * len(scenes)
+    def _plan(self, run: RunDir) -> tuple[list[Interruption], list[int]]:
+        """The interruptions and their numbers of processes; the last shows what came of the one before."""
+        interruptions = [each for each in self._interruptions if self._procs > 1 or not each.only_last]
+        sizes = [self._procs] * len(interruptions)
         if self._gives_same_bytes_on_any_number():
             sizes[-1] = 1 if self._procs > 1 else 2
         else:
             self.not_tried.append(
                 "another number of processes: only train.reduction=exact gives the same bytes"
             )
-        return [*scenes, Scene(what="the end", signals=(TERM, CONT))], [*sizes, self._procs]
+        return [*interruptions, Interruption(what="the end", signals=(TERM, CONT))], [*sizes, self._procs]
 
     def _gives_same_bytes_on_any_number(self) -> bool:
         train = self._experiment.train
         parts = train.logical_ranks * train.accumulation
         (start, *_) = read_attempts(self._reference)
-        is_exact = train.reduction == "exact" or (train.reduction == "auto" and start["device"] == "cpu")
+        is_exact = train.reduction == "exact" or (train.reduction == "auto" and start.device == "cpu")
         is_tree = parts & (parts - 1) == 0 and self._procs & (self._procs - 1) == 0
         return is_exact and is_tree and train.logical_ranks > 1
 
@@ -163,70 +163,72 @@ class Rehearsal:
     def _undisturbed(self) -> Mapping[int, Digest]:
         """Train beyond the last interruption without any; the checkpoints' checksums."""
         run = create_run(self._experiment, self._folder / "undisturbed")
-        end = STRIDE * (len(self._scenes) + 2)
+        end = STRIDE * (len(self._interruptions) + 2)
         with _ranks(run, self._procs, f"term at=forward step={end - 1}") as ranks:
             _wait(ranks, _PATIENCE_S)
         if run.checkpoint_steps()[-1:] != [end]:
             raise RunFailed(_what_failed(run, "the undisturbed run"))
         return digests(run)
 
-    def _start(self, run: RunDir, scene: Scene, procs: int, end: int) -> _Start:
+    def _start(self, run: RunDir, interruption: Interruption, procs: int, end: int) -> _Start:
         """Train from where the run stands to a step before or after `end`, and strike there."""
         # A save of its own must lie behind a kill: its writer gets a moment, as it would between the steps
         # of a real model.
-        at = end - 1 if scene.is_graceful else end + 2
+        at = end - 1 if interruption.is_graceful else end + 2
         faults = f"slow 0.5 at=data step={at} rank=0; stop at=forward step={at}"
         began = time.time()
         with _ranks(run, procs, faults) as ranks:
             _wait_until_frozen(run, ranks)
-            struck = time.time()
-            fault = self._strike(scene, ranks)
-            left_s = time.time() - struck
+            interrupted_at = time.time()
+            fault = self._interrupt(interruption, ranks)
+            left_s = time.time() - interrupted_at
         start = read_attempts(run)[-1]
         return _Start(
-            scene=scene,
+            interruption=interruption,
             procs=procs,
             began=began,
-            struck=struck,
+            interrupted_at=interrupted_at,
             left_s=left_s,
-            done=at + 1 if scene.is_graceful else at,
-            first_step=start["first_step"],
-            back_s=start.get("first_step_s"),
-            signals=signals_seen(run, began) if scene.is_graceful else (),
+            done=at + 1 if interruption.is_graceful else at,
+            first_step=start.first_step or 0,
+            back_s=start.first_step_s,
+            signals=signals_seen(run, began) if interruption.is_graceful else (),
             fault=fault,
         )
 
-    def _strike(self, scene: Scene, ranks: Sequence[subprocess.Popen[bytes]]) -> str:
+    def _interrupt(self, interruption: Interruption, ranks: Sequence[subprocess.Popen[bytes]]) -> str:
         """Send what Slurm would send, and wait as long as it would; what went wrong, if anything."""
-        targets = ranks[-1:] if scene.only_last else ranks
-        _send(targets, scene.signals)
+        targets = ranks[-1:] if interruption.only_last else ranks
+        _send(targets, interruption.signals)
         _send([rank for rank in ranks if rank not in targets], (CONT,))
-        if scene.later and not _wait(ranks, scene.grace_s):
-            _send(ranks, scene.later)
+        if interruption.later and not _wait(ranks, interruption.grace_s):
+            _send(ranks, interruption.later)
         if _wait(ranks, KILL_WAIT_S):
             return ""
         alive = sum(rank.poll() is None for rank in ranks)
         _send(ranks, (KILL,))
         _wait(ranks, KILL_WAIT_S)
-        return f"{alive} of {len(ranks)} ranks had to be killed after {scene.grace_s + KILL_WAIT_S:g} s"
+        return (
+            f"{alive} of {len(ranks)} ranks had to be killed after {interruption.grace_s + KILL_WAIT_S:g} s"
+        )
 
 
 def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Digest]) -> Row:
     """What an interruption came to, as the start after it shows."""
-    scene = before.scene
+    interruption = before.interruption
     lost = max(0, before.done - now.first_step)
     fault = before.fault
-    if scene.is_graceful and lost and not fault:
+    if interruption.is_graceful and lost and not fault:
         fault = f"{lost} steps lost although it was asked"
     back_s = now.back_s
     return Row(
-        what=scene.what,
+        what=interruption.what,
         processes=f"{before.procs} → {now.procs}",
-        signals=before.signals or tuple(each.name.removeprefix("SIG") for each in scene.signals),
+        signals=before.signals or tuple(each.name.removeprefix("SIG") for each in interruption.signals),
         left_s=before.left_s,
         lost_steps=lost,
         back_s=back_s,
-        away_s=None if back_s is None else now.began + back_s - before.struck,
+        away_s=None if back_s is None else now.began + back_s - before.interrupted_at,
         same_bytes=is_same(run, undisturbed, now.first_step),
         fault=fault,
     )
@@ -295,5 +297,5 @@ def _is_frozen(rank: subprocess.Popen[bytes]) -> bool:
 
 def _what_failed(run: RunDir, what: str) -> str:
     failure = read_json(run.failure)
-    told = tell_failure(failure) if failure else f"see the logs in {run.logs}"
+    told = format_failure(failure) if failure else f"see the logs in {run.logs}"
     return f"{what} failed by itself: {told}"

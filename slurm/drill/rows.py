@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.files import crc32, read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.files import crc32
+from toolkit.run.events import Event, read_events
+from toolkit.run.run_dir import RunDir
 
 #: Not compared: it says on how many processes and when a checkpoint was made.
 _MANIFEST = "MANIFEST.json"
@@ -83,13 +84,14 @@ def is_same(run: RunDir, undisturbed: Mapping[int, Digest], after: int) -> bool 
     return all(undisturbed[step] == each for step, each in found.items()) if found else None
 
 
-def events(run: RunDir, kind: str, since: float, until: float = math.inf) -> list[dict[str, Any]]:
-    """The events of one kind in some time, oldest first."""
-    lines = read_json_lines(run.events)
-    return [line for line in lines if line.get("event") == kind and since <= line["time"] < until]
+def events_between(run: RunDir, name: str, since: float, until: float = math.inf) -> list[Event]:
+    """The events of one name in a span of time, oldest first."""
+    return [event for event in read_events(run, name) if since <= event.time < until]
 
 
 def signals_seen(run: RunDir, since: float, until: float = math.inf) -> tuple[str, ...]:
     """The names of the signals that the ranks got in some time: those of the rank that got most."""
-    seen = [[name for name, _ in line["signals"]] for line in events(run, "signals", since, until)]
+    seen = [
+        [name for name, _ in event.facts["signals"]] for event in events_between(run, "signals", since, until)
+    ]
     return tuple(name.removeprefix("SIG") for name in max(seen, key=len, default=[]))

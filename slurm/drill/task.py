@@ -1,37 +1,28 @@
-"""The experiment of a drill: the user's own, or a tiny one that needs no data."""
+"""The experiment of a drill: the user's own, or an example of a workload."""
 
 from __future__ import annotations
 
-import json
-import random
 from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.config import load
 from toolkit.config.schema import Experiment
-from toolkit.files import write_atomic
+from toolkit.errors import UserError
+from toolkit.registry import example, load_code
 
 #: Steps between two saves, and between two interruptions.
 STRIDE = 4
-
-_EXPERIMENT = """\
-name: drill
-task: {kind: text_classification}
-model: {kind: docnn, embedding_dim: 16, filters: 16, dropout: 0.3}
-data: {path: TABLE, prepared_dir: PREPARED}
-train: {epochs: 40, batch_size: 16, eval_per_epoch: 1}
-"""
-_WORDS = {"good": ("fine", "bright", "warm"), "bad": ("dull", "poor", "cold")}
 
 
 def drill_experiment(
     config: Path | None, overrides: Sequence[str], folder: Path, interruptions: int
 ) -> Experiment:
-    """The experiment, long enough for so many interruptions, and saved often. Raises ConfigError.
+    """The experiment, long enough for the interruptions, and saved often. Raises ConfigError, UserError.
 
     Only what does not matter for a comparison is changed: a drill ends it long before its last epoch.
     """
-    path = config or _tiny_experiment(folder)
+    path = config or _write_example(folder)
+    overrides = overrides if config else ["name=drill", *overrides]
     steps = STRIDE * (interruptions + 2)
     own = load(path, overrides)
     return load(
@@ -48,18 +39,11 @@ def drill_experiment(
     )
 
 
-def _tiny_experiment(folder: Path) -> Path:
-    """Write a table of made-up texts and an experiment on it; return the experiment's file."""
-    choice = random.Random(0)
-    rows = ["text\tlabel"]
-    for number in range(400):
-        label = choice.choice(list(_WORDS))
-        filler = [f"word{choice.randrange(80)}" for _ in range(choice.randrange(2, 12))]
-        rows.append(" ".join([*filler, choice.choice(_WORDS[label]), f"text{number}"]) + f"\t{label}")
+def _write_example(folder: Path) -> Path:
+    """Let a workload write its example; return the experiment's file. Raises UserError where none has one."""
+    code = example()
+    if not code:
+        raise UserError("no workload that is installed has an example to drill with: name a CONFIG")
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / "texts.tsv", "\n".join(rows) + "\n")
-    path = folder / "drill.yaml"
-    # A JSON string is YAML, whatever the path holds.
-    table, prepared = json.dumps(str(folder / "texts.tsv")), json.dumps(str(folder / "prepared"))
-    write_atomic(path, _EXPERIMENT.replace("TABLE", table).replace("PREPARED", prepared))
+    path: Path = load_code(code)(folder)
     return path

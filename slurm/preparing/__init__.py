@@ -1,1 +1,1 @@
-"""The preparation of data, here or as a job of its own."""
+"""The preparation of data, here or as a separate job."""

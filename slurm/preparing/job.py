@@ -1,4 +1,4 @@
-"""Submitting the preparation of data as a job of its own."""
+"""Submit the preparation of data as a separate job."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm.preflight import preflight
+from slurm.client.queue import poll
 from slurm.preparing.plan import PreparePlan, as_preparation
-from slurm.queue import poll
-from slurm.sbatch import hand_in, sbatch_and_keep
+from slurm.submission.checks.preflight import preflight
+from slurm.submission.submit import resolve_if_possible, run_folder
+from slurm.submission.submit_job import make_submitit, sbatch_and_keep, submit_plan
 from slurm.submissions import Submission, last_submission, submissions
-from slurm.submit import run_folder, settle_if_possible
 from toolkit.config import run_id, to_yaml
 from toolkit.config.schema import Experiment
-from toolkit.create import create_run
 from toolkit.files import write_atomic
-from toolkit.rundir import RunDir
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
 
 #: Beside the runs: a folder like a run's for each preparation.
 PREPARATIONS = "preparations"
@@ -62,12 +62,12 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
     str(plan)
     preflight(plan.resources)
     with run_folder(experiment, parent, fresh=False) as folder:
-        settle_if_possible(folder)
+        resolve_if_possible(folder)
         if (live := _live(folder)) is not None:
             return live
         _renew(folder, experiment)
         plan = _plan(experiment, folder)
-        submission = hand_in(plan, lambda: sbatch_and_keep(plan, os.environ))
+        submission = submit_plan(plan, lambda: sbatch_and_keep(plan, os.environ))
     return PreparationJob(folder=folder, submission=submission, state="pending", is_new=True)
 
 
@@ -82,7 +82,7 @@ def _live(folder: RunDir) -> PreparationJob | None:
     if last is None:
         return None
     now = poll([last.job_id])[last.job_id]
-    # One that nobody knows any more has ended.
+    # A job that Slurm does not know any more has ended.
     if now.is_terminal or not now.slurm_state:
         return None
     return PreparationJob(folder=folder, submission=last, state=now.state, is_new=False)
@@ -95,4 +95,4 @@ def _renew(folder: RunDir, experiment: Experiment) -> None:
     if submissions(folder):
         shutil.rmtree(folder.code, ignore_errors=True)
         create_run(experiment, folder.path.parent)
-    folder.submitit.mkdir(exist_ok=True)
+    make_submitit(folder)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from typing import Any
 
-from slurm.hostlist import names_several
-from slurm.plan import JobPlan
-from slurm.resources import Component, signal_lead_s
-from slurm.why import WARNING_SIGNAL
-from toolkit.config.kinds import SpellingTexts
+from slurm.client.stop_reason import WARNING_SIGNAL
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.job_options import Component, signal_lead_s
+from slurm.submission.single_task import single_task, without_gpus
 from toolkit.config.schema import Experiment
 
 
@@ -45,24 +43,9 @@ def as_preparation(experiment: Experiment, cpus: int | None = None) -> Experimen
 
     cpus   None: those of a task, resources.cpus_per_task
     """
-    count = cpus or experiment.resources.cpus_per_task or 1
-    data, resources = experiment.data, experiment.resources
-    if isinstance(data, SpellingTexts) and data.workers is None:
-        data = replace(data, workers=count)
-    own: dict[str, Any] = {"nodes": 1, "tasks_per_node": 1, "world_size": None, "groups": (), "hosts": {}}
-    if not getattr(experiment.model, "fixes_entities", False):
-        # Nothing but the vectors of entities is computed on a GPU.
-        own |= {"gres": _without_gpus(resources.gres), "gpus_per_node": None, "gpus_per_task": None}
-        own |= {"mem_per_gpu": None}
-    if names_several(resources.nodelist):
-        # A job gets all hosts of its list, and this one wants one.
-        own |= {"nodelist": None}
-    sbatch = {name: value for name, value in resources.sbatch.items() if name not in ("output", "error")}
-    changed = replace(resources, cpus_per_task=count, max_parallel=None, sbatch=sbatch, **own)
-    return replace(experiment, data=data, resources=changed)
-
-
-def _without_gpus(gres: str | None) -> str | None:
-    """Generic resources but for GPUs: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
-    kept = [each for each in (gres or "").split(",") if each and each.split(":")[0] != "gpu"]
-    return ",".join(kept) or None
+    resources = experiment.resources
+    count = cpus or resources.cpus_per_task or 1
+    # Only what a model needs may be computed on a GPU.
+    gpus = {} if experiment.model.needs_preparation else without_gpus(resources)
+    changed = single_task(resources, cpus_per_task=count, **gpus)
+    return replace(experiment, data=experiment.data.with_workers(count), resources=changed)

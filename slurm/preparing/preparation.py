@@ -3,7 +3,7 @@
 python -P -m slurm.preparing.preparation FOLDER
 
 The job needs no signal to save: what it has done lies on the disk. After a preemption Slurm puts it back,
-for it does not leave before it is made to. Before its time limit it asks for that, where it has done
+because it does not exit before it is killed. Before its time limit it asks for that, where it has done
 something that its next start need not do again; else each start would end like this one.
 """
 
@@ -13,56 +13,38 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slurm import controller
-from slurm.handover import PATIENCE_S, Job, why_of
-from slurm.resources import signal_lead_s
-from slurm.topology import scrub
-from slurm.why import CANCELLED, TIME_LIMIT, WARNING, WARNING_SIGNAL, Seen, is_back
-from toolkit import launch
-from toolkit.config import load_resolved
-from toolkit.config.kinds import EntityMentions, SpellingTexts, TextTable
+from slurm.client import programs
+from slurm.client.stop_reason import CANCELLED, TIME_LIMIT, WARNING, WARNING_SIGNAL, StopEvidence, is_back
+from slurm.client.topology import scrub
+from slurm.job.requeue import PATIENCE_S, Job, why_of
+from slurm.submission.job_options import signal_lead_s
+from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
-from toolkit.data.prepared import Prepared, prepare
-from toolkit.display import Lines
 from toolkit.errors import StkError
 from toolkit.files import write_json
-from toolkit.mentions.prepared import MentionSet
-from toolkit.mentions.prepared import prepare as prepare_mentions
-from toolkit.rundir import RunDir
-from toolkit.spelling_samples.build import STAGE as SHARDS
-from toolkit.spelling_samples.prepared import SpellingSet
-from toolkit.spelling_samples.prepared import prepare as prepare_texts
+from toolkit.launch import launcher
+from toolkit.run.run_dir import RunDir
+from toolkit.training.output.progress_display import LogDisplay
 
-_Report = Callable[[str, int, int | None], None]
 _SIGNAL = signal.Signals[f"SIG{WARNING_SIGNAL}"]
 
 
-def prepare_data(
-    data: TextTable | EntityMentions | SpellingTexts, report: _Report
-) -> Prepared | MentionSet | SpellingSet:
-    """Build the prepared data of a section unless they are there. Raises DataError."""
-    if isinstance(data, EntityMentions):
-        return prepare_mentions(data, report)
-    if isinstance(data, SpellingTexts):
-        return prepare_texts(data, report)
-    return prepare(data, report)
-
-
-class Progress(Lines):
+class KeptProgress(LogDisplay):
     """Lines for a log, and whether this start has done what its next one need not do again."""
 
-    def __init__(self) -> None:
+    def __init__(self, resumable_stage: str = "") -> None:
         super().__init__()
+        self._stage = resumable_stage
         self._first: int | None = None
         self.has_kept_something = False
 
     def preparing(self, what: str, done: int, total: int | None) -> None:
         super().preparing(what, done, total)
-        if what == SHARDS:
+        if what == self._stage:
             if self._first is None:
                 self._first = done
             self.has_kept_something = done > self._first
@@ -71,7 +53,7 @@ class Progress(Lines):
 class TimeLimitWatch:
     """Waits for Slurm's warning in a thread, and asks for another start where that goes on."""
 
-    def __init__(self, experiment: Experiment, progress: Progress, environ: Mapping[str, str]) -> None:
+    def __init__(self, experiment: Experiment, progress: KeptProgress, environ: Mapping[str, str]) -> None:
         self._signal_s = signal_lead_s(experiment.resources)
         self._progress = progress
         self._environ = environ
@@ -94,7 +76,7 @@ class TimeLimitWatch:
         """What is done about a warning, in a sentence. Raises SchedulerError."""
         job = Job.around(self._environ)
         facts = job.facts(PATIENCE_S)
-        why = why_of(job, facts, Seen(reason=WARNING, restart=job.restart, signal_s=self._signal_s))
+        why = why_of(job, facts, StopEvidence(reason=WARNING, restart=job.restart, signal_s=self._signal_s))
         if why == CANCELLED or is_back(facts, job.restart):
             return f"the job was stopped: {why}"
         if why == TIME_LIMIT and not self._progress.has_kept_something:
@@ -102,32 +84,32 @@ class TimeLimitWatch:
                 "the time limit is near, and nothing is done that another start could go on from: it needs a "
                 "longer resources.time"
             )
-        controller.patiently(lambda: controller.requeue(job.id, timeout_s=10), PATIENCE_S)
+        programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)
         return f"the job was stopped: {why}; it goes back into the queue, and goes on with what is done"
 
 
 def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:
     """Prepare the data of the experiment in a folder, inside a job; return the exit code."""
-    experiment = load_resolved(folder.config)
-    progress = Progress()
+    experiment = load_to_run(folder.config)
+    progress = KeptProgress(experiment.data.RESUMABLE_STAGE)
     TimeLimitWatch(experiment, progress, environ).start()
     progress.message(f"preparing on {os.uname().nodename}, with {_cpus(experiment.data)}")
-    prepared = prepare_data(experiment.data, progress.preparing)
+    prepared = experiment.data.prepare(progress.preparing)
     progress.message(prepared.summary())
-    if (code := prepare_entities(experiment, str(folder.path))) == 0:
+    if (code := prepare_model(experiment, str(folder.path))) == 0:
         # For `stk status`: a job that has done its work has trained no step.
         write_json(folder.result, {"step": 0, "prepared": prepared.to_json()})
     return code
 
 
-def prepare_entities(experiment: Experiment, config: str, *overrides: str) -> int:
+def prepare_model(experiment: Experiment, config: str, *overrides: str) -> int:
     """Compute what needs torch, in a process that has it; return its exit code.
 
-    Vectors of entities are computed in the worker's world: a process of its own keeps torch out of this one.
+    It is computed as a worker does it: a separate process keeps torch out of this one.
     """
-    if not getattr(experiment.model, "fixes_entities", False):
+    if not experiment.model.needs_preparation:
         return 0
-    return launch.prepare(config, overrides, scrub(), sys.stderr)
+    return launcher.prepare(config, overrides, scrub(), sys.stderr)
 
 
 def _cpus(data: Any) -> str:
@@ -140,7 +122,7 @@ def main() -> int:
     try:
         return run_job(RunDir(Path(sys.argv[1])), dict(os.environ))
     except StkError as error:
-        Progress().message(f"error: {error}")
+        KeptProgress().message(f"error: {error}")
         return error.exit_code
 
 

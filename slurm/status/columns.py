@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from slurm.status.phrases import span
 from slurm.status.rows import RunStatus
-from slurm.status.words import span
 
 _COLOURS = {
     "running": "green",
@@ -22,9 +22,11 @@ _COLOURS = {
 _TITLES = frozenset(
     {"run", "state", "step", "%", "ETA", "epoch", "loss", "tokens/s", "restarts", "GPU-h", "hosts", "job"}
 )
-#: What a run may be doing that nobody wants.
+#: What a run does when something is wrong.
 _TROUBLE = ("silent", "standing still", "never starts")
-#: Hosts that are named; of more only the number is told.
+#: Terminals do not agree on how wide they make the letters beside them: joiner, emoji presentation.
+_WIDTH_CHANGERS = dict.fromkeys((0x200D, 0xFE0F))
+#: Hosts that are named; of more, only the number is shown.
 _NAMED_HOSTS = 2
 
 
@@ -72,7 +74,7 @@ def colour(row: RunStatus) -> str:
 
 
 def reason(row: RunStatus) -> str:
-    """What is told below a row: its reason, unless its state says the same."""
+    """What is shown below a row: its reason, unless its state says the same."""
     # Of one that waits it is Slurm's word alone, or that and what to do.
     if row.state in ("pending", "requeued") and ":" not in row.reason:
         return ""
@@ -103,7 +105,13 @@ def hosts(names: Sequence[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from a folder or a cluster as it may reach a terminal, on one line."""
+    """Text from a folder or a cluster as it may reach a terminal, on one line.
+
+    Its width is the sum of the widths of its characters.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.translate(_WIDTH_CHANGERS)
     if text.isprintable():
         return text
     from toolkit.report.formats import clean  # slow to import, and hardly any text needs it

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from slurm.status.columns import Column, colour, columns, footer, reason
+from slurm.status.columns import Column, colour, columns, footer, printable, reason
 from slurm.status.rows import RunStatus
-from slurm.status.verdict import CANNOT_ASK
+from slurm.status.run_state import CANNOT_ASK
 
 #: Pieces of a line: text and its style in rich's words.
 Line = list[tuple[str, str]]
@@ -40,7 +40,7 @@ def _footer(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
         yield [("", "")]
         yield from _wrapped(footer(rows), width, indent="", style="bold")
     for text in dict.fromkeys(row.reason for row in rows if row.reason.startswith(CANNOT_ASK)):
-        yield from _wrapped(text, width, indent="")
+        yield from _wrapped(printable(text), width, indent="")
 
 
 def _wrapped(
@@ -48,8 +48,18 @@ def _wrapped(
 ) -> Iterator[Line]:
     if not text:
         return
-    lines = [text] if width is None else textwrap.wrap(text, max(_LEAST, width - len(indent)))
+    lines = [text] if width is None else _folded(text, max(_LEAST, width - len(indent)))
     yield from ([(indent + line, style)] for line in lines)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Break a text into lines of so many cells at most."""
+    if text.isascii():
+        return textwrap.wrap(text, width)
+    from rich.console import Console  # only wide letters need it
+    from rich.text import Text
+
+    return [line.plain for line in Text(text).wrap(Console(width=width), width)]
 
 
 def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]:
@@ -84,7 +94,7 @@ def _padded(column: Column, text: str, width: int) -> str:
 
 
 def _cut(text: str, width: int, keeps_end: bool) -> str:
-    """Text of at most so many characters; of a run's id both ends tell it from others."""
+    """Text cut to a width; a run's id keeps both ends, which tell it from others."""
     if _cells(text) <= width:
         return text
     if not text.isascii():

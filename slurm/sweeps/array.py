@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm.plan import JobPlan, directives
-from slurm.resources import components
+from slurm.submission.batch_script import JobPlan, directives
+from slurm.submission.folder_guard import LINES
+from slurm.submission.job_options import components
 from toolkit.errors import UserError
 
 #: In a run's folder `submitit`: the batch script of its task.
@@ -44,6 +45,7 @@ class ArrayPlan:
                 "",
                 "# Each task does in its own run's folder what a single job of that run does.",
                 'cd -P "$SLURM_ARRAY_TASK_ID" || exit 1',
+                *LINES,
                 "# The code that all runs share becomes the run's own before its first start: hard links.",
                 "[ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code",
                 "if [ -L code ]; then",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm.status.rows import RunStatus, status
-from slurm.sweeps.combinations import Combination
+from slurm.sweeps.sweep_experiments import Combination
 from toolkit.config.schema import Experiment
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import getpass
 
-from slurm import controller
-from slurm.preflight import Facts
-from slurm.queue import TERMINAL, from_controller
-from slurm.resources import components
-from toolkit.config.schema import Resources
+from slurm.client import programs
+from slurm.client.queue import TERMINAL, from_controller
+from slurm.config.resources import Resources
+from slurm.submission.checks.preflight import Facts
+from slurm.submission.job_options import components
 
 
 def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:
@@ -22,10 +22,10 @@ def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:
         return slots, why
     options, user = components(resources)[0].options, getpass.getuser()
     account, qos = (str(options[name]) if options.get(name) else None for name in ("account", "qos"))
-    limits = controller.submit_limits(user, account, qos)
+    limits = programs.submit_limits(user, account, qos)
     if not limits:
         return slots, why
-    queued = sum(from_controller(job).state not in TERMINAL for job in controller.jobs(user=user))
+    queued = sum(from_controller(job).state not in TERMINAL for job in programs.jobs(user=user))
     left = max(0, min(limits) - queued)
     if slots is not None and slots <= left:
         return slots, why

@@ -13,7 +13,7 @@ from slurm.status.rows import RunStatus
 from slurm.sweeps.candidates import states
 from toolkit.report.formats import clean, score
 from toolkit.sweeps.folder import Member, Record, SweepDir
-from toolkit.sweeps.tables import compact, terminal_table
+from toolkit.sweeps.results.tables import compact, terminal_table
 
 #: Of a run that Slurm has not been given yet.
 NOT_HANDED_IN = "waits"

@@ -10,26 +10,27 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm import controller
-from slurm.plan import JobPlan
-from slurm.preflight import Facts, preflight
+from slurm.client import programs
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.checks.preflight import Facts, preflight
 from slurm.submissions import Submission
 from slurm.sweeps.array import ArrayPlan
 from slurm.sweeps.candidates import Candidate
-from slurm.sweeps.handing_in import hand_in
 from slurm.sweeps.limits import free_slots
 from slurm.sweeps.splitting import Part, split
+from slurm.sweeps.submit_array import submit_array
 from toolkit.config import check, to_plain
 from toolkit.config.schema import Experiment
-from toolkit.create import copy_code
 from toolkit.errors import SlurmRefused
 from toolkit.files import read_json_lines, write_atomic
-from toolkit.rundir import RunDir
+from toolkit.registry import kept_files
+from toolkit.run.code_snapshot import copy_code
+from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import SweepDir, read_arrays
 
 
 @dataclass(slots=True)
-class Handed:
+class SubmittedRuns:
     """What came of a submission.
 
     jobs    the submission of each run that was handed in
@@ -51,7 +52,7 @@ def submit_runs(
     live: Iterable[str] = (),
     at_most: int | None = None,
     tick: Callable[[], None] = lambda: None,
-) -> Handed:
+) -> SubmittedRuns:
     """Hand runs in, and write down those that have to wait.
 
     throttle  tasks that run at the same time in all arrays of the sweep together
@@ -68,7 +69,7 @@ def submit_runs(
     if at_most is not None and (slots is None or at_most < slots):
         slots, why = at_most, f"no more than {at_most} were to be handed in now"
     count = len(wanted) if slots is None else min(slots, len(wanted))
-    handed = Handed(later=list(wanted[count:]), why=why if count < len(wanted) else "")
+    handed = SubmittedRuns(later=list(wanted[count:]), why=why if count < len(wanted) else "")
     if count:
         parts = split(count, _largest(facts), throttle, _busy(sweep, live))
         _hand_in_parts(sweep, list(wanted[:count]), parts, handed, tick)
@@ -105,7 +106,7 @@ def _hand_in_parts(
     sweep: SweepDir,
     wanted: Sequence[Candidate],
     parts: Sequence[Part],
-    handed: Handed,
+    handed: SubmittedRuns,
     tick: Callable[[], None],
 ) -> None:
     unique = uuid.uuid4().hex[:8]
@@ -114,16 +115,19 @@ def _hand_in_parts(
     ids: list[str] = []
     start = 0
     try:
-        copy_code(code)
+        experiments = [one.experiment for one in wanted]
+        files = {place: file for each in experiments for file, place in kept_files(each)}
+        kinds = {each.task.kind for each in experiments}
+        copy_code(code, kinds, ((file, place) for place, file in files.items()))
         for number, part in enumerate(parts):
             chosen = wanted[start : start + part.size]
             after = part.after if part.follows is None else tuple(filter(None, [ids[part.follows]]))
             name = f"{sweep.name}-{unique}" + (f".{number}" if number else "")
-            jobs = hand_in(sweep, name, chosen, code, throttle=part.throttle, after=after, tick=tick)
+            jobs = submit_array(sweep, name, chosen, code, throttle=part.throttle, after=after, tick=tick)
             start += part.size
             ids.append(next((job.job_id.partition("_")[0] for job in jobs.values()), ""))
             handed.jobs |= jobs
-    except controller.AnswerLost:
+    except programs.AnswerLost:
         raise
     except SlurmRefused as refusal:
         if not handed.jobs:
@@ -161,4 +165,6 @@ def _keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
 
 def waiting(sweep: SweepDir) -> Mapping[str, Experiment]:
     """The experiments that have not been handed in yet, by their run's id."""
-    return {line["run_id"]: check(line["experiment"]) for line in read_json_lines(sweep.waiting)}
+    return {
+        line["run_id"]: check(line["experiment"], is_stored=True) for line in read_json_lines(sweep.waiting)
+    }

@@ -9,11 +9,11 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from slurm.sweeps.candidates import Candidate
-from slurm.sweeps.wanted import Wanted
+from slurm.sweeps.request import Wanted
 from toolkit.report.formats import clean
-from toolkit.sweeps.tables import compact, terminal_table
+from toolkit.sweeps.results.tables import compact, terminal_table
 
-#: Rows of a preview; nobody reads a thousand, and they take a second to lay out.
+#: Rows of a preview: a thousand would take a second to lay out.
 _MOST_ROWS = 40
 _COLOURS = {"new": "green", "goes on": "yellow", "removed": "red"}
 

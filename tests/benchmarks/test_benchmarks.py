@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.__main__ import main
 from benchmarks.registry import BENCHMARKS
@@ -23,7 +24,7 @@ OURS = ("stk run", "ours", "prepared samples", "stk submit", "stk sweep", "stk s
 ON_CLUSTER = ("goodput", "resume")
 
 
-@pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - set(ON_CLUSTER)))
+@pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - {*ON_CLUSTER, "gpu"}))
 def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp_path: Path) -> None:
     assert main([name, "--quick", "--json", str(tmp_path / "found.json")]) == 0
     found = json.loads((tmp_path / "found.json").read_text())
@@ -34,6 +35,17 @@ def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp
         assert any(ours in row["candidate"] for row in measured for ours in OURS), table["title"]
         for row in table["rows"]:
             assert row.get("missing", "not installed").startswith("not installed"), row
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without a GPU")
+def test_benchmark_of_a_gpu_goes_through_on_the_cpu_but_for_what_only_cuda_has(tmp_path: Path) -> None:
+    assert main(["gpu", "--quick", "--json", str(tmp_path / "found.json")]) == 0
+    tables = json.loads((tmp_path / "found.json").read_text())["tables"]
+    missing = [[row["missing"] for row in table["rows"] if "missing" in row] for table in tables]
+    assert missing == [[], [], ["needs a GPU"], ["needs a GPU"] * 3, []]
+    losses, changed, *_ = (table["rows"] for table in tables)
+    assert [row["ratio"]["median"] for row in losses] == pytest.approx([1.0, 1.0, 1.0], rel=0.05)
+    assert [row["values"] for row in changed] == [[0.0], [0.0]]
 
 
 @pytest.mark.parametrize("name", ON_CLUSTER)

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.patience import PATIENCE_S
+
 from . import hosts_file, slurm_conf
 from .claim import Claim
 from .daemons import Daemons
@@ -18,7 +20,7 @@ from .jobs import parse_records
 from .network import Network, Subnet, choose_subnet
 from .services import Services
 from .state_folder import StateFolder
-from .waiting import PATIENCE_S, wait_until
+from .waiting import wait_until
 
 HOSTS = 4
 ACCOUNT = "research"

@@ -6,9 +6,11 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 from .errors import ClusterError
 from .programs import CLEAN_ENVIRONMENT
-from .waiting import PATIENCE_S, wait_until
+from .waiting import wait_until
 
 
 class Daemons:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests import readme
+from tests.patience import PATIENCE_S
 from tests.readme import ROOT
 from toolkit.files import read_json, read_json_lines
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 
 from .cluster import Cluster
 
@@ -48,7 +49,7 @@ class LoginNode:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -63,6 +64,10 @@ def login_node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Lo
     home = tmp_path_factory.mktemp("login")
     for folder in ("configs", "scripts"):
         shutil.copytree(ROOT / folder, home / folder)
+    # The GPUs that this cluster grants are pretended.
+    quick = home / "configs" / "quickstart.yaml"
+    quick.write_text(re.sub(r"^train:\n", "train:\n  device: cpu\n", quick.read_text(), flags=re.M))
+    assert "device: cpu" in quick.read_text()
     (home / "data").mkdir()
     (home / "data" / "movie_reviews.tsv").write_text(readme.small_table(), encoding="utf-8")
     return LoginNode(cluster, home)
@@ -121,7 +126,7 @@ def _by_hand(command: str, typed: str = "") -> str:
         input=typed,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

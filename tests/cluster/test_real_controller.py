@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm import controller
-from slurm.dependants import move_dependants
-from slurm.hostlist import expand
-from slurm.queue import JobState, poll
-from toolkit.errors import SlurmRefused, SlurmUnavailable
+from slurm.client import programs
+from slurm.client.hostlist import expand
+from slurm.client.queue import JobState, poll
+from slurm.client.retarget import move_dependants
+from toolkit.errors import SlurmRefused, SlurmUnavailable, UserError
 
 from .cluster import Cluster
 from .waiting import wait_until
@@ -36,12 +36,12 @@ def submit(cluster: Cluster, tmp_path: Path) -> Iterator[Submit]:
     def submit(body: str, *options: str) -> str:
         script = tmp_path / "job.sh"
         script.write_text(f"#!/bin/sh\n{body}\n")
-        ids.append(controller.sbatch(script, tmp_path, options=["--output=%j.out", *options]))
+        ids.append(programs.sbatch(script, tmp_path, options=["--output=%j.out", *options]))
         return ids[-1]
 
     yield submit
     for job_id in ids:
-        controller.cancel(job_id)
+        programs.cancel(job_id)
     for job_id in ids:
         _wait(job_id, lambda state: state.is_terminal)
 
@@ -54,19 +54,19 @@ def _wait(job_id: str, holds: Callable[[JobState], bool]) -> JobState:
 def test_a_job_is_found_by_id_name_and_user(submit: Submit, tmp_path: Path) -> None:
     name = "it's a=b, |name|\twith\nall of it"
     job_id = submit("sleep 60", f"--job-name={name}", "--time=90:30", "--hold")
-    (job,) = controller.jobs(ids=[job_id])
+    (job,) = programs.jobs(ids=[job_id])
     assert (job.job_id, job.state, job.reason, job.name) == (job_id, "PENDING", "JobHeldUser", name)
     assert (job.work_dir, job.time_limit_min, job.restarts, job.hosts) == (str(tmp_path), 91, 0, "")
-    assert job in controller.jobs(user=job.user)
-    assert controller.jobs(ids=[job_id], names=["another"]) == []
+    assert job in programs.jobs(user=job.user)
+    assert programs.jobs(ids=[job_id], names=["another"]) == []
     plain = submit("sleep 60", "--job-name=movies-12ab", "--hold")
-    assert [job.job_id for job in controller.jobs(names=["movies-12ab"])] == [plain]
+    assert [job.job_id for job in programs.jobs(names=["movies-12ab"])] == [plain]
 
 
 def test_an_unknown_job_is_left_out(submit: Submit) -> None:
     job_id = submit("sleep 60", "--hold")
-    assert controller.jobs(ids=["999999"]) == []
-    assert [job.job_id for job in controller.jobs(ids=["999999", job_id])] == [job_id]
+    assert programs.jobs(ids=["999999"]) == []
+    assert [job.job_id for job in programs.jobs(ids=["999999", job_id])] == [job_id]
     assert poll(["999999"])["999999"].state == "unknown"
 
 
@@ -75,37 +75,35 @@ def test_a_finished_job_is_known_to_controller_and_accounting(submit: Submit) ->
     state = _wait(job_id, lambda state: state.is_terminal)
     assert (state.state, state.restarts) == ("finished", 0)
     wait_until(
-        lambda: [start.state for start in controller.accounting([job_id])] == ["COMPLETED"],
-        lambda: str(controller.accounting([job_id])),
+        lambda: [start.state for start in programs.accounting([job_id])] == ["COMPLETED"],
+        lambda: str(programs.accounting([job_id])),
     )
 
 
 def test_a_failed_job_is_failed(submit: Submit) -> None:
     job_id = submit("exit 3")
     assert _wait(job_id, lambda state: state.is_terminal).state == "failed"
-    assert controller.show_job(job_id)["ExitCode"] == "3:0"
+    assert programs.show_job(job_id)["ExitCode"] == "3:0"
 
 
 def test_a_requeued_job_is_released_from_its_wait(submit: Submit) -> None:
     job_id = submit("sleep 60", "--requeue")
     _wait(job_id, lambda state: state.state == "running")
-    controller.requeue(job_id)
+    programs.requeue(job_id)
     waiting = _wait(job_id, lambda state: state.slurm_state == "PENDING")
     assert (waiting.state, waiting.restarts) == ("requeued", 1)
-    controller.requeue(job_id)
-    controller.release_now(job_id)
+    programs.requeue(job_id)
+    programs.release_now(job_id)
     again = _wait(job_id, lambda state: state.state != "requeued")
     assert (again.state, again.restarts) == ("running", 1)
-    wait_until(
-        lambda: len(controller.accounting([job_id])) == 2, lambda: str(controller.accounting([job_id]))
-    )
+    wait_until(lambda: len(programs.accounting([job_id])) == 2, lambda: str(programs.accounting([job_id])))
 
 
 def test_a_job_that_may_not_be_requeued_says_so(submit: Submit) -> None:
     job_id = submit("sleep 60", "--no-requeue")
     _wait(job_id, lambda state: state.state == "running")
     with pytest.raises(SlurmRefused, match="disabled"):
-        controller.requeue(job_id)
+        programs.requeue(job_id)
 
 
 def test_an_array_is_polled_as_a_whole_and_by_task(submit: Submit) -> None:
@@ -124,16 +122,16 @@ def test_whatever_waits_for_a_job_can_be_told_to_wait_for_another(submit: Submit
     uneven = submit("#SBATCH hetjob\n#SBATCH --nodes=1\ntrue", after)
     ids = [plain, array, f"{uneven}+0", f"{uneven}+1"]
     assert sorted(move_dependants(old, new)) == sorted(ids)
-    waiting = controller.dependencies(str(os.getuid()))
+    waiting = programs.dependencies(str(os.getuid()))
     assert [waiting[job_id] for job_id in ids] == [f"afterany:{new}"] * 4
 
 
 def test_a_cancelled_job_may_be_cancelled_again(submit: Submit) -> None:
     job_id = submit("sleep 60", "--hold")
-    controller.cancel(job_id)
+    programs.cancel(job_id)
     assert _wait(job_id, lambda state: state.is_terminal).state == "cancelled"
-    controller.cancel(job_id)
-    controller.cancel("999999")
+    programs.cancel(job_id)
+    programs.cancel("999999")
 
 
 def test_a_job_over_the_partitions_limit_comes_with_advice(submit: Submit) -> None:
@@ -143,11 +141,11 @@ def test_a_job_over_the_partitions_limit_comes_with_advice(submit: Submit) -> No
 
 
 def test_a_test_submits_nothing_and_says_when_a_job_would_start(cluster: Cluster) -> None:
-    answer = controller.test_only("#!/bin/sh\n#SBATCH --nodes=2 --job-name=only-a-test\ntrue\n")
+    answer = programs.test_only("#!/bin/sh\n#SBATCH --nodes=2 --job-name=only-a-test\ntrue\n")
     assert "to start at" in answer
-    assert controller.jobs(names=["only-a-test"]) == []
+    assert programs.jobs(names=["only-a-test"]) == []
     with pytest.raises(SlurmRefused, match="node configuration is not available"):
-        controller.test_only("#!/bin/sh\n#SBATCH --gres=gpu:99\ntrue\n")
+        programs.test_only("#!/bin/sh\n#SBATCH --gres=gpu:99\ntrue\n")
 
 
 def test_a_refused_submission_shows_slurms_words(submit: Submit) -> None:
@@ -159,39 +157,78 @@ def test_a_refused_submission_shows_slurms_words(submit: Submit) -> None:
 
 
 def test_partitions_hosts_and_settings_are_those_of_the_cluster(cluster: Cluster) -> None:
-    partitions = {partition.name: partition for partition in controller.partitions()}
+    partitions = {partition.name: partition for partition in programs.partitions()}
     assert set(partitions) == {"main", "preemptible", "preemptible0", "urgent"}
     assert [name for name, partition in partitions.items() if partition.is_default] == ["main"]
     assert {partition.max_time_min for partition in partitions.values()} == {60}
     assert (partitions["preemptible"].preempt_mode, partitions["preemptible"].grace_s) == ("REQUEUE", 10)
-    groups = [group for group in controller.hosts() if group.partition == "main"]
+    groups = [group for group in programs.hosts() if group.partition == "main"]
     assert [host for group in groups for host in expand(group.hosts)] == cluster.hosts
     assert {group.gres for group in groups} == {"gpu:4"}
-    assert controller.config()["ClusterName"] == cluster.name
-    assert controller.qos_flags("normal") == frozenset()
-    assert controller.qos_flags("nowhere") is None
+    assert programs.config()["ClusterName"] == cluster.name
+    assert programs.qos_flags("normal") == frozenset()
+    assert programs.qos_flags("nowhere") is None
 
 
 def test_a_silent_controller_is_told_from_a_missing_one(cluster: Cluster) -> None:
-    assert controller.is_available()
+    assert programs.is_available()
     cluster.stop_controller()
     try:
-        assert not controller.is_available()
+        assert not programs.is_available()
         with pytest.raises(SlurmUnavailable, match="Unable to contact slurm controller"):
-            controller.partitions()
+            programs.partitions()
     finally:
         cluster.start_controller()
-    assert controller.is_available()
+    assert programs.is_available()
 
 
 def test_limits_on_jobs_in_the_queue_are_read(cluster: Cluster) -> None:
     set_limits = ("sacctmgr", "--immediate", "modify")
     try:
         cluster.run(*set_limits, "user", "root", "set", "MaxSubmitJobs=7")
-        assert controller.submit_limits("root", None, None) == [7]
+        assert programs.submit_limits("root", None, None) == [7]
         cluster.run(*set_limits, "qos", "normal", "set", "MaxSubmitJobsPerUser=5")
-        assert controller.submit_limits("root", None, None) == [7, 5]
-        assert controller.submit_limits("root", None, "none") == [7]
+        assert programs.submit_limits("root", None, None) == [7, 5]
+        assert programs.submit_limits("root", None, "none") == [7]
     finally:
         cluster.run(*set_limits, "user", "root", "set", "MaxSubmitJobs=-1")
         cluster.run(*set_limits, "qos", "normal", "set", "MaxSubmitJobsPerUser=-1")
+
+
+#: Not ids of jobs, or of none that Slurm can have.
+_NO_IDS = (
+    "zzz",
+    "--me",
+    "-1",
+    "12_",
+    "0",
+    "00",
+    "4294967294",
+    "4294967295",
+    "4294967296",
+    "9999999999",
+    "9" * 4000,
+)
+
+
+def test_ids_that_are_none_take_nothing_from_the_view_of_the_others(submit: Submit) -> None:
+    job_id = submit("sleep 60", "--hold")
+    states = poll([*_NO_IDS, job_id, f"{job_id}_4294967295", f"{job_id}+9999999999"])
+    assert states[job_id].state == "held"
+    assert {states[each].slurm_state for each in _NO_IDS} == {""}
+    for each in _NO_IDS:
+        assert programs.jobs(ids=[each]) == programs.accounting([each]) == []
+
+
+def test_what_is_no_id_is_handed_to_no_program_that_changes_a_job(submit: Submit) -> None:
+    job_id = submit("sleep 60", "--hold")
+    for act in (programs.cancel, programs.requeue, programs.release_now, programs.show_job):
+        with pytest.raises(UserError):
+            act("--me")
+    with pytest.raises(UserError):
+        programs.signal_steps("--me", "KILL")
+    with pytest.raises(UserError):
+        programs.depend_on(f"{job_id} nice=5", "afterany:1")
+    assert poll([job_id])[job_id].state == "held"
+    programs.cancel(job_id)
+    _wait(job_id, lambda state: state.state == "cancelled")

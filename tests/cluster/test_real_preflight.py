@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from slurm import controller
-from slurm.preflight import check_fits, read_facts
-from slurm.queue import poll
-from slurm.resources import components
-from toolkit.config.schema import Resources
+from slurm.client import programs
+from slurm.client.queue import poll
+from slurm.config.resources import Resources
+from slurm.submission.checks.preflight import check_fits, read_facts
+from slurm.submission.job_options import components
 from toolkit.errors import SlurmRefused
 
 from .cluster import Cluster
@@ -30,7 +30,7 @@ def _what_slurm_does(resources: Resources, folder: Path) -> str:
     script.write_text("#!/bin/sh\ntrue\n")
     options = [f"--{name}={value}" for name, value in components(resources)[0].options.items()]
     try:
-        job_id = controller.sbatch(script, folder, options=["--output=/dev/null", *options])
+        job_id = programs.sbatch(script, folder, options=["--output=/dev/null", *options])
     except SlurmRefused:
         return "refuses"
     wait_until(
@@ -38,7 +38,7 @@ def _what_slurm_does(resources: Resources, folder: Path) -> str:
         lambda: str(poll([job_id])),
     )
     ran = poll([job_id])[job_id].state == "finished"
-    controller.cancel(job_id)
+    programs.cancel(job_id)
     return "runs" if ran else "waits for ever"
 
 
@@ -67,7 +67,7 @@ def test_what_is_let_through_runs(cluster: Cluster, tmp_path: Path, resources: d
         {"partition": "mian"},
         {"gres": "gpu:5"},
         {"gres": "gpu:a100:1"},
-        {"gpus_per_task": "1", "tasks_per_node": 5},
+        {"gpus_per_task": "1", "tasks_per_node": 5, "cpus_per_task": 1},
         {"tasks_per_node": 9},
         {"tasks_per_node": 3, "cpus_per_task": 3},
         {"mem": "64001M"},

@@ -3,11 +3,9 @@
 import time
 from collections.abc import Callable
 
-from .errors import ClusterError
+from tests.patience import PATIENCE_S
 
-#: For how long whatever has to come is waited for. Nothing is measured with it: a busy machine may be slow,
-#: a hang has to end.
-PATIENCE_S = 300.0
+from .errors import ClusterError
 
 
 def wait_until(condition: Callable[[], bool], complaint: Callable[[], str], interval_s: float = 0.1) -> None:

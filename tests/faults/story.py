@@ -23,17 +23,19 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from stk_toy.texts.task import TextsTask
 
 from tests.toolkit.ranks import NO_ANSWER, Ended, Started, await_ranks, start_ranks
 from tests.toolkit.tiny import assert_equal_runs
-from toolkit import faults, loop, worker
 from toolkit.config import Experiment
-from toolkit.create import create_run
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.rundir import RunDir
-from toolkit.stop import StopFlag
-from toolkit.tasks.text_classification import TextClassificationTask
-from toolkit.training import Training
+from toolkit.reliability import fault_injection as faults
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.training import worker
+from toolkit.training.context import TrainContext
+from toolkit.training.step import take_step
 from toolkit.world import World
 
 # ---- what can happen while a run trains
@@ -50,12 +52,12 @@ def kill(*, rank: int, step: int, at: str = "backward") -> str:
 
 
 def kill_during_save(point: str, *, step: int) -> str:
-    """SIGKILL to the rank that saves, at a point of toolkit.faults.SAVE_POINTS."""
+    """SIGKILL to the rank that saves, at a point of toolkit.reliability.fault_injection.SAVE_POINTS."""
     return f"{wait_for_the_writer(step - 1)}; {_fault('kill', f'save:{point}', step, 0)}"
 
 
 def preempt_during_save(point: str, *, step: int) -> str:
-    """SIGTERM to the rank that saves, at a point of toolkit.faults.SAVE_POINTS."""
+    """SIGTERM to the rank that saves, at a point of toolkit.reliability.fault_injection.SAVE_POINTS."""
     return f"{wait_for_the_writer(step - 1)}; {_fault('term', f'save:{point}', step, 0)}"
 
 
@@ -154,18 +156,20 @@ def train_rank(world: World, path: Path, rank: Rank) -> str:
     stop = StopFlag().install(signal.SIGTERM, signal.SIGINT)
     with ExitStack() as stack:
         # Drawing takes longer than all of this training, and the report has tests of its own.
-        stack.enter_context(patch("toolkit.finish._report"))
+        stack.enter_context(patch("toolkit.training.attempt.finalize._report"))
         if rank.augments:
-            stack.enter_context(patch.object(TextClassificationTask, "collate", _augmenting()))
+            stack.enter_context(patch.object(TextsTask, "collate", _augmenting()))
         if rank.journal is not None:
-            stack.enter_context(patch("toolkit.loop._micro_batch", _journalling(rank.journal)))
+            stack.enter_context(patch("toolkit.training.step.take_step._pass", _journalling(rank.journal)))
         if rank.early:
-            stack.enter_context(patch.object(TextClassificationTask, "prepare", _interrupted_prepare()))
-        return worker.run(RunDir(path), replace(world, job=rank.job, restart=rank.restart), stop).value
+            stack.enter_context(patch.object(TextsTask, "prepare", _interrupted_prepare()))
+        return worker.run_attempt(
+            RunDir(path), replace(world, job=rank.job, restart=rank.restart), stop
+        ).value
 
 
 def _interrupted_prepare() -> Any:
-    prepare = TextClassificationTask.prepare
+    prepare = TextsTask.prepare
 
     def interrupted(experiment: Experiment, report: Any = None) -> str:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -175,27 +179,25 @@ def _interrupted_prepare() -> Any:
 
 
 def _augmenting() -> Any:
-    collate = TextClassificationTask.collate
+    collate = TextsTask.collate
 
-    def augment(
-        task: TextClassificationTask, split: str, indices: np.ndarray[Any, Any], device: torch.device
-    ) -> Any:
+    def augment(task: TextsTask, split: str, indices: np.ndarray[Any, Any], device: torch.device) -> Any:
         batch = collate(task, split, indices, device)
         if split == "train":
             chances = random.random() * np.random.rand() * torch.rand(batch.tokens.shape)
-            batch = replace(batch, tokens=torch.where(chances > 0.5, 0, batch.tokens))
+            batch = batch._replace(tokens=torch.where(chances > 0.5, 0, batch.tokens))
         return batch
 
     return augment
 
 
 def _journalling(journal: Path) -> Any:
-    micro_batch = loop._micro_batch
+    one_pass = take_step._pass
 
-    def note(training: Training, control: Any, plan: Any, position: int, number: int, *, last: bool) -> None:
-        micro_batch(training, control, plan, position, number, last=last)
-        samples = [int(index) for index in plan.micro_batch(position, number)]
-        line = {"step": training.state.progress.step, "number": number, "samples": samples}
+    def note(context: TrainContext, sync: Any, plan: Any, position: int, numbers: Any, *, last: bool) -> None:
+        one_pass(context, sync, plan, position, numbers, last=last)
+        samples = [int(index) for index in plan.micro_batches_of(position, numbers)]
+        line = {"step": context.state.progress.step, "number": numbers[0], "samples": samples}
         append_json_line(journal, line)
 
     return note

@@ -92,7 +92,7 @@ def test_when_all_are_bad_it_refuses_to_start_from_nothing(house: House, experim
 def test_torn_lines_of_a_killed_writer(house: House, experiment: Experiment, undisturbed: Run) -> None:
     run = house.run(experiment)
     run.yields(2, preempt_at(9))
-    for file in (run.folder.metrics, run.folder.events, run.folder.attempts, run.folder.receipts):
+    for file in (run.folder.metrics, run.folder.events, run.folder.attempts, run.folder.step_records):
         tear(file)
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)

@@ -15,8 +15,7 @@ from tests.faults.story import (
 )
 from tests.toolkit.tiny import metrics_lines, tiny
 from toolkit.config import Experiment
-from toolkit.failure.fence import EXIT_FENCED
-from toolkit.failure.watchdog import EXIT_HUNG
+from toolkit.errors import ExitCode
 from toolkit.files import read_json
 
 #: Long enough for a machine that does other things too.
@@ -36,11 +35,11 @@ def test_hanging_rank_is_named_with_its_phase_and_its_stack(
 ) -> None:
     run = house.run(watched)
     ended = run.breaks(2, hang(rank=rank, step=8, at=at))
-    assert [end.exit_status for end in ended] == [EXIT_HUNG] * 2
+    assert [end.exit_status for end in ended] == [ExitCode.HUNG] * 2
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["rank"], failure["phase"], failure["step"]) == ("hang", rank, at, 8)
     (log,) = run.folder.logs.glob(f"*.rank_{rank:05d}.log")
-    assert "toolkit/faults.py" in log.read_text(), "the stack of what hangs"
+    assert "toolkit/reliability/fault_injection.py" in log.read_text(), "the stack of what hangs"
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
@@ -55,6 +54,6 @@ def test_frozen_rank_is_left_behind_and_does_no_harm_when_it_wakes_up(
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["rank"]) == ("hang", rank)
     run.finish(2)
-    assert wake_up(frozen).exit_status == EXIT_FENCED
+    assert wake_up(frozen).exit_status == ExitCode.FENCED
     assert len(metrics_lines(run.folder)) == len(metrics_lines(undisturbed.folder))
     assert_as_if_nothing_had_happened(run, undisturbed)

@@ -18,10 +18,10 @@ from tests.faults.story import (
     wait_for_the_writer,
 )
 from tests.toolkit.tiny import tiny
-from toolkit.attempts.ledger import read_attempts
 from toolkit.config import Experiment
-from toolkit.faults import SAVE_POINTS
 from toolkit.files import read_json
+from toolkit.reliability.fault_injection import SAVE_POINTS
+from toolkit.run.attempts.records import read_attempts
 
 POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
 
@@ -37,7 +37,7 @@ def test_rank_killed_in_any_phase(house: House, experiment: Experiment, undistur
     run.breaks(2, wait_for_the_writer(5), wait_for_the_writer(7), kill(rank=step % 2, step=step, at=at))
     run.finish(1)
     # Killed after the last exchange of a step, it leaves the others to complete and save that step.
-    assert 6 <= read_attempts(run.folder)[-1]["first_step"] <= step + 1
+    assert 6 <= read_attempts(run.folder)[-1].first_step <= step + 1
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
@@ -98,7 +98,7 @@ def test_killed_after_a_save_that_the_full_disk_refused(
     run = house.run(experiment)
     run.breaks(2, fill_disk(step=6), wait_for_the_writer(7), kill(rank=0, step=7))
     run.finish(2)
-    assert read_attempts(run.folder)[-1]["first_step"] == 4
+    assert read_attempts(run.folder)[-1].first_step == 4
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 

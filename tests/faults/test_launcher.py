@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from tests.faults.story import House, Run, assert_as_if_nothing_had_happened
+from tests.patience import PATIENCE_S
 from tests.toolkit.tiny import tiny
-from toolkit.attempts.ledger import read_attempts
-from toolkit.faults import VARIABLE
 from toolkit.files import read_json
+from toolkit.reliability.fault_injection import VARIABLE
+from toolkit.run.attempts.records import read_attempts
 
 
 def launch(run: Run, procs: int, faults: str) -> int:
@@ -22,7 +23,7 @@ def launch(run: Run, procs: int, faults: str) -> int:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
     )
     print(launcher.stdout, launcher.stderr)
@@ -39,7 +40,7 @@ def test_killed_lost_and_diverged_it_comes_to_its_end_by_itself(
         "exit 1 at=optimizer step=13 rank=0 attempt=3",
     ]
     assert launch(run, 2, "; ".join(faults)) == 0
-    whys = [(attempt["why"], attempt.get("rank")) for attempt in read_attempts(run.folder)]
+    whys = [(attempt.why, attempt.rank) for attempt in read_attempts(run.folder)]
     assert whys[:2] == [("killed", 1), ("diverged", 0)]
     assert whys[3] == ("finished", None)
     assert read_json(run.folder.result)["attempts"] == 4

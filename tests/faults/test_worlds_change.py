@@ -37,9 +37,9 @@ def test_three_read_the_same_data_and_round_otherwise(
     """And say so."""
     run = house.run(experiment)
     run.yields(4, preempt_at(3))
-    assert "no power of two" not in run.logs()
+    assert "not a power of two" not in run.logs()
     run.finish(3)
-    assert run.logs().count("no power of two") == 3
+    assert run.logs().count("not a power of two") == 3
     found, expected = metrics_lines(run.folder), metrics_lines(undisturbed.folder)
     assert [line["step"] for line in found] == [line["step"] for line in expected]
     np.testing.assert_allclose(

@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.toolkit.spelling.texts import TEXTS
+from tests.toolkit.nlp.sentences import TEXTS
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

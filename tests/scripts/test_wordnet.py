@@ -16,9 +16,8 @@ from types import ModuleType
 
 import pytest
 
-from toolkit.entities.checks import check_candidates
-from toolkit.entities.database import EntityDatabase
-from toolkit.entities.sentences import read_sentences
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "get_wordnet"
 #: In the form of wndb(5WN), exceptions and senseidx(5WN).
@@ -112,7 +111,7 @@ def test_what_is_left_out_is_counted(script: ModuleType, tmp_path: Path) -> None
 def test_sentences_and_database_fit_each_other(folder: Path) -> None:
     database = EntityDatabase.load(folder / "entity_db")
     for sentence in read_sentences(folder / "sentences.jsonl"):
-        check_candidates(sentence, database, folder)
+        database.check_aliases(sentence, folder)
         for mention in sentence.mentions:
             assert mention.gold in dict(database.candidates(mention.alias))
             assert sentence.source == (mention.gold, database.title(mention.gold))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm.topology import scrub
+from slurm.client.topology import scrub
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.slurm.stubs import Stubs
-from toolkit.config.checking import check
+from toolkit.config.checking.validate import check
 from toolkit.config.schema import Experiment
 
 
@@ -50,7 +50,7 @@ def experiment() -> Experiment:
     """A small experiment, as a value."""
     return check({
         "name": "tiny",
-        "task": {"kind": "text_classification"},
-        "model": {"kind": "docnn"},
+        "task": {"kind": "toy_texts"},
+        "model": {"kind": "convolutions"},
         "data": {"path": "/data/reviews.tsv"},
     })  # fmt: skip

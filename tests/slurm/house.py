@@ -16,15 +16,18 @@ import pytest
 
 from slurm.cli import main
 from slurm.submissions import submissions
+from tests.patience import PATIENCE_S
+from tests.registering import ROOT as ROOT
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 
-ROOT = Path(__file__).parents[2]
+#: Where processes that tests start find this very code, and the toy workload.
+CODE = {"PYTHONPATH": os.environ["PYTHONPATH"]}
 CONFIG = """\
 name: tiny
-task: {kind: text_classification}
-model: {kind: docnn, embedding_dim: 4, filters: 3, kernels: [2]}
+task: {kind: toy_texts}
+model: {kind: convolutions, embedding_dim: 4, filters: 3, kernels: [2]}
 data: {path: reviews.tsv, prepared_dir: prepared}
 train: {epochs: 1, batch_size: 32}
 """
@@ -93,7 +96,7 @@ class House:
         return subprocess.Popen(
             [sys.executable, "-m", "slurm", *map(str, arguments)],
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
+            env={**os.environ, **(environ or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -103,7 +106,7 @@ class House:
     def call(self, *arguments: object, environ: Mapping[str, str] | None = None) -> Answer:
         """The command in a process of its own, to its end."""
         process = self.start(*arguments, environ=environ)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=PATIENCE_S)
         return Answer(process.returncode, out, err)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slurm.plan import JobPlan
-from toolkit.config.schema import Experiment, Group, Resources
-from toolkit.rundir import RunDir
+from slurm.config.resources import Group, Resources
+from slurm.submission.batch_script import JobPlan
+from toolkit.config.schema import Experiment
+from toolkit.run.run_dir import RunDir
 
 RUN = RunDir(Path("/scratch/me/experiments/tiny-0123abcd"))
 HOSTILE = 'it\'s "50 %" of $HOME, `date` \\ #1 <é漢🙂> '

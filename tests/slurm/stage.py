@@ -9,12 +9,12 @@ from typing import Any
 from slurm.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
-from toolkit.attempts.ledger import read_attempts
 from toolkit.config import to_yaml
-from toolkit.create import create_run
-from toolkit.failure.records import failure_record, write_first
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.create_run import create_run
+from toolkit.run.failure.records import failure_record, write_first
+from toolkit.run.run_dir import RunDir
 
 #: A minute ago: the job's start.
 START = datetime.now() - timedelta(minutes=1)
@@ -92,7 +92,7 @@ class Stage:
     @property
     def why(self) -> str:
         """Why the newest start ended, by the ledger."""
-        return str(read_attempts(self.run)[-1]["why"])
+        return str(read_attempts(self.run)[-1].why)
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         return [line for line in read_json_lines(self.run.events) if line["event"] in kinds]
@@ -108,7 +108,7 @@ class Stage:
 
     def failure(self, kind: str, step: int = 3) -> None:
         """failure.json as a rank of this start writes it."""
-        nonce = read_attempts(self.run)[-1]["nonce"]
+        nonce = read_attempts(self.run)[-1].nonce
         record = failure_record(nonce, kind, "boom", rank=0, host="here", phase="forward", step=step)
         self.run.ranks(nonce).parent.mkdir(exist_ok=True)
         assert write_first(self.run, record)

@@ -18,11 +18,12 @@ from slurm.submissions import (
     last_submission,
     record,
     recover,
-    settle,
+    resolve_lost,
 )
 from tests.slurm.fake_slurm import FakeSlurm
 from toolkit.errors import RunBusy, SchedulerError
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
+from toolkit.system.host import boot
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_a_record_is_read_back_and_the_newest_one_is_last(run: RunDir) -> None:
     assert submissions.submissions(run) == [first, second]
     assert last_submission(run) == second
     assert second.pid == 77
-    assert second.host == socket.gethostname()
+    assert (second.host, second.boot) == (socket.gethostname(), boot())
 
 
 def test_a_record_keeps_further_facts_for_people(run: RunDir) -> None:
@@ -69,14 +70,14 @@ def test_the_intent_stands_until_the_record(run: RunDir) -> None:
 
 
 def test_without_an_intent_nobody_is_asked(run: RunDir, fake: FakeSlurm) -> None:
-    assert settle(run) is None
+    assert resolve_lost(run) is None
     assert fake.calls("squeue") == []
 
 
 def test_a_job_without_a_record_is_found_by_its_name_and_folder(run: RunDir, fake: FakeSlurm) -> None:
     intend(run, "tiny.0")
     fake.add("101", name="tiny.0", work_dir=str(run.path))
-    found = settle(run)
+    found = resolve_lost(run)
     assert found == last_submission(run)
     assert found is not None
     assert (found.job_id, found.name, found.cluster) == ("101", "tiny.0", "slurm")
@@ -88,13 +89,13 @@ def test_a_job_is_found_through_a_link_to_its_folder(run: RunDir, fake: FakeSlur
     (tmp_path / "link").symlink_to(tmp_path)
     intend(run, "tiny.0")
     fake.add("101", name="tiny.0", work_dir=str(tmp_path / "link" / run.run_id))
-    assert settle(run) is not None
+    assert resolve_lost(run) is not None
 
 
 def test_of_an_uneven_job_the_whole_is_recorded(run: RunDir, fake: FakeSlurm) -> None:
     intend(run, "tiny.0")
     fake.add("101+0", name="tiny.0", work_dir=str(run.path))
-    found = settle(run)
+    found = resolve_lost(run)
     assert found is not None
     assert found.job_id == "101"
 
@@ -102,7 +103,7 @@ def test_of_an_uneven_job_the_whole_is_recorded(run: RunDir, fake: FakeSlurm) ->
 def test_a_job_of_the_same_name_in_another_folder_is_somebody_elses(run: RunDir, fake: FakeSlurm) -> None:
     intend(run, "tiny.0")
     fake.add("101", name="tiny.0", work_dir="/home/you/experiments/tiny-0123abcd")
-    assert settle(run) is None
+    assert resolve_lost(run) is None
     assert submissions.submissions(run) == []
 
 
@@ -112,7 +113,7 @@ def test_an_intent_that_led_to_no_job_is_dropped_when_settled_but_not_when_looke
     intend(run, "tiny.0")
     assert recover(run) is None
     assert run.intent.exists()
-    assert settle(run) is None
+    assert resolve_lost(run) is None
     assert not run.intent.exists()
 
 
@@ -120,7 +121,7 @@ def test_an_intent_outlives_a_controller_that_does_not_answer(run: RunDir, fake:
     intend(run, "tiny.0")
     fake.goes_away()
     with pytest.raises(SchedulerError):
-        settle(run)
+        resolve_lost(run)
     assert run.intent.exists()
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import string
 from pathlib import Path
-
-from tests.toolkit.tiny import tiny
-from toolkit.config import Experiment
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -40,19 +36,3 @@ def write_bert(folder: Path) -> Path:
     )
     BertModel(config).save_pretrained(folder)
     return folder
-
-
-def tiny_bert(folder: Path, *overrides: str) -> Experiment:
-    """The tiny experiment with a BERT, its texts folded into fragments of a dozen pieces."""
-    bert = folder / "bert"
-    if not bert.exists():
-        write_bert(bert)
-    return tiny(
-        folder,
-        f"model={{kind: pretrained, path: {json.dumps(str(bert))}}}",
-        "data.tokenizer=pretrained",
-        "data.tokenizer_path=${model.path}",
-        "data.max_tokens=12",
-        "data.fold=word",
-        *overrides,
-    )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.checkpointing import save
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from toolkit.gpus import Gpu
+from toolkit.system.idle_gpus import Gpu
 
 
 def gpu(index: int, memory: int = 0, load: int = 0, name: str = "H100") -> Gpu:
@@ -44,7 +44,12 @@ class Library(ModuleType):
         return self.machine[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Gpu:
-        return next(gpu for gpu in self.machine if gpu.uuid == uuid)
+        """Of a GPU, or of a part of one: MIG-3 is one of GPU 0."""
+        wanted = self.machine[0].uuid if uuid.startswith("MIG-") else uuid
+        return next(gpu for gpu in self.machine if gpu.uuid == wanted)
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: Gpu) -> Gpu:
+        return handle
 
     def nvmlDeviceGetUUID(self, handle: Gpu) -> str:
         return handle.uuid

@@ -14,15 +14,27 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tests.patience import PATIENCE_S
+from toolkit.run.fence import Fenced
 from toolkit.world import World
 
-_TIMEOUT_S = 120.0
 #: The error of a rank that did not end in time.
 NO_ANSWER = "no answer in time"
 
 _CONTEXT = multiprocessing.get_context("forkserver")
+#: Those of torch, transformers and torch_geometric take a rank more than a second of CPU to import; pytest
+#: and hypothesis, which its test's module imports, almost half a second.
 _CONTEXT.set_forkserver_preload(
-    ["toolkit.worker", "torch._dynamo", "torch.utils.tensorboard", "tests.toolkit.training"]
+    [
+        "toolkit.training.worker",
+        "torch._dynamo",
+        "torch.utils.tensorboard",
+        "pytest",
+        "hypothesis.strategies",
+        "transformers.models.bert.modeling_bert",
+        "torch_geometric.nn.conv",
+        "tests.toolkit.tiny_training",
+    ]
 )
 
 
@@ -74,7 +86,7 @@ def start_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> lis
     return started
 
 
-def await_ranks(started: Sequence[Started], timeout_s: float = _TIMEOUT_S) -> list[Ended]:
+def await_ranks(started: Sequence[Started], timeout_s: float = PATIENCE_S) -> list[Ended]:
     """How each rank ended, by rank; those that have not after so many seconds are killed."""
     deadline = time.monotonic() + timeout_s
     ended = []
@@ -123,10 +135,14 @@ def _rank(sender: Connection, world: World, function: Callable[..., Any], argume
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a rank prints is nobody's output here.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    status = 0
     try:
         sender.send((function(world, *arguments), ""))
     except BaseException as error:
         sender.send((None, f"{type(error).__name__}: {error}"))
+        if isinstance(error, Fenced):
+            # As in a job, where the watchdog may find the fence first or the next write does.
+            status = error.exit_code
     sys.stdout.flush()
     # Without the clean-up of the interpreter, which may wait for threads of a broken group.
-    os._exit(0)
+    os._exit(status)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.rescore import Request, rescore
-from toolkit.rundir import RunDir
+from toolkit.analysis.reevaluate import Request, rescore
+from toolkit.run.run_dir import RunDir
 from toolkit.world import World
 
 

@@ -7,7 +7,9 @@ import os
 import resource
 import signal
 import zlib
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,8 @@ from toolkit.files import (
 from toolkit.world import World
 
 LINES = 200
+#: Two texts: letter, length, and how many different letters.
+WHOLE = {"a 300000 1", "b 200000 1"}
 
 
 def append_many(world: World, path: Path) -> None:
@@ -44,14 +48,19 @@ def die_in_rename(world: World, path: Path) -> None:
 
 
 def write_or_read(world: World, path: Path) -> set[str]:
-    """Rank 0 writes, the other reads; what it has read."""
-    texts = ["a" * 300_000, "b" * 200_000]
+    """Rank 0 writes two texts in turns, until the other has read each of them often; what it has read."""
+    done = path.with_name("done")
     if world.rank == 0:
-        for number in range(150):
-            write_atomic(path, texts[number % 2])
-        return set()
-    seen = {path.read_text() for _ in range(1500)}
-    return {f"{text[0]} {len(text)} {len(set(text))}" if text else "nothing" for text in seen}
+        for text in cycle(["a" * 300_000, "b" * 200_000]):
+            write_atomic(path, text)
+            if done.exists():
+                return set()
+    seen: Counter[str] = Counter()
+    while min(seen[each] for each in WHOLE) < 30:
+        text = path.read_text()
+        seen[f"{text[0]} {len(text)} {len(set(text))}" if text else "nothing"] += 1
+    done.touch()
+    return set(seen)
 
 
 def names(folder: Path) -> list[str]:
@@ -78,7 +87,7 @@ def test_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("b" * 200_000)
     _, seen = in_ranks(2, write_or_read, path)
-    assert seen == {"a 300000 1", "b 200000 1"}
+    assert seen == WHOLE
 
 
 def test_writer_killed_before_the_rename_leaves_the_old_bytes(tmp_path: Path) -> None:

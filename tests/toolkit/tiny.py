@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from toolkit.config import Experiment, load
 from toolkit.files import read_json, read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 #: Samples of each split: with steps of 8 samples training ends in an incomplete step of 5, which
 #: leaves micro-batches empty.
@@ -22,11 +24,11 @@ _FILLERS = ("film", "plot", "scene", "a", "the", "of", "story")
 #: What a line of metrics.jsonl may say differently in two equal runs.
 _TIMES = ("time", "samples_per_s", "tokens_per_s")
 
-_EXPERIMENT = """\
+EXPERIMENT = """\
 name: tiny
-task: {{kind: text_classification}}
+task: {{kind: toy_texts}}
 model:
-  {{kind: docnn, embedding_dim: 8, embedding_std: 0.5, kernels: [2, 3], filters: 6,
+  {{kind: convolutions, embedding_dim: 8, embedding_std: 0.5, kernels: [2, 3], filters: 6,
     dropout: 0.3, embedding_dropout: 0.1}}
 data:
   train: {folder}/train.tsv
@@ -61,14 +63,17 @@ def of_tokens(budget: int, span: int | None) -> tuple[str, ...]:
     )
 
 
-def write_experiment(folder: Path) -> Path:
-    """Write the tables and the experiment file into a folder; returns the file."""
+def write_experiment(folder: Path, text: str = EXPERIMENT) -> Path:
+    """Write the tables and the experiment file into a folder; returns the file.
+
+    text   of the experiment, with {folder} in the place of the folder
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for split in SIZES:
         lines = ["text\tlabel", *("\t".join(row) for row in rows(split))]
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     path = folder / "tiny.yaml"
-    path.write_text(_EXPERIMENT.format(folder=folder), encoding="utf-8")
+    path.write_text(text.format(folder=folder), encoding="utf-8")
     return path
 
 
@@ -119,3 +124,9 @@ def assert_equal_runs(run: RunDir, other: RunDir) -> None:
     for name, value in expected.items():
         # Not the values themselves: pytest would print the difference of megabytes.
         assert json.dumps(found[name], default=repr) == json.dumps(value, default=repr), f"{name} differs"
+
+
+def query(prepared: Any, statement: str) -> list[Any]:
+    """What the database of a prepared set answers."""
+    with closing(sqlite3.connect(prepared.database)) as connection:
+        return connection.execute(statement).fetchall()

@@ -1,7 +1,8 @@
-"""Putting a checkpoint back into a model, or into a whole training state."""
+"""Loading a checkpoint into a model or a whole training state."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -9,15 +10,16 @@ from safetensors.torch import load_file, load_model
 from torch import nn
 
 from toolkit.checkpoint.manifest import read_progress
-from toolkit.errors import CheckpointError
-from toolkit.rundir import TRAINING, WEIGHTS
-from toolkit.state import TrainState
+from toolkit.checkpoint.shapes import Tensors, misfit, read_shapes
+from toolkit.checkpoint.state import TrainState
+from toolkit.errors import CheckpointError, DataError
+from toolkit.run.run_dir import TRAINING, WEIGHTS
 
 
 def load(folder: Path, state: TrainState) -> None:
-    """Load a checkpoint into a state, in place. Says nothing of its health: verify first.
+    """Load a checkpoint into a state, in place. Does not verify it.
 
-    Raises CheckpointError where it does not fit.
+    Raises CheckpointError if it does not fit.
     """
     load_weights(folder, state.model)
     try:
@@ -31,13 +33,30 @@ def load(folder: Path, state: TrainState) -> None:
 
 
 def load_weights(folder: Path, model: nn.Module) -> None:
-    """Load the weights alone, in place. Raises CheckpointError where they do not fit."""
+    """Load only the weights, in place. Raises CheckpointError if they do not fit."""
     load_file_of_weights(folder / WEIGHTS, model)
 
 
 def load_file_of_weights(file: Path, model: nn.Module) -> None:
-    """Load a file of weights, in place: all that the model has and no other. Raises CheckpointError."""
+    """Load a file of weights, in place; its names must be exactly the model's. Raises CheckpointError."""
     try:
         load_model(model, str(file))
     except (SafetensorError, OSError, LookupError, RuntimeError) as error:
-        raise CheckpointError(f"{file} does not fit this model: {error}") from error
+        raise CheckpointError(f"{file} does not fit this model: {_misfit(file, model) or error}") from error
+
+
+def tensors_of(model: nn.Module) -> Tensors:
+    """All names of each tensor of a model, and its shape."""
+    state = model.state_dict(keep_vars=True)
+    names = defaultdict(list)
+    for name, value in state.items():
+        names[id(value)].append(name)
+    return [(each, tuple(state[each[0]].shape)) for each in names.values()]
+
+
+def _misfit(file: Path, model: nn.Module) -> str:
+    """Names and shapes in which a file and a model differ; empty where they do not, or it cannot be read."""
+    try:
+        return misfit(read_shapes(file), tensors_of(model))
+    except DataError:
+        return ""

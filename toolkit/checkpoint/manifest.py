@@ -1,6 +1,6 @@
-"""What makes a folder a checkpoint: a manifest, written last, that names every file with size and CRC-32.
+"""The manifest of a checkpoint: written last, it lists every file with its size and CRC-32.
 
-Nothing in PyTorch notices a flipped bit, so nothing is loaded that does not verify.
+PyTorch does not notice a flipped bit, so only checkpoints that verify are loaded.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from toolkit.checkpoint.state import Progress
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32, read_json
-from toolkit.rundir import MANIFEST, PROGRESS, TRAINING, WEIGHTS
-from toolkit.state import Progress
+from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS
 
 VERSION = 1
 
 #: Called with (event, facts) for events.jsonl.
 Note = Callable[..., None]
 
-#: How long another host's network file system may show an older folder (its acdirmax is 60 s at most).
+#: Seconds for which a network file system may show another host an older folder (acdirmax: 60 s at most).
 _STALE_S = 65.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What a checkpoint must have in common with the run that loads it."""
+    """Experiment and data of a checkpoint; a run loads only checkpoints of its own identity."""
 
     experiment: str
     data: str
 
 
 def verify(folder: Path, identity: Identity | None = None) -> None:
-    """Check a checkpoint against its manifest. Raises CheckpointError, which names the fault."""
+    """Check a checkpoint against its manifest. Raises CheckpointError naming the fault."""
     manifest = read_manifest(folder)
-    # Before the files, which take time.
+    # Checked first, because reading the files takes time.
     if identity is not None:
         _check_identity(folder, manifest, identity)
     for name, expected in manifest["files"].items():
@@ -48,8 +48,8 @@ def verify(folder: Path, identity: Identity | None = None) -> None:
     read_progress(folder)
 
 
-def is_sound(folder: Path, identity: Identity) -> bool:
-    """Whether a folder is there and verifies."""
+def verifies(folder: Path, identity: Identity) -> bool:
+    """Whether a folder exists and verifies."""
     if not folder.is_dir():
         return False
     try:
@@ -99,9 +99,9 @@ def _is_progress(stored: Any, known: set[str]) -> bool:
 
 
 def wait_for_manifest(folder: Path, expected_crc32: int) -> None:
-    """Return when this host sees the manifest that rank 0 saw, which a network file system may delay.
+    """Wait until this host sees the manifest that rank 0 saw; a network file system may delay it.
 
-    Raises CheckpointError where it sees another one, or none.
+    Raises CheckpointError if it sees another one, or none.
     """
     deadline = time.monotonic() + _STALE_S
     while (seen := _seen_crc32(folder)) != expected_crc32:
@@ -116,7 +116,7 @@ def wait_for_manifest(folder: Path, expected_crc32: int) -> None:
 
 def _seen_crc32(folder: Path) -> int | None:
     try:
-        # Listing makes a client of a network file system ask the server for the names.
+        # Listing the folder makes the client of a network file system ask its server.
         list(folder.parent.iterdir())
         return crc32(folder / MANIFEST)
     except OSError:
@@ -139,7 +139,7 @@ def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identit
         theirs = " and ".join(f"{what} {manifest.get(what)}" for what in odd)
         ours = " and ".join(expected[what] for what in odd)
         raise CheckpointError(
-            f"{folder} belongs to {theirs}, this run is {ours}; stk resume --force goes on from it anyway"
+            f"{folder} belongs to {theirs}, this run is {ours}; stk resume --force continues from it anyway"
         )
 
 
@@ -157,7 +157,7 @@ def _check_file(file: Path, expected: Mapping[str, Any]) -> None:
 
 
 def _check_format(file: Path) -> None:
-    """Refuse what is no safetensors file, whatever its manifest says: a pickle is never opened as one."""
+    """Reject any file that is not safetensors, so that a pickle is never loaded."""
     try:
         with safe_open(file, framework="pt"):
             pass

@@ -1,7 +1,7 @@
-"""Checkpoints: copied in the step, written by a thread, complete or absent, verified when loaded.
+"""Checkpoints: copied between steps, written by a thread, complete or absent, verified when loaded.
 
-Training waits for the copy alone (staging.py); a thread writes the files and gives them their name
-(commit.py). A load takes the newest that verifies (choice.py, manifest.py).
+Training waits only for the copy (staging.py); a thread writes the files and renames the folder (commit.py).
+Loading takes the newest checkpoint that verifies (select.py, manifest.py).
 """
 
 from __future__ import annotations
@@ -11,29 +11,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
-from toolkit.attempts.ledger import read_attempts
-from toolkit.checkpoint.carrying import carry
-from toolkit.checkpoint.choice import Choice, choose
-from toolkit.checkpoint.commit import clear_leftovers, commit, link, prune
-from toolkit.checkpoint.interval import Clock
+from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.loading import load, load_weights
-from toolkit.checkpoint.manifest import Identity, Note, is_sound, verify, wait_for_manifest
-from toolkit.checkpoint.pace import Pace
-from toolkit.checkpoint.staging import Staging
-from toolkit.distributed import Group
+from toolkit.checkpoint.manifest import Identity, Note, verifies, verify, wait_for_manifest
+from toolkit.checkpoint.save_interval import SaveTimer
+from toolkit.checkpoint.select import Selection, select_checkpoint
+from toolkit.checkpoint.state import TrainState
+from toolkit.checkpoint.writing.commit import clear_leftovers, commit, link, prune
+from toolkit.checkpoint.writing.staging import Staging
+from toolkit.checkpoint.writing.throttle import Throttle
+from toolkit.distributed.process_group import Group
 from toolkit.errors import CheckpointError
-from toolkit.failure import fence
-from toolkit.faults import Faults
-from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir
-from toolkit.state import TrainState
+from toolkit.reliability.fault_injection import Faults
+from toolkit.run import fence
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.events import save_events
+from toolkit.run.run_dir import RunDir
 
 __all__ = ["Checkpoints", "Identity", "load", "load_weights", "verify"]
 
-#: Seconds between two looks at the writer while training waits for it.
+#: Seconds between two checks of the writer while training waits for it.
 _LOOK_S = 1.0
 
 log = logging.getLogger("toolkit")
@@ -41,10 +40,10 @@ log = logging.getLogger("toolkit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Save:
-    """One save under way.
+    """One save in progress.
 
-    started   monotonic time at which it was asked for
-    waited_s  seconds that it waited for the one before
+    started   monotonic time of the request
+    waited_s  seconds that it waited for the previous save
     stall_s   seconds that training waited for the copy
     """
 
@@ -57,10 +56,10 @@ class _Save:
 
 
 class Checkpoints:
-    """The checkpoints of one run. Rank 0 writes them; on the others saving does nothing.
+    """The checkpoints of one run. Rank 0 writes them; on other ranks saving does nothing.
 
-    beat    called now and then while training waits for a write that goes on
-    faults  what the tests do to a save
+    heartbeat  called while training waits for a write that makes progress
+    faults     injected faults; None for none
     """
 
     def __init__(
@@ -71,16 +70,19 @@ class Checkpoints:
         keep: int,
         note: Note,
         every_minutes: float | None = None,
+        *,
+        faults: Faults | None = None,
+        heartbeat: Callable[[], None] = lambda: None,
     ) -> None:
-        self.beat: Callable[[], None] = lambda: None
-        self.faults: Faults | None = None
+        self.heartbeat = heartbeat
+        self.faults = faults
         self._run = run
         self._group = group
         self._identity = identity
         self._keep = keep
         self._note = note
         self._staging = Staging()
-        self._clock = Clock(every_minutes, note)
+        self._timer = SaveTimer(every_minutes, note)
         self._reserver: threading.Thread | None = None
         self._writer: threading.Thread | None = None
         # A needed save that failed, with the reason; its bytes are still staged.
@@ -89,14 +91,14 @@ class Checkpoints:
         self._failures = 0
         self._skipped = False
         self._moves = 0
-        self._pace = Pace()
+        self._throttle = Throttle()
         self._seconds: deque[float] = deque(maxlen=20)
 
     @property
     def seconds(self) -> float:
-        """Seconds from asking for a save until it lies on the disk, if training waits for it.
+        """Seconds from the request of a save until it is on the disk, if training waits for it.
 
-        The longest of the latest ones.
+        The longest of the latest saves.
         """
         return max(self._seconds, default=0.0)
 
@@ -106,10 +108,10 @@ class Checkpoints:
         return self._writer is not None and self._writer.is_alive()
 
     def reserve(self, state: TrainState) -> None:
-        """Make room for copies of this state, in the background; the first call counts. Rank 0 alone does.
+        """Allocate memory for copies of this state in the background, at the first call. Only on rank 0.
 
-        Called after a step, for an optimizer has no state before: memory that is touched for the first
-        time costs several times the copy itself.
+        Called after a step, because an optimizer has no state before. The first touch of new memory costs
+        several times as much as the copy.
         """
         if self._reserver is None and self._writer is None and self._group.world.is_main:
             self._staging.reserve(state)
@@ -117,16 +119,15 @@ class Checkpoints:
             self._reserver.start()
 
     def is_due(self) -> bool:
-        """Whether it is time for a save between those of the calendar. On rank 0; elsewhere never."""
-        return self._group.world.is_main and not self.is_writing and self._clock.is_due()
+        """Whether a timed save is due, between the scheduled ones. Only on rank 0."""
+        return self._group.world.is_main and not self.is_writing and self._timer.is_due()
 
     def save(self, state: TrainState, *, needed: bool = True) -> None:
-        """Copy this step's state; a thread writes it. Rank 0 alone does; not collective.
+        """Copy the state of this step; a thread writes it. Only on rank 0; not collective.
 
-        A save that is not needed is left out while another one is being written; one that is needed
-        waits for it. One that fails ends nothing: it is noted, the checkpoints before it are untouched.
-        No checkpoint is written while the best one that it refers to could not be.
-        Raises Fenced where a later start has replaced this one.
+        While another save is being written, one that is not needed is skipped, and a needed one waits. A
+        failed save does not end training: it is recorded, and earlier checkpoints stay. No checkpoint is
+        written before the best one that it refers to. Raises Fenced if a later attempt has replaced this one.
         """
         if not self._group.world.is_main:
             return
@@ -136,7 +137,7 @@ class Checkpoints:
             return
         self._join()
         self._check_fence()
-        self._clock.begun()
+        self._timer.begun()
         if not self._best_is_saved(state, needed):
             return
         if self._reserver is not None:
@@ -156,12 +157,12 @@ class Checkpoints:
         )
 
     def wait(self) -> None:
-        """Return when what was saved last lies on the disk.
+        """Wait until the last save is on the disk.
 
-        Raises CheckpointError where what was needed does not, and Fenced.
+        Raises CheckpointError if a needed save could not be written, and Fenced.
         """
         self._join()
-        # Once more, at once: the fault may have been a passing one, and there will be no other chance.
+        # One last attempt: the fault may have passed.
         self._retry()
         self._join()
         self._check_fence()
@@ -170,59 +171,60 @@ class Checkpoints:
             raise CheckpointError(f"cannot write {self._run.checkpoint(save.step)}: {reason}")
 
     def close(self) -> None:
-        """Let a write under way come to its end, whatever that is."""
+        """Wait for a write in progress, whether it succeeds or not."""
         self._join()
 
     def load_latest(self, state: TrainState) -> bool:
-        """Load the newest checkpoint that verifies; False where there is none at all. Collective.
+        """Load the newest checkpoint that verifies; False without any checkpoint. Collective.
 
-        Rank 0 decides and tells the others, and all must see the same manifest. Raises CheckpointError
-        where there are checkpoints but all are bad: starting from nothing would throw the work away
-        silently.
+        Rank 0 selects it, and all ranks must see the same manifest. Raises CheckpointError if there are
+        checkpoints but all are bad: a silent new start would throw the work away.
         """
         world = self._group.world
-        choice = self._group.agree(self._start_up() if world.is_main else None)
-        if choice is None:
+        own = self._start_up() if world.is_main else None
+        agreed = self._group.agree(own and asdict(own))
+        if agreed is None:
             return False
+        choice = Selection(**agreed)
         if choice.step is None:
             raise CheckpointError(
                 f"all checkpoints in {self._run.checkpoints} are damaged (events.jsonl says how); "
                 "refusing to start from scratch. Move the folder away, or use --fresh, to do that."
             )
         folder = self._run.checkpoint(choice.step)
-        carry(folder, self._group)
+        broadcast_checkpoint(folder, self._group)
         wait_for_manifest(folder, choice.manifest_crc32)
-        # Each host reads the files through a cache of its own.
+        # Each host has its own cache of the files.
         if world.local_rank == 0 and not world.is_main:
             verify(folder, None if choice.forced else self._identity)
         load(folder, state)
         if choice.best_lost:
-            state.progress.best_value = state.progress.best_step = None
+            state.progress.best_value = state.progress.best_loss = state.progress.best_step = None
             state.progress.since_best = 0
         return True
 
-    def _start_up(self) -> Choice | None:
+    def _start_up(self) -> Selection | None:
         clear_leftovers(self._run)
         self._seconds.extend(_earlier_seconds(self._run))
-        return choose(self._run, self._identity, self._note)
+        return select_checkpoint(self._run, self._identity, self._note)
 
     # -- writing -----------------------------------------------------------------------------
     def _skip(self, step: int) -> None:
-        """Leave a save out, and say so once for all in a row."""
+        """Skip a save; record an event only for the first of several in a row."""
         if not self._skipped:
             self._note("save_skipped", step=step, reason="the one before is still being written")
         self._skipped = True
 
     def _join(self) -> None:
-        self._pace.hurry()
+        self._throttle.disable()
         while self._writer is not None and self.is_writing:
             moves = self._moves
             self._writer.join(_LOOK_S)
             if self._moves != moves:
-                self.beat()
+                self.heartbeat()
 
     def _permit(self) -> None:
-        """Raise Fenced where another start has replaced this one."""
+        """Raise Fenced if another attempt has replaced this one."""
         fence.check(self._run, self._group.world.nonce)
 
     def _check_fence(self) -> None:
@@ -230,38 +232,38 @@ class Checkpoints:
             raise self._fenced
 
     def _best_is_saved(self, state: TrainState, needed: bool) -> bool:
-        """Try again what could not be saved, if this state refers to it as the best."""
+        """Whether the best checkpoint of this state is saved; tries again if it could not be."""
         if self._unsaved is None or self._unsaved[0].step != state.progress.best_step:
             self._unsaved = None
             return True
         self._retry()
         if not needed:
-            # In place of the one that was asked for, so that training does not wait.
+            # Instead of the requested save, so that training does not wait.
             return False
         self._join()
         return self._unsaved is None
 
     def _retry(self) -> None:
-        """Write once more what is still staged."""
+        """Write what is still staged once more."""
         if self._unsaved is not None:
             self._start(replace(self._unsaved[0], started=time.monotonic(), waited_s=0.0))
 
     def _start(self, save: _Save) -> None:
         self._skipped = False
-        self._pace.relax()
+        self._throttle.enable()
         self._writer = threading.Thread(target=self._write, args=(save,), name="checkpoint", daemon=True)
         self._writer.start()
 
     def _write(self, save: _Save) -> None:
-        """What the thread does. Nothing that happens here ends the run."""
+        """The work of the thread. No failure here ends the run."""
         begun = time.monotonic()
-        self._pace.start()
+        self._throttle.start()
         try:
             self._commit(save)
-            # It may have been frozen since: what follows would undo what the start after it has done.
+            # This process may have been frozen meanwhile: continuing would undo the work of a later attempt.
             self._permit()
         except fence.Fenced as error:
-            # Not even a line may be written about it.
+            # A replaced attempt may not even write an event.
             self._fenced = error
             return
         except Exception as error:
@@ -269,7 +271,7 @@ class Checkpoints:
             return
         now = time.monotonic()
         self._unsaved, self._failures = None, 0
-        self._seconds.append(now - save.started - self._pace.paused_s)
+        self._seconds.append(now - save.started - self._throttle.paused_s)
         self._note(
             "save",
             step=save.step,
@@ -277,14 +279,14 @@ class Checkpoints:
             stall_s=round(save.stall_s, 4),
             waited_s=round(save.waited_s, 4),
             write_s=round(now - begun, 4),
-            paused_s=round(self._pace.paused_s, 4),
+            paused_s=round(self._throttle.paused_s, 4),
             bytes=self._staging.size,
         )
-        self._tidy(save, now - begun - self._pace.paused_s)
+        self._tidy(save, now - begun - self._throttle.paused_s)
 
     def _commit(self, save: _Save) -> None:
         target = self._run.checkpoint(save.step)
-        if is_sound(target, self._identity):
+        if verifies(target, self._identity):
             return
         commit(
             self._staging,
@@ -302,15 +304,15 @@ class Checkpoints:
     def _failed(self, save: _Save, reason: str) -> None:
         self._failures += 1
         self._unsaved = (save, reason) if save.needed else None
-        self._clock.failed()
+        self._timer.failed()
         target = self._run.checkpoint(save.step)
         self._note("save_failed", step=save.step, reason=f"{target}: {reason}", failures=self._failures)
-        log.warning("cannot write %s: %s; those before it are untouched", target, reason)
+        log.warning("cannot write %s: %s; earlier checkpoints are untouched", target, reason)
 
     def _tidy(self, save: _Save, write_s: float) -> None:
-        """Interval, links, retention. What goes wrong here does not make the checkpoint a worse one."""
+        """Update interval and links, delete old checkpoints. A failure here does not harm the new one."""
         try:
-            self._clock.saved(save.stall_s, write_s, self._earlier_attempts())
+            self._timer.saved(save.stall_s, write_s, self._earlier_attempts())
             link(self._run, save.step, save.best_step)
             prune(
                 self._run,
@@ -331,15 +333,15 @@ class Checkpoints:
         if self.faults is not None:
             self.faults.at(f"save:{point}", step)
         if point == "write":
-            # Leaves the machine to training for a while, unless that waits.
-            self._pace.pause()
+            # Leaves the machine to training for a moment, unless training waits.
+            self._throttle.pause()
 
-    def _earlier_attempts(self) -> list[dict[str, Any]]:
+    def _earlier_attempts(self) -> list[AttemptRecord]:
         nonce = self._group.world.nonce
-        return [line for line in read_attempts(self._run) if line.get("nonce") != nonce]
+        return [each for each in read_attempts(self._run) if each.nonce != nonce]
 
 
 def _earlier_seconds(run: RunDir) -> list[float]:
-    """How long the latest saves of earlier starts took, without pauses."""
-    saves = deque((line for line in read_json_lines(run.events) if line.get("event") == "save"), maxlen=5)
-    return [line["seconds"] - line.get("paused_s", 0.0) for line in saves if "seconds" in line]
+    """Durations of the latest saves of earlier attempts, without pauses."""
+    saves = deque(save_events(run), maxlen=5)
+    return [save.work_s for save in saves if save.work_s is not None]

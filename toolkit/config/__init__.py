@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from toolkit.config.checking import check
-from toolkit.config.composition import Composed, compose
-from toolkit.config.loading import load, load_on_file, load_resolved, load_resources
-from toolkit.config.plain import identity, run_id, to_plain, to_yaml
-from toolkit.config.processes import world_size
+from toolkit.config.checking.validate import check
+from toolkit.config.identity import identity, run_id
+from toolkit.config.loading import (
+    load,
+    load_on_file,
+    load_resolved,
+    load_submitted,
+    load_to_run,
+    load_with_origins,
+)
 from toolkit.config.schema import Experiment
+from toolkit.config.serialize import to_plain, to_yaml
 
 __all__ = [
-    "Composed",
     "Experiment",
     "check",
-    "compose",
     "identity",
     "load",
     "load_on_file",
     "load_resolved",
-    "load_resources",
+    "load_submitted",
+    "load_to_run",
+    "load_with_origins",
     "run_id",
     "to_plain",
     "to_yaml",
-    "world_size",
 ]

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.config.checking import check_into
-from toolkit.config.composition import file_faults, gather, read_mapping
-from toolkit.config.includes import Includes
-from toolkit.config.kinds import TASKS, TaskKind
-from toolkit.config.overrides import apply
-from toolkit.config.plain import to_plain
-from toolkit.config.schema import Experiment, Resources
-from toolkit.config.tree import COMMAND_LINE, Faults, suggest
-from toolkit.config.yaml_files import Files
+from toolkit.config.checking.validate import check_into
+from toolkit.config.composition.compose import file_faults, gather, read_mapping
+from toolkit.config.composition.includes import Includes
+from toolkit.config.composition.overrides import apply
+from toolkit.config.composition.yaml_files import Files
+from toolkit.config.faults import Faults, suggest
+from toolkit.config.origins import COMMAND_LINE, Origins
+from toolkit.config.schema import Experiment
+from toolkit.config.secrets import require_secrets
+from toolkit.config.serialize import to_plain
+from toolkit.registry import task_kinds
+from toolkit.workload import TaskSpec
 
 
 def load(
@@ -33,20 +36,50 @@ def load(
     return check_into(gather(path, overrides, config_root, faults, files), faults)
 
 
+def load_with_origins(path: Path, overrides: Sequence[str] = ()) -> tuple[Experiment, Origins]:
+    """As `load`, with the place where each key was written."""
+    faults = file_faults(path)
+    return check_into(gather(path, overrides, None, faults), faults), faults.origins
+
+
 def load_resolved(path: Path) -> Experiment:
     """Read the stored experiment of a run: texts are taken literally, nothing is included.
 
+    A reference to a variable with the name of a secret has its value where that is set, else none.
     Raises ConfigError where the file is damaged.
     """
     faults = file_faults(path)
-    return check_into(read_mapping(path, faults), faults)
+    return check_into(read_mapping(path, faults), faults, is_stored=True)
+
+
+def load_submitted(path: Path, resources: Path) -> Experiment:
+    """Read the stored experiment of a run, with the resources of its last submission where there was one.
+
+    Raises ConfigError where a file is damaged.
+    """
+    faults = file_faults(path)
+    tree = read_mapping(path, faults)
+    if resources.exists():
+        tree["resources"] = read_mapping(resources, faults, key=("resources",))
+    return check_into(tree, faults, is_stored=True)
+
+
+def load_to_run(path: Path) -> Experiment:
+    """Read the stored experiment of a run that is to be started or put to use.
+
+    Raises ConfigError as `load_resolved` does, UserError where a variable is not set whose value it does not
+    keep.
+    """
+    experiment = load_resolved(path)
+    require_secrets(to_plain(experiment))
+    return experiment
 
 
 def load_on_file(path: Path, file: Path, overrides: Sequence[str] = ()) -> Experiment:
     """Read the stored experiment of a run with another data file in place of its own, as `data.path`.
 
     overrides  of keys that say how the file is read; texts are taken literally
-    Raises ConfigError, also for an override of any other key.
+    Raises ConfigError, also for an override of any other key, and UserError as `load_to_run` does.
     """
     faults = file_faults(path)
     includes = Includes(path.parent, faults)
@@ -58,13 +91,15 @@ def load_on_file(path: Path, file: Path, overrides: Sequence[str] = ()) -> Exper
     apply(overrides, includes)
     includes.expand(includes.tree, ())
     _refuse_others(overrides, includes.tree, faults)
-    return check_into(includes.tree, faults)
+    experiment = check_into(includes.tree, faults, is_stored=True)
+    require_secrets(to_plain(experiment))
+    return experiment
 
 
-def _kind_in(tree: Mapping[str, Any]) -> TaskKind | None:
+def _kind_in(tree: Mapping[str, Any]) -> TaskSpec | None:
     """The table's row of a tree, if it names one."""
     task = tree.get("task")
-    return TASKS.get(task.get("kind", "")) if isinstance(task, dict) else None
+    return task_kinds().get(task.get("kind", "")) if isinstance(task, dict) else None
 
 
 def _refuse_others(overrides: Sequence[str], tree: Mapping[str, Any], faults: Faults) -> None:
@@ -76,10 +111,3 @@ def _refuse_others(overrides: Sequence[str], tree: Mapping[str, Any], faults: Fa
         if name not in allowed:
             problem = f"is settled by the run; for another file these can be set: {', '.join(allowed)}"
             faults.add(tuple(name.split(".")), problem, suggest(name, allowed), COMMAND_LINE)
-
-
-def load_resources(path: Path, experiment: Experiment) -> Resources:
-    """Read the stored resources of a submission of this experiment's run. Raises ConfigError."""
-    faults = file_faults(path)
-    tree = {**to_plain(experiment), "resources": read_mapping(path, faults)}
-    return check_into(tree, faults).resources

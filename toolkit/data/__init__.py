@@ -1,1 +1,1 @@
-"""From delimited files to samples in memory maps, and the order in which training sees them. No torch."""
+"""Data of every kind: prepared sets in memory maps, and the order in which training sees them. No torch."""

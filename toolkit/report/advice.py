@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.report.sheets import Sheet, sheet
+from toolkit.report.blocks import Table, table
 
 NO_ADVICE = "Nothing to change: what was asked for fits what was used."
 
@@ -28,7 +28,7 @@ class Advice:
     reason: str
 
 
-def advice_sheet(advice: Sequence[Advice]) -> Sheet:
+def advice_table(advice: Sequence[Advice]) -> Table:
     """Return one row for each thing to change."""
     rows = [(each.topic, each.found, each.bound, each.change, each.reason) for each in advice]
-    return sheet("Advice", ["about", "found", "bound", "change", "why"], rows, texts=5)
+    return table("Advice", ["about", "found", "bound", "change", "why"], rows, texts=5)

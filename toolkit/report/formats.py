@@ -4,53 +4,42 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from toolkit.foreign_text import clean as clean
+from toolkit.registry import metric_of
+from toolkit.system.sanitize import clean as clean
+from toolkit.workload import Goal
 
 #: Shown where there is no value.
 NOTHING = "–"
 
-#: Columns of metrics.jsonl that say when and how fast, not how good.
-NOT_SCORES = frozenset({"time", "step", "epoch", "split", "lr", "grad_norm", "samples_per_s", "tokens_per_s"})
-
-_SHARES = frozenset(
-    {"accuracy", "popularity", "precision", "recall", "f1", "real_word_rate", "non_word_rate"}
+#: Columns of metrics.jsonl that say when, of how much and how fast, not how good.
+NOT_SCORES = frozenset(
+    {"time", "step", "epoch", "split", "count", "lr", "grad_norm", "samples_per_s", "tokens_per_s"}
 )
-#: Before the names of shares: what they are shares of, or means over.
-_OF = ("text_", "macro_", "weighted_", "word_", "token_", "sequence_", "correction_", "repair_")
 
-#: A share's power of this is its depth of shade, so that a few per cent of mistakes can be seen.
+#: A share's power of this is its depth of shade, so that a few per cent can be seen.
 SHADE_POWER = 0.6
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric lies between 0 and 1 and is read as a percentage."""
-    metric = metric.partition("/")[0]
-    for prefix in _OF:
-        metric = metric.removeprefix(prefix)
-    return metric in _SHARES
+    """Whether a metric lies between 0 and 1 and is read as a percentage; an undeclared one is not."""
+    known = metric_of(metric)
+    return known is not None and known.unit == "share"
 
 
-def is_lower_better(metric: str) -> bool:
-    """Whether less of a metric is better: losses, errors and distances."""
-    metric = metric.partition("/")[0]
-    return "loss" in metric or "error" in metric or metric in ("perplexity", "mned", "text_mned")
-
-
-def is_of_slice(metric: str) -> bool:
-    """Whether a metric is that of one slice, such as accuracy/unif_TL."""
+def is_of_part(metric: str) -> bool:
+    """Whether a metric is of a part of the data only: name/part."""
     return "/" in metric
 
 
 def metric_title(metric: str) -> str:
-    """A metric's name for people; that of a slice stands as it is."""
-    metric, _, of_slice = metric.partition("/")
-    words = metric.replace("_", " ")
-    words = {"f1": "F1", "mcc": "Matthews correlation", "roc auc": "ROC AUC", "mned": "MNED"}.get(
-        words, words
-    )
-    return words.replace(" f1", " F1") + (f", {of_slice}" if of_slice else "")
+    """A metric's name for people; that of a part of the data stands as it is."""
+    name, _, of_part = metric.partition("/")
+    known = metric_of(name)
+    title = known.title if known is not None and known.title else name.replace("_", " ")
+    return title + (f", {of_part}" if of_part else "")
 
 
 def score(metric: str, value: float | None) -> str:
@@ -62,6 +51,16 @@ def score(metric: str, value: float | None) -> str:
     if is_share(metric):
         return f"{100 * value:.2f} %"
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e5 or value == 0 else f"{value:.3e}"
+
+
+def best_places(metric: str, values: Sequence[float | None], goal: Goal) -> list[int]:
+    """Return where the best of some values stand; nothing where all look the same."""
+    # NaN does not count: it is the only value that differs from itself.
+    known = [value for value in values if value is not None and value == value]
+    if len({score(metric, value) for value in known}) < 2:
+        return []
+    best = score(metric, min(known) if goal == "min" else max(known))
+    return [place for place, value in enumerate(values) if score(metric, value) == best]
 
 
 def share(part: float | None, whole: float) -> str:
@@ -123,8 +122,13 @@ def moment(unix_s: float | None) -> str:
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def capitalized(text: str) -> str:
+    """Text with a capital letter first; the others stay."""
+    return text[:1].upper() + text[1:]
+
+
 def one_line(text: str, width: int = 40) -> str:
-    """Text on one line of at most so many characters; line ends and tabs become visible."""
+    """Text on one line of at most `width` characters; line ends and tabs become visible."""
     flat = text.replace("\n", "␊").replace("\t", "␉")
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from toolkit.config.yaml_files import Unreadable, parse
+from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.errors import UserError
 from toolkit.sweeps.spaces import RANGES, Choice, Space, Values, range_of
 

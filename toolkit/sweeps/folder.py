@@ -10,14 +10,14 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import ReportFiles, RunDir
 
 #: Beside the runs: a folder for each sweep.
 SWEEPS = "sweeps"
 
 
 @dataclass(frozen=True, slots=True)
-class SweepDir:
+class SweepDir(ReportFiles):
     """A sweep's folder. Properties name files; none of them creates anything."""
 
     path: Path
@@ -38,47 +38,26 @@ class SweepDir:
 
     @property
     def waiting(self) -> Path:
-        """Experiments of the runs that the scheduler has not been given yet, one JSON a line."""
+        """Experiments of the runs that are not submitted yet, JSON lines."""
         return self.path / "waiting.jsonl"
 
     @property
     def arrays(self) -> Path:
-        """One line for each array before it is handed in, and one with its id after it."""
+        """Two lines for each array: one before it is submitted, and one with its id."""
         return self.path / "arrays.jsonl"
 
     @property
     def lock(self) -> Path:
-        """Held by whoever hands in runs of the sweep."""
+        """Held while runs of the sweep are submitted."""
         return self.path / ".submit.lock"
 
     def array(self, name: str) -> Path:
-        """Where an array works: its script, and a link to each run by the number of its task."""
+        """The folder of an array: its script, and a link to each run by the number of its task."""
         return self.path / name
 
     def code(self, name: str) -> Path:
         """The code that the runs of one submission begin with."""
         return self.path / f"code-{name}"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report"
-
-    @property
-    def report_html(self) -> Path:
-        return self.report / "report.html"
-
-    @property
-    def report_json(self) -> Path:
-        return self.report / "report.json"
-
-    @property
-    def report_csv(self) -> Path:
-        """The table of runs."""
-        return self.report / "runs.csv"
-
-    @property
-    def report_markdown(self) -> Path:
-        return self.report / "report.md"
 
     def run(self, run_id: str) -> RunDir:
         """A run of the sweep."""
@@ -99,6 +78,7 @@ class Record:
 
     config   the experiment file that it is made from
     metric   SPLIT.METRIC; goal: max or min
+    task     the kind of task, which declares the metrics; empty in old sweeps
     spaces   what each key is drawn from, or its values, as people write it
     log      keys that are drawn from a logarithmic range
     members  the runs that the last command asked for
@@ -110,6 +90,7 @@ class Record:
     method: str
     metric: str
     goal: str
+    task: str = ""
     spaces: Mapping[str, str] = field(default_factory=dict)
     log: tuple[str, ...] = ()
     max_parallel: int | None = None
@@ -138,9 +119,15 @@ def read_record(sweep: SweepDir) -> Record | None:
         ) from None
 
 
+def make_sweep(sweep: SweepDir) -> None:
+    """Make a sweep's folder. What it holds is executed, so no other user may write there."""
+    sweep.path.parent.mkdir(parents=True, exist_ok=True)
+    sweep.path.mkdir(mode=0o755, exist_ok=True)
+
+
 def write_record(sweep: SweepDir, record: Record) -> None:
     """Write a sweep down."""
-    sweep.path.mkdir(parents=True, exist_ok=True)
+    make_sweep(sweep)
     write_json(sweep.record, asdict(record))
 
 
@@ -181,18 +168,18 @@ class Array:
 
 
 def intend_array(sweep: SweepDir, name: str, runs: Sequence[str], throttle: int | None) -> None:
-    """Write down what is going to be handed in, before the scheduler is asked."""
+    """Record the array that is about to be submitted."""
     line = {"array": name, "runs": list(runs), "throttle": throttle, "time": time.time()}
     append_json_line(sweep.arrays, line, durable=True)
 
 
 def settle_array(sweep: SweepDir, name: str, job_id: str | None) -> None:
-    """Write down the id of an array; None where it did not come to be."""
+    """Record the id of an array; None if it was not submitted."""
     append_json_line(sweep.arrays, {"array": name, "job_id": job_id, "time": time.time()})
 
 
 def read_arrays(sweep: SweepDir) -> list[Array]:
-    """The arrays of a sweep, oldest first; without those that did not come to be."""
+    """The arrays of a sweep, oldest first; without those that were not submitted."""
     asked: dict[str, dict[str, Any]] = {}
     for line in read_json_lines(sweep.arrays):
         asked.setdefault(line.get("array", ""), {}).update(line)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.errors import UserError
-from toolkit.sweeps.results import SEED, Results
+from toolkit.sweeps.results.collect import SEED, Results
 from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, number_in
 from toolkit.sweeps.sweep import Point, Sweep
 
@@ -51,7 +51,7 @@ def _optuna() -> Any:
 
 def _sampler(optuna: Any, sweep: Sweep, so_far: int) -> Any:
     if sweep.sampler not in SAMPLERS:
-        raise UserError(f"there is no sampler {sweep.sampler!r}; there are: {', '.join(SAMPLERS)}")
+        raise UserError(f"unknown sampler {sweep.sampler!r}; known are: {', '.join(SAMPLERS)}")
     # With how many runs there are: each call would else begin with the same proposals.
     seed = (sweep.seed * 1_000_003 + so_far) % 2**32
     with warnings.catch_warnings():

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.config.composition import file_faults, gather_sweep
-from toolkit.config.options import SWEEP
+from toolkit.config.checking.descriptions import found
+from toolkit.config.composition.compose import file_faults, gather_sweep
+from toolkit.config.faults import Faults, suggest
+from toolkit.config.fields import SWEEP
+from toolkit.config.origins import UNKNOWN, Key
 from toolkit.config.schema import NAME_PATTERN
-from toolkit.config.tree import UNKNOWN, Faults, Key, suggest
-from toolkit.config.wording import found
 from toolkit.errors import UserError
 from toolkit.sweeps.spaces import RANGES, Space, Values, range_of, written
 from toolkit.sweeps.sweep import METHODS, Sweep
@@ -46,10 +47,10 @@ class _Reader:
 
     def sweep(self) -> Sweep:
         for name in self._section:
-            if name not in _KEYS:
-                self._faults.add((SWEEP, name), "there is no such key", suggest(name, _KEYS))
-        written_keys = [name for name in _KEYS if self._section.get(name) is not None]
-        given = {name: _KEYS[name](self, name) for name in written_keys}
+            if name not in KEYS:
+                self._faults.add((SWEEP, name), "there is no such key", suggest(name, KEYS))
+        written_keys = [name for name in KEYS if self._section.get(name) is not None]
+        given = {name: KEYS[name](self, name) for name in written_keys}
         parameters: dict[str, Space] = {}
         fixed: dict[str, str] = {}
         for key, space in given.pop("parameters", None) or ():
@@ -140,7 +141,7 @@ class _Reader:
         return value
 
     def choice(self, name: str) -> Any:
-        value, allowed = self._section[name], _CHOICES[name]
+        value, allowed = self._section[name], CHOICES[name]
         if value not in allowed:
             return self._wrong((SWEEP, name), value, f"one of {', '.join(allowed)}")
         return str(value)
@@ -152,7 +153,7 @@ class _Reader:
 
 
 #: What can stand in the section, and what reads it.
-_KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
+KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
     "name": _Reader.name,
     "method": _Reader.choice,
     "parameters": _Reader.parameters,
@@ -166,7 +167,7 @@ _KEYS: Mapping[str, Callable[[_Reader, str], Any]] = {
     "metric": _Reader.text,
     "goal": _Reader.choice,
 }
-_CHOICES = {"method": METHODS, "goal": ("max", "min")}
+CHOICES = {"method": METHODS, "goal": ("max", "min")}
 _FIELDS = {"zip": "zipped"}
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.config.yaml_files import Unreadable, parse
+from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.errors import UserError
 
-#: Digits of a drawn number: nobody tells more apart, and seventeen fit into no table.
+#: Significant digits of a drawn number; a table has no room for seventeen.
 _DIGITS = 4
 
 

@@ -32,7 +32,7 @@ class Sweep:
     runs        runs that are spelt out; with parameters, each of them with all of these
     seeds       each run with each of these seeds
     metric      SPLIT.METRIC that the report ranks by; None: what the experiment's evaluation.metric says
-    goal        max or min; None: as evaluation.metric says, else by the metric's name
+    goal        max or min; None: as the task declares
     """
 
     name: str | None = None

@@ -7,38 +7,44 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.cluster.claim import Claim
 from tests.cluster.network import Network, choose_subnet
-from toolkit.rundir import RunDir, find_runs
+from tests.patience import PATIENCE_S
+from toolkit.run.run_dir import RunDir, find_runs
 
 #: Of a test's surroundings, what would steer the product.
 _FOREIGN = ("STK_", "SLURM_", "TORCHELASTIC_")
-_FOREIGN_NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONPATH")
-_PATIENCE_S = 240
+_FOREIGN_NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One machine: its address, and where its runs go."""
+    """One machine: its address, where its runs go, and the secret that the user has given it."""
 
     name: str
     address: str
     network: Network
     home: Path
+    secret: Path | None = None
 
     def start(self, *arguments: object, faults: str = "") -> subprocess.Popen[str]:
         """Type `stk …` on this machine; the launcher's own output is in one pipe."""
+        return self.run_python("-m", "slurm", *arguments, faults=faults)
+
+    def run_python(self, *arguments: object, faults: str = "") -> subprocess.Popen[str]:
+        """Start Python on this machine as its user does."""
         own = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(_FOREIGN) and name not in _FOREIGN_NAMES
         }
-        stk = [sys.executable, "-m", "slurm", *map(str, arguments)]
+        if self.secret is not None:
+            own["STK_SECRET_FILE"] = str(self.secret)
         return subprocess.Popen(
-            self.network.on_host(self.name, stk),
+            self.network.on_host(self.name, [sys.executable, *map(str, arguments)]),
             cwd=Path(__file__).parents[3],
             env={**own, "STK_EXPERIMENT_DIR": str(self.home), "STK_FAULTS": faults},
             stdin=subprocess.DEVNULL,
@@ -52,6 +58,49 @@ class Machine:
         """The one run in this machine's folder."""
         (run,) = find_runs(self.home)
         return run
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two machines and an experiment that each can read."""
+
+    first: Machine
+    second: Machine
+    config: Path
+
+    def start(
+        self, *arguments: object, counts: str = "3,1", faults: tuple[str, str] = ("", "")
+    ) -> list[subprocess.Popen[str]]:
+        """The same command on both, but for the number of the machine."""
+        return [self.start_one(node, *arguments, counts=counts, faults=faults[node]) for node in range(2)]
+
+    def start_one(
+        self, node: int, *arguments: object, counts: str = "3,1", faults: str = ""
+    ) -> subprocess.Popen[str]:
+        """The command on one of them."""
+        return (self.first, self.second)[node].start(
+            *("run", self.config, *arguments, "--node-rank", node, "--nnodes", 2),
+            *("--master-addr", self.first.address, "--gpus-per-node", counts),
+            faults=faults,
+        )
+
+    def apart(self, folder: Path) -> Pair:
+        """The same machines; each keeps its runs in a folder of its own under this one.
+
+        The user has given both the same secret.
+        """
+        secret = folder / "secret"
+        secret.write_text(f"the secret of {folder}")
+        secret.chmod(0o600)
+        first, second = (
+            replace(machine, home=folder / machine.name, secret=secret)
+            for machine in (self.first, self.second)
+        )
+        return replace(self, first=first, second=second)
+
+    def sharing(self, folder: Path) -> Pair:
+        """The same machines, with one folder for their runs."""
+        return replace(self, first=replace(self.first, home=folder), second=replace(self.second, home=folder))
 
 
 @contextlib.contextmanager
@@ -84,7 +133,7 @@ def ended(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[int, str]]:
     """Exit code and output of each, once all have ended."""
     answers = []
     for process in processes:
-        output, _ = process.communicate(timeout=_PATIENCE_S)
+        output, _ = process.communicate(timeout=PATIENCE_S)
         answers.append((process.returncode, output))
     print(*(output for _, output in answers), sep="\n----\n")
     return answers

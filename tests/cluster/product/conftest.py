@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User
 

@@ -6,8 +6,8 @@ import json
 import random
 from pathlib import Path
 
-from toolkit.entities.database import EntityDatabase
-from toolkit.entities.profiles import Profile
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
 
 _MEANINGS = {"bank": ("river", "money"), "bat": ("animal", "sport"), "crane": ("bird", "machine", "paper")}
 

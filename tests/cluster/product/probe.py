@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 _FOLDER = Path(__file__).parent
-_DEADLINE_S = 60
+_DEADLINE_S = 600
 
 
 def _wait_while_held() -> None:

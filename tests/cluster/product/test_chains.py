@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm.awaited import why_not_begun
+from slurm.status.dependency import why_not_begun
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User, slowly, starts
 

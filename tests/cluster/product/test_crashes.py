@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User, curve, starts, weights
 

@@ -10,7 +10,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from tests.toolkit.bert import write_bert
 from toolkit.files import read_json
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .mentions import write_mentions
 from .user import User, curve, slowly, starts, weights
@@ -25,7 +25,8 @@ data:
   tokenizer_path: {folder}/bert
   prepared_dir: {folder}/prepared
   eval_slices: [unif_NS_TL, unif_NPOP_all]
-train: {{epochs: 4, batch_size: 16, log_per_epoch: 10, eval_per_epoch: 2}}
+train: {{epochs: 4, batch_size: 16, log_per_epoch: 10, eval_per_epoch: 2, device: cpu}}
+resources: {{cpus_per_task: 1}}
 evaluation: {{metric: "accuracy/unif_NS_TL:max"}}
 """
 

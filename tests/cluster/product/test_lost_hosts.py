@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User, curve, slowly, starts, weights
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.waiting import wait_until
-from tests.toolkit.spelling_files import texts, write_spelling_experiment, write_texts
 from tests.toolkit.tiny import SIZES
-from toolkit.rundir import RunDir
+from tests.toolkit.workloads.spelling.spelling_files import texts, write_spelling_experiment, write_texts
+from toolkit.run.run_dir import RunDir
 
 from .user import User
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 
 from .user import SCRIPTS, User, curve, host_numbers, slowly, starts, weights
 

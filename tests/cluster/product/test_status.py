@@ -14,7 +14,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User, slowly, starts
 
@@ -81,6 +81,7 @@ def _settle(user: User) -> Population:
     submit("failed", "quick", faults={"STK_FAULTS": "raise at=forward step=3"})
     submit("requeued", "long", faults=slow)
     submit("uneven", "long", "resources.groups=[{nodes: 1, gpus: 1}, {nodes: 1, gpus: 0}]", faults=slow)
+    submit("unmet", "quick", f"resources.dependency=afterok:{jobs['failed']}")
     submit("held", "quick", "resources.sbatch={hold: true}", "resources.gres=gpu:1")
     submit("dependent", "quick", f"resources.dependency=afterok:{jobs['held']}")
     submit("cancelled", "quick", "resources.sbatch={hold: true}")
@@ -95,6 +96,7 @@ def _settle(user: User) -> Population:
     _requeue_for_an_hour(user, runs["requeued"], jobs["requeued"])
     user.wait_until_finished(runs["finished"], jobs["finished"])
     user.wait_for_end(jobs["failed"])
+    user.wait_for_end(jobs["unmet"])
     runs["purged"] = _purged(runs["finished"])
     return Population(user=user, runs=runs, jobs=jobs)
 
@@ -121,9 +123,10 @@ def _purged(finished: RunDir) -> RunDir:
 
 def test_every_run_says_what_it_does_or_waits_for(population: Population) -> None:
     rows = population.look()
-    assert _told(rows, "finished", "failed", "cancelled", "held") == [
+    assert _told(rows, "finished", "failed", "unmet", "cancelled", "held") == [
         ("finished", "finished"),
         ("failed", "failed: error"),
+        ("cancelled", "cancelled: what it waited for failed"),
         ("cancelled", "cancelled"),
         ("held", "held (JobHeldUser)"),
     ]
@@ -195,6 +198,6 @@ def test_the_table_tells_a_tired_person_the_same(population: Population) -> None
     env = {"COLUMNS": "80"}
     shown = population.user.run("stk", "status", env=env).stdout
     assert "waiting after requeue until" in shown
-    assert "10 runs: " in shown
+    assert "11 runs: " in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert json.loads(population.user.run("stk", "status", "--json", "--state", "held", env=env).stdout)

@@ -10,9 +10,9 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
-from tests.toolkit.notices.receiver import Receiver, receiving
+from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
 from toolkit.files import read_json, read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User, curve, slowly, starts, weights
 

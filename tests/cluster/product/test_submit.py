@@ -14,7 +14,8 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.text_classification.files import ClassificationFiles
 
 from .user import User, curve, ranks, slowly, starts, weights
 
@@ -119,13 +120,13 @@ def test_the_devices_stay_those_that_slurm_granted(story: Story) -> None:
 
 
 def test_the_run_folder_holds_all_that_it_should(story: Story) -> None:
-    run = story.run
+    run, files = story.run, ClassificationFiles(story.run)
     expected = [
         run.config, run.job, run.submissions, run.attempts, run.events, run.metrics, run.result,
-        run.code / "toolkit" / "worker.py", run.code / "slurm" / "job.py",
+        run.code / "toolkit" / "training" / "worker.py", run.code / "slurm" / "job" / "task.py",
         run.best / "model.safetensors", run.last / "model.safetensors",
-        run.report_html, run.report_json, run.metrics_csv,
-        run.classes("validation"), run.classes("test"), run.predictions("test"), run.tensorboard,
+        run.report_html, run.report_json, run.report / "metrics.csv",
+        files.classes("validation"), files.classes("test"), files.predictions("test"), run.tensorboard,
     ]  # fmt: skip
     assert [str(path) for path in expected if not path.exists()] == []
     assert not run.failure.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 from .user import User, curve, slowly, starts, weights
 
@@ -71,7 +71,7 @@ def test_what_was_not_handed_in_at_once_follows_under_the_same_throttle_and_all_
     for run, job_id in zip(runs, [*ids, later], strict=True):
         user.wait_until_finished(run, job_id)
     assert user.stk_json("sweep", "status", "quick")["counts"] == {"finished": 4}
-    files = [run.code / "toolkit" / "rundir.py" for run in runs]
+    files = [run.code / "toolkit" / "run" / "run_dir.py" for run in runs]
     assert not any(run.code.is_symlink() for run in runs)
     assert all(file.samefile(files[0]) for file in files[:3])
     report = user.stk_json("sweep", "report", "quick")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
-from toolkit.receipts import read_receipts
-from toolkit.rundir import RunDir
+from toolkit.run.records.step_records import read_step_records
+from toolkit.run.run_dir import RunDir
 
 from .user import User, curve, ranks, slowly, starts, weights
 
@@ -53,7 +53,7 @@ def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come
     for start in starts(run):
         places = [(rank["node"], rank["local_rank"]) for rank in read_json_lines(run.ranks(start["nonce"]))]
         assert places == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (3, 0)]
-    ours, theirs = list(read_receipts(run)), list(read_receipts(long_alone))
+    ours, theirs = list(read_step_records(run)), list(read_step_records(long_alone))
     assert [receipt.samples for receipt in ours] == [receipt.samples for receipt in theirs]
     assert [receipt.loss for receipt in ours] == pytest.approx([receipt.loss for receipt in theirs], rel=1e-4)
     assert not list(run.ranks("").parent.glob("*.filestore"))

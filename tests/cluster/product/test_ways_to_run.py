@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.waiting import PATIENCE_S
-from toolkit.rundir import RunDir, find_runs
+from tests.patience import PATIENCE_S
+from toolkit.run.run_dir import RunDir, find_runs
 
 from .user import User, curve, host_numbers, ranks, starts, weights
 
@@ -47,7 +47,7 @@ WAYS = {
         is_job=True,
     ),
     "torchrun in an allocation": Way(
-        command="salloc --ntasks=1 torchrun --nproc-per-node 2 -m toolkit.worker quick.yaml",
+        command="salloc --ntasks=1 torchrun --nproc-per-node 2 -m toolkit.training.worker quick.yaml",
         hosts=[0, 0],
         local_ranks=[0, 1],
         is_job=True,

@@ -13,9 +13,11 @@ from typing import Any
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandFailed
-from tests.cluster.waiting import PATIENCE_S, wait_until
+from tests.cluster.waiting import wait_until
+from tests.patience import PATIENCE_S
+from tests.registering import UNDRAWN
 from toolkit.files import read_json, read_json_lines
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 
 from . import probe
 
@@ -34,7 +36,8 @@ model: {{kind: docnn, embedding_dim: 8, kernels: [3], filters: 8}}
 data:
   path: {table}
   prepared_dir: {prepared}
-train: {{epochs: {epochs}, batch_size: 16, log_per_epoch: 10}}
+train: {{epochs: {epochs}, batch_size: 16, log_per_epoch: 10, device: cpu}}
+resources: {{cpus_per_task: 1}}
 """
 
 #: Epochs of ten steps: quick ones cost little more than their start; long ones last some seconds, so that
@@ -77,6 +80,7 @@ class User:
             **own,
             **self.cluster.environment,
             "PATH": os.pathsep.join([programs, own["PATH"]]),
+            "PYTHONPATH": str(UNDRAWN),
             "STK_EXPERIMENT_DIR": str(self.runs),
         }
 

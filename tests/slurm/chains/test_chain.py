@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm.awaited import standing, waits_for, why_not_begun
+from slurm.status.dependency import standing, waits_for, why_not_begun
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import CONFIG, House
 from toolkit.config import load_resolved
-from toolkit.create import create_run
 from toolkit.files import append_json_line, read_json_lines, write_json
-from toolkit.rundir import RunDir
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
 
 SECOND = CONFIG.replace("name: tiny", "name: second")
 THIRD = CONFIG.replace("name: tiny", "name: third")
@@ -101,7 +101,7 @@ def test_a_live_run_is_waited_for_as_it_is(house: House, fake: FakeSlurm, files:
     house.stk("submit", "tiny.yaml")
     answer = house.stk("submit", "tiny.yaml", "--then", "second.yaml")
     assert answer.code == 0
-    assert "job 101, pending already" in answer.out
+    assert "job     101, pending already" in answer.out
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
@@ -274,7 +274,7 @@ def test_the_submission_names_the_run_that_it_waits_for(
     write_json(first.failure, {"class": "exception"})
     assert why_not_begun(second) == f"not begun: {first.run_id}, which it waited for, failed"
     assert (waits_for(first), why_not_begun(first)) == (None, None)
-    append_json_line(second.attempts, {"time_start": line["time"] + 1})
+    append_json_line(second.attempts, {"attempt": 1, "time_start": line["time"] + 1})
     assert (waits_for(second), why_not_begun(second)) == (None, None)
 
 

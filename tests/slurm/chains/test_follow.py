@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm.awaited import why_not_begun
+from slurm.status.dependency import why_not_begun
 from slurm.submissions import last_submission, submissions
+from tests.patience import PATIENCE_S
 from tests.slurm.house import CONFIG, ROOT, House
-from toolkit.create import create_run
 from toolkit.files import write_json
-from toolkit.rundir import RunDir
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
 
 #: Shows its process id, its arguments and where its code is from, in place of a launcher.
 _PROBE = "import json, os, sys; print(json.dumps([os.getpid(), sys.argv[1:], os.environ['PYTHONPATH']]))"
@@ -52,7 +53,7 @@ def follower(runs: tuple[RunDir, RunDir]) -> Iterator[subprocess.Popen[str]]:
 
 def wait_until_listening(pid: int) -> None:
     """Return when SIGTERM would be heeded: the kernel says which signals a process catches."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         status = Path(f"/proc/{pid}/status").read_text()
         (caught,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
@@ -70,7 +71,7 @@ def wait_for_the_end_of(pid: int) -> None:
     except ProcessLookupError:
         return
     try:
-        ended, _, _ = select.select([handle], [], [], 240)
+        ended, _, _ = select.select([handle], [], [], PATIENCE_S)
         assert ended, f"process {pid} does not end"
     finally:
         os.close(handle)
@@ -83,7 +84,7 @@ def test_it_becomes_the_next_process_when_the_first_run_has_finished(
     wait_until_listening(follower.pid)
     assert follower.poll() is None
     write_json(first.result, {"state": "finished", "step": 4})
-    out, _ = follower.communicate(timeout=60)
+    out, _ = follower.communicate(timeout=PATIENCE_S)
     pid, arguments, path = json.loads(out)
     assert (pid, arguments) == (follower.pid, ["a b"])
     assert path.split(os.pathsep)[0] == str(second.code)
@@ -92,7 +93,7 @@ def test_it_becomes_the_next_process_when_the_first_run_has_finished(
 def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]) -> None:
     wait_until_listening(follower.pid)
     follower.terminate()
-    assert follower.wait(timeout=60) == 130
+    assert follower.wait(timeout=PATIENCE_S) == 130
     assert not runs[1].attempts.exists()
 
 

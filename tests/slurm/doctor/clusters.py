@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from slurm.answers import Partition, parse_config, parse_partitions, parse_uses
+from slurm.client.account_limits import Qos, parse_associations, parse_qos
+from slurm.client.parse import Partition, parse_config, parse_partitions, parse_uses
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import Finding
-from slurm.rights import Qos, parse_associations, parse_qos
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "doctor"
 

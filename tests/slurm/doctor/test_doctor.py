@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from slurm import controller
-from slurm.doctor import examination
+from slurm.client import programs
+from slurm.doctor import run_checks
 from tests.slurm.doctor.clusters import RECORDED
 from tests.slurm.house import Answer, House
 from tests.slurm.stubs import Stubs
 from toolkit.files import append_json_line, create_once
-from toolkit.probing import folder
-from toolkit.probing.asking import ask_here
+from toolkit.monitoring.diagnostics import folder
+from toolkit.monitoring.diagnostics.child_process import ask_here
 
 #: So that no test waits for the real one to be imported.
 TORCH = """
@@ -53,7 +53,7 @@ def here(
             told_before[kind] = ask_here(questions, timeout_s)
         return dict(told_before[kind])
 
-    monkeypatch.setattr(examination, "ask_here", ask)
+    monkeypatch.setattr(run_checks, "ask_here", ask)
     stand_ins = tmp_path / "stand-ins"
     stand_ins.mkdir()
     (stand_ins / "torch.py").write_text(TORCH)
@@ -90,8 +90,10 @@ def slurm(stubs: Stubs) -> Stubs:
 
 
 def told(answer: Answer) -> dict[str, Any]:
-    assert answer.code == 0, answer.err
+    """What --json told; the exit code says whether there is a problem."""
     document: dict[str, Any] = json.loads(answer.out)
+    is_problem = any(finding["level"] == "problem" for finding in document["findings"])
+    assert answer.code == (4 if is_problem else 0), answer.err
     return document
 
 
@@ -134,7 +136,7 @@ def test_one_partition_may_be_shown_alone(here: House, slurm: Stubs) -> None:
 
 def test_people_get_headings_a_table_and_what_is_to_be_done(here: House, slurm: Stubs) -> None:
     answer = here.stk("doctor", here.config, "resources.time=9:00:00")
-    assert answer.code == 0
+    assert answer.code == 4
     for heading in ("Slurm", "Partitions", "Requeue", "Limits", "Hosts", "Files", "Experiment tiny-"):
         assert re.search(f"^{heading}", answer.out, re.MULTILINE), heading
     assert re.search(r"main\* +01:00:00 +2 +2 +4 +13 of 16", answer.out)
@@ -197,7 +199,7 @@ def test_a_file_system_that_hangs_is_a_finding(here: House, monkeypatch: pytest.
     def ask(questions: list[str], timeout_s: float) -> dict[str, Any]:
         return {"why": f"no answer in {timeout_s:g} s"}
 
-    monkeypatch.setattr(examination, "ask_here", ask)
+    monkeypatch.setattr(run_checks, "ask_here", ask)
     document = told(here.stk("doctor", "--json"))
     assert found(document, "runs: the file system does not answer: no answer in 60 s")["level"] == "problem"
     assert found(document, "not everything could be asked")["level"] == "problem"
@@ -288,7 +290,7 @@ def test_a_step_that_hangs_is_given_up_and_cancelled(stubs: Stubs, tmp_path: Pat
     stubs.add("srun", f"echo before; : > '{tmp_path}/hangs'; exec /bin/sleep 600")
     output, complaint = "", ""
     while not (tmp_path / "hangs").exists():
-        output, complaint = controller.step([], ["x"], name="probe", timeout_s=1, env=os.environ)
+        output, complaint = programs.step([], ["x"], name="probe", timeout_s=1, env=os.environ)
     assert (output, complaint) == ("before\n", "no answer in 1 s")
     assert stubs.calls("scancel")[-1][0] == "--name=probe"
 
@@ -299,7 +301,7 @@ def test_ctrl_c_leaves_no_job(stubs: Stubs) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            controller.step([], ["x"], name="probe", timeout_s=600, env=os.environ)
+            programs.step([], ["x"], name="probe", timeout_s=600, env=os.environ)
     finally:
         signal.signal(signal.SIGINT, before)
     assert stubs.calls("scancel")[-1][0] == "--name=probe"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slurm.answers import HostUse
+from slurm.client.parse import HostUse
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.partitions import preempting, rows
 from tests.slurm.doctor.clusters import cluster, partition

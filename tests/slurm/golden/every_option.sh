@@ -32,6 +32,25 @@
 #SBATCH --spread-job
 #SBATCH --nice=100
 
+# Refuse to execute anything here that another user owns or may write.
+refuse_others() {
+    local each found group=(-perm -g+w) named
+    IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
+    for each in "${named[@]}"; do
+        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* ]] || return 0
+    done
+    [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")
+    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")
+    local tell=(\( "${others[@]}" \) -ls -quit)
+    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null
+        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)
+    [ -z "$found" ] && return
+    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2
+    echo "If you trust it, set STK_TRUSTED_FOLDERS=$PWD" >&2
+    exit 2
+}
+refuse_others
+
 module purge
 module load cuda/12.4
 export OMP_NUM_THREADS=6
@@ -52,7 +71,7 @@ code=$?
 
 # A step that did not finish the run: does the run go on, and how?
 [ "$code" != 0 ] || break
-'/opt/my venv/bin/python' -P -m slurm.after_step /scratch/me/experiments/tiny-0123abcd "$code" in-place
+'/opt/my venv/bin/python' -P -m slurm.job.decide_restart /scratch/me/experiments/tiny-0123abcd "$code" in-place
 [ "$?" = 79 ] || break
 done
 exit "$code"

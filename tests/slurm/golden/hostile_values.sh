@@ -11,6 +11,25 @@
 #SBATCH --comment="it's \"50 %\" of $HOME, `date` \\ #1 <é漢🙂> "
 #SBATCH --cpus-per-task="2; touch /tmp/gotcha"
 
+# Refuse to execute anything here that another user owns or may write.
+refuse_others() {
+    local each found group=(-perm -g+w) named
+    IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
+    for each in "${named[@]}"; do
+        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* ]] || return 0
+    done
+    [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")
+    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")
+    local tell=(\( "${others[@]}" \) -ls -quit)
+    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null
+        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)
+    [ -z "$found" ] && return
+    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2
+    echo "If you trust it, set STK_TRUSTED_FOLDERS=$PWD" >&2
+    exit 2
+}
+refuse_others
+
 source '/opt/my env/activate'
 export REMARK='it'"'"'s "50 %" of $HOME, `date` \ #1 <é漢🙂> 
 second line
@@ -33,7 +52,7 @@ code=$?
 
 # A step that did not finish the run: does the run go on, and how?
 [ "$code" != 0 ] || break
-'/opt/my venv/bin/python' -P -m slurm.after_step '/scratch/it'"'"'s "my" $HOME, `x` #1/tiny-0123abcd' "$code" in-place
+'/opt/my venv/bin/python' -P -m slurm.job.decide_restart '/scratch/it'"'"'s "my" $HOME, `x` #1/tiny-0123abcd' "$code" in-place
 [ "$?" = 79 ] || break
 done
 exit "$code"

@@ -8,6 +8,26 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2
 #SBATCH --gres=gpu:2
+#SBATCH --cpus-per-task=4
+
+# Refuse to execute anything here that another user owns or may write.
+refuse_others() {
+    local each found group=(-perm -g+w) named
+    IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
+    for each in "${named[@]}"; do
+        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* ]] || return 0
+    done
+    [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")
+    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")
+    local tell=(\( "${others[@]}" \) -ls -quit)
+    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null
+        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)
+    [ -z "$found" ] && return
+    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2
+    echo "If you trust it, set STK_TRUSTED_FOLDERS=$PWD" >&2
+    exit 2
+}
+refuse_others
 
 export PYTHONPATH=/scratch/me/experiments/tiny-0123abcd/code${PYTHONPATH:+:$PYTHONPATH}
 export PYTHONUNBUFFERED=1
@@ -20,12 +40,12 @@ mkdir -p logs
 # The ranks save when they are asked to leave: no signal may end this script before them.
 trap '' TERM INT HUP USR1 USR2
 while true; do
-srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=${SLURM_CPUS_PER_TASK:-1} --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
+srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=4 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
 code=$?
 
 # A step that did not finish the run: does the run go on, and how?
 [ "$code" != 0 ] || break
-'/opt/my venv/bin/python' -P -m slurm.after_step /scratch/me/experiments/tiny-0123abcd "$code" in-place
+'/opt/my venv/bin/python' -P -m slurm.job.decide_restart /scratch/me/experiments/tiny-0123abcd "$code" in-place
 [ "$?" = 79 ] || break
 done
 exit "$code"

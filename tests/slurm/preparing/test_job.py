@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
+from slurm.config.resources import Group, Resources
 from slurm.preparing.plan import PreparePlan, as_preparation
-from slurm.preparing.preparation import Progress, TimeLimitWatch
+from slurm.preparing.preparation import KeptProgress, TimeLimitWatch
 from slurm.submissions import submissions
 from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import ROOT, House
+from tests.slurm.house import CODE, House
 from tests.slurm.plans import PLANS
 from tests.slurm.stage import Stage
-from tests.toolkit.spelling_files import tiny_words, write_spelling_experiment
+from tests.toolkit.tiny import tiny
 from toolkit.config import load_resolved
-from toolkit.config.schema import Experiment, Group, Resources
-from toolkit.rundir import RunDir
-from toolkit.spelling_samples.build import STAGE
+from toolkit.config.schema import Experiment
+from toolkit.run.run_dir import RunDir
 
 GOLDEN = Path(__file__).parent / "golden.sh"
 
@@ -75,7 +75,7 @@ def test_a_list_of_several_hosts_is_no_wish_for_all_of_them(experiment: Experime
 def test_texts_are_prepared_by_as_many_processes_as_there_are_cpus(
     tmp_path: Path, cpus_per_task: int | None, cpus: int | None, workers: int | None, expected: int
 ) -> None:
-    experiment = tiny_words(tmp_path, f"data.workers={workers or 'null'}")
+    experiment = tiny(tmp_path, f"data.workers={workers or 'null'}")
     experiment = replace(experiment, resources=Resources(cpus_per_task=cpus_per_task))
     assert as_preparation(experiment, cpus).data.workers == expected
 
@@ -153,12 +153,10 @@ def run_script(house: House, config: Path) -> tuple[RunDir, subprocess.Completed
 
 
 def test_the_script_prepares_the_data_and_says_so(house: House, fake: FakeSlurm) -> None:
-    config = write_spelling_experiment(house.root / "spelling")
-    folder, done = run_script(house, config)
+    folder, done = run_script(house, house.config)
     assert done.returncode == 0, done.stderr
     assert "with 1 process\nprepared: train " in done.stdout
-    assert " texts read in " in done.stdout
-    assert not json.loads(house.stk("prepare", config, "--json").out)["built"]
+    assert not json.loads(house.stk("prepare", house.config, "--json").out)["built"]
     (row,) = json.loads(house.stk("status", str(folder.path), "--json").out)
     assert row["state"] == "finished"
 
@@ -177,12 +175,12 @@ def stage(fake: FakeSlurm, house: House) -> Stage:
     return Stage(fake, house)
 
 
-def watch(stage: Stage, progress: Progress) -> TimeLimitWatch:
+def watch(stage: Stage, progress: KeptProgress) -> TimeLimitWatch:
     return TimeLimitWatch(load_resolved(stage.run.config), progress, stage.environ)
 
 
-def progress(*done: int, stage: str = STAGE) -> Progress:
-    found = Progress()
+def progress(*done: int, stage: str = "shards") -> KeptProgress:
+    found = KeptProgress("shards")
     for each in done:
         found.preparing(stage, each, 100)
     return found
@@ -224,16 +222,20 @@ def test_a_warning_is_heard_even_if_the_script_ignored_it_before(stage: Stage) -
     stage.says(EndTime=_soon())
     program = (
         "import sys, threading\nfrom pathlib import Path\n"
-        "from slurm.preparing.preparation import Progress, TimeLimitWatch\n"
+        "from slurm.preparing.preparation import KeptProgress, TimeLimitWatch\n"
         "from toolkit.config import load_resolved\n"
         "import os\n"
-        "watch = TimeLimitWatch(load_resolved(Path(sys.argv[1])), Progress(), os.environ)\n"
+        "watch = TimeLimitWatch(load_resolved(Path(sys.argv[1])), KeptProgress(), os.environ)\n"
         "watch.start()\nprint('ready', flush=True)\n"
         "[each.join() for each in threading.enumerate() if each.daemon]\n"
     )
     process = subprocess.Popen(
         ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program, stage.run.config],
-        env={**stage.environ, "PYTHONPATH": str(ROOT), "PATH": f"{stage.environ['PATH']}:/usr/bin:/bin"},
+        env={
+            **stage.environ,
+            **CODE,
+            "PATH": f"{stage.environ['PATH']}:/usr/bin:/bin",
+        },
         stdout=subprocess.PIPE,
         text=True,
     )

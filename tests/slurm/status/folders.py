@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from slurm.queue import JobState
-from slurm.status.folder import read_folder
-from slurm.status.verdict import Verdict, judge
+from slurm.client.queue import JobState
+from slurm.status.run_files import read_folder
+from slurm.status.run_state import RunState, run_state
 from slurm.submissions import record
 from toolkit.files import append_json_line, write_json
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 
 def new_run(parent: Path, name: str = "tiny-0123abcd") -> RunDir:
@@ -55,6 +55,6 @@ def beats(
     write_json(path, {**beat, "still_s": 0.2, "limit_s": 600.0, **facts})
 
 
-def verdict(run: RunDir, job: JobState | None = None) -> Verdict:
+def state_of(run: RunDir, job: JobState | None = None) -> RunState:
     """What is said of the run while Slurm says this of its job."""
-    return judge(read_folder(run), job, time.time())
+    return run_state(read_folder(run), job, time.time())

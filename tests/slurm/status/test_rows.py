@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.slurm.status.folders import ended, new_run, started, submitted
 from toolkit.files import write_json
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
+from toolkit.system.host import boot
 
 RESULT = {
     "state": "finished",
@@ -194,7 +197,7 @@ def test_runs_that_slurm_never_had_cost_no_question(fake: FakeSlurm, run: RunDir
 # -- on this machine -----------------------------------------------------------------------------
 
 
-def test_whoever_holds_the_runs_lock_trains(run: RunDir) -> None:
+def test_the_holder_of_the_runs_lock_trains(run: RunDir) -> None:
     assert not is_training_here(run)
     with FileLock(run.alive):
         assert is_training_here(run)
@@ -207,29 +210,59 @@ def local(pid: int, **facts: Any) -> Submission:
     return Submission(**{**given, "time": time.time(), **facts})
 
 
-def test_a_launcher_lives_as_long_as_its_process() -> None:
-    process = subprocess.Popen([sys.executable, "-IS"], stdin=subprocess.PIPE)
-    assert is_launcher_alive(local(process.pid))
+@contextmanager
+def launching(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with the command line of a run's launcher, that waits for the end of its input."""
+    words = ["-m", "toolkit.launch", str(run.path), "1"]
+    process = subprocess.Popen([sys.executable, "-IS", "-", *words], stdin=subprocess.PIPE)
     assert process.stdin is not None
-    process.stdin.close()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not is_launcher_alive(local(process.pid)), "a zombie is dead"
-    process.wait()
-    assert not is_launcher_alive(local(process.pid))
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        process.wait()
 
 
-def test_a_process_that_got_an_old_number_is_not_the_launcher() -> None:
-    assert is_launcher_alive(local(os.getpid()))
-    assert not is_launcher_alive(local(os.getpid(), time=1.0))
+def test_a_launcher_lives_as_long_as_its_process(run: RunDir) -> None:
+    with launching(run) as process:
+        assert is_launcher_alive(run, local(process.pid))
+        assert process.stdin is not None
+        process.stdin.close()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_launcher_alive(run, local(process.pid)), "a zombie is dead"
+    assert not is_launcher_alive(run, local(process.pid))
 
 
-def test_a_launcher_on_another_host_cannot_be_seen() -> None:
-    assert not is_launcher_alive(local(os.getpid(), host="elsewhere"))
+def test_a_process_that_got_an_old_number_is_not_the_launcher(run: RunDir) -> None:
+    with launching(run) as process:
+        assert not is_launcher_alive(run, local(process.pid, time=1.0))
+
+
+def test_a_process_that_launches_something_else_is_not_the_launcher(run: RunDir) -> None:
+    with launching(RunDir(run.path.with_name("another"))) as process:
+        assert not is_launcher_alive(run, local(process.pid, time=time.time() + 1e9))
+    assert not is_launcher_alive(run, local(os.getpid(), time=time.time() + 1e9))
+
+
+@pytest.mark.parametrize("job_id", ["local--1", "local-0", "local-", "local-1e3", "local-" + "9" * 5000])
+def test_what_names_no_process_is_no_launcher(run: RunDir, job_id: str) -> None:
+    assert not is_launcher_alive(run, local(1, job_id=job_id))
+
+
+def test_a_launcher_on_another_host_cannot_be_seen(run: RunDir) -> None:
+    with launching(run) as process:
+        assert not is_launcher_alive(run, local(process.pid, host="elsewhere"))
+
+
+def test_a_launcher_lives_on_when_its_host_gets_another_name(run: RunDir) -> None:
+    with launching(run) as process:
+        assert is_launcher_alive(run, local(process.pid, host="earlier-name", boot=boot()))
 
 
 def test_a_launcher_without_ranks_is_about_to_start_them(run: RunDir) -> None:
-    record(run, cluster="local", job_id=f"local-{os.getpid()}", name="n")
-    row = state(run)
+    with launching(run) as process:
+        record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
+        row = state(run)
     assert (row.state, row.reason) == ("pending", "the processes are starting")
 
 
@@ -240,7 +273,7 @@ def test_a_launcher_that_died_without_a_word_is_told(run: RunDir) -> None:
     started(run)
     row = state(run)
     assert row.state == "failed"
-    assert "gone without a word" in row.reason
+    assert "gone without an error message" in row.reason
     assert "stk resume goes on" in row.reason
 
 

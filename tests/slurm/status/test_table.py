@@ -11,16 +11,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
 from slurm.status.layout import lay_out
 from slurm.status.rows import RunStatus
+from slurm.status.run_state import CANNOT_ASK
 from slurm.status.table import table
-from slurm.status.verdict import CANNOT_ASK
-from tests.slurm.house import ROOT
 from tests.slurm.status.folders import new_run
 
 TRAINING = RunStatus(
@@ -109,6 +108,10 @@ def test_that_slurm_does_not_answer_is_said_once() -> None:
     assert "\n".join(lines(silent, None)).count("no controller answers") == 1
 
 
+@example([replace(FAILED, reason="0" * 31 + "⺀⺀⺀⼀")], 40)
+@example([replace(FAILED, run_id="a\u200d", doing="\u200d宽" * 20, reason="宽\u200d" * 40)], 40)
+@example([replace(FAILED, doing="#\ufe0f" * 20, reason="©\ufe0f 宽" * 20)], 40)
+@example([replace(FAILED, reason=f"{CANNOT_ASK}: \x1b[2J宽\u200d\n" * 9)], 40)
 @given(
     st.lists(
         st.builds(
@@ -156,7 +159,6 @@ def shown(folder: Path, terminal: bool, **environ: str) -> str:
     own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
     env = {
         **own,
-        "PYTHONPATH": str(ROOT),
         "TERM": "xterm-256color",
         "STK_EXPERIMENT_DIR": str(folder),
         **environ,

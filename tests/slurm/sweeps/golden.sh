@@ -8,10 +8,29 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2
 #SBATCH --gres=gpu:2
+#SBATCH --cpus-per-task=4
 #SBATCH --array=0-2%2
 
 # Each task does in its own run's folder what a single job of that run does.
 cd -P "$SLURM_ARRAY_TASK_ID" || exit 1
+# Refuse to execute anything here that another user owns or may write.
+refuse_others() {
+    local each found group=(-perm -g+w) named
+    IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
+    for each in "${named[@]}"; do
+        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* ]] || return 0
+    done
+    [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")
+    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")
+    local tell=(\( "${others[@]}" \) -ls -quit)
+    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null
+        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)
+    [ -z "$found" ] && return
+    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2
+    echo "If you trust it, set STK_TRUSTED_FOLDERS=$PWD" >&2
+    exit 2
+}
+refuse_others
 # The code that all runs share becomes the run's own before its first start: hard links.
 [ -e code ] || [ ! -L .code.shared ] || mv -T .code.shared code
 if [ -L code ]; then

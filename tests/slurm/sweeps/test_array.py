@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from slurm.plan import JobPlan
+from slurm.config.resources import Group, Resources
+from slurm.submission.batch_script import JobPlan
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from tests.slurm.plans import PLANS, plan
-from toolkit.config.schema import Experiment, Group, Resources
+from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 GOLDEN = Path(__file__).parent / "golden.sh"
 

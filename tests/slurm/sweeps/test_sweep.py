@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from slurm.plan import JobPlan
+from slurm.submission.batch_script import JobPlan
 from slurm.submissions import submissions
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from toolkit.config import load_resolved
 from toolkit.files import read_json, read_json_lines
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 
 SEEDS = "seed=1,2,3"
 
@@ -106,6 +106,15 @@ def test_live_and_finished_runs_are_left_out_and_told(house: House, fake: FakeSl
     told = house.stk("sweep", house.config, SEEDS).out
     assert "left out: has finished" in told
     assert "nothing to do" in told
+
+
+def test_a_sweep_without_values_is_refused_with_the_ways_to_give_them(house: House) -> None:
+    answer = house.stk("sweep", house.config)
+    assert (answer.code, answer.out) == (2, "")
+    assert all(
+        way in answer.err for way in (f"stk sweep {house.config} ", "`sweep`", "--seeds", "stk submit")
+    )
+    assert not house.experiments.exists()
 
 
 def test_two_combinations_that_are_one_run_are_submitted_once(house: House, fake: FakeSlurm) -> None:
@@ -206,7 +215,7 @@ def test_one_task_is_cancelled_requeued_and_shown_by_its_own_id(house: House, fa
     }  # fmt: skip
     house.stk("requeue", run.run_id)
     house.stk("cancel", run.run_id)
-    assert fake.calls("scancel") == [["--signal=USR2", "101_1"], ["101_1"]]
+    assert fake.calls("scancel") == [["--signal=USR2", "--", "101_1"], ["--", "101_1"]]
 
 
 def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(house: House, fake: FakeSlurm) -> None:

@@ -12,7 +12,7 @@ import pytest
 from slurm.submissions import submissions
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import CONFIG, House
-from toolkit.rundir import RunDir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.sweeps.folder import SweepDir, read_arrays, read_record
 
 LIMITED = "AccountingStorageEnforce = associations,limits\nMaxArraySize = 1001\n"
@@ -66,7 +66,7 @@ def test_removed_runs_that_are_live_are_ended_where_that_is_asked_for(house: Hou
     finish(ask(house, config)["runs"][1], 0.9)
     sweep_of(house, "[0.1]")
     assert house.stk("sweep", config, "--cancel-removed").code == 0
-    assert fake.calls("scancel") == [["101_2"]]
+    assert fake.calls("scancel") == [["--", "101_2"]]
 
 
 def test_another_file_does_not_take_over_the_name_of_a_sweep(house: House, fake: FakeSlurm) -> None:
@@ -89,7 +89,7 @@ def test_a_name_that_is_none_for_a_folder_is_refused(house: House, fake: FakeSlu
 def test_an_interrupt_while_folders_are_made_leaves_nothing(
     house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from slurm import executor
+    from slurm.submission import executor
 
     def interrupt(run: RunDir) -> None:
         if run == house.run("seed=2"):
@@ -227,7 +227,7 @@ def test_status_shows_each_run_with_its_values_and_what_needs_a_look_first(
 def test_cancel_ends_all_live_tasks_with_one_call(house: House, fake: FakeSlurm) -> None:
     finish(ask(house, house.config, "seed=1,2,3")["runs"][1], 0.9)
     assert len(ask(house, "cancel", "tiny")["cancelled"]) == 2
-    assert fake.calls("scancel") == [["101_0", "101_2"]]
+    assert fake.calls("scancel") == [["--", "101_0", "101_2"]]
     fake.change("101_0", state="CANCELLED")
     fake.change("101_2", state="CANCELLED")
     assert "nothing to cancel" in house.stk("sweep", "cancel", "tiny").out
@@ -292,7 +292,7 @@ def test_runs_share_one_copy_of_the_code_until_one_is_started_alone(house: House
     shared = two.code / "slurm" / "cli.py"
     assert (one.code / "slurm" / "cli.py").samefile(shared)
     shutil.rmtree(two.code.resolve())
-    assert (one.code / "toolkit" / "rundir.py").is_file()
+    assert (one.code / "toolkit" / "run" / "run_dir.py").is_file()
 
 
 # -- report --------------------------------------------------------------------------------------
@@ -313,5 +313,38 @@ def test_the_report_names_the_best_run_and_leaves_its_tables(house: House, fake:
     assert {path.name for path in where.iterdir()} == {
         "report.html", "report.json", "report.md", "runs.csv", "parallel.png", "scatter.png",
     }  # fmt: skip
+    assert ask(house, "report", "tiny", "--metric", "loss")["best"]["run_id"] == runs[3]["run_id"]
     worst = ask(house, "report", "tiny", "--metric", "loss", "--goal", "max")["best"]["run_id"]
     assert worst == runs[0]["run_id"]
+
+
+def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(house: House, fake: FakeSlurm) -> None:
+    """`macro_f1` ends like nothing of which less is better, `evaluation.metric` names a loss."""
+    ask(house, house.config, "seed=1,2", "--metric", "test.macro_f1")
+    record = json.loads(folder(house).record.read_text())
+    assert (record["metric"], record["goal"], record["task"]) == ("test.macro_f1", "max", "toy_texts")
+    answer = ask(house, house.config, "seed=1,2", "--metric", "accuracy/rate")
+    assert json.loads(folder(house).record.read_text())["goal"] == "max", answer
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--metric", "loss", "--goal", "max"], ["validation.loss", "less is better"]),
+    (["--metric", "test.surprise"], ["test.surprise", "--goal"]),
+])  # fmt: skip
+def test_a_goal_that_contradicts_or_that_nothing_declares_is_refused_before_the_queue(
+    house: House, fake: FakeSlurm, arguments: list[str], words: list[str]
+) -> None:
+    answer = house.stk("sweep", house.config, "seed=1,2", *arguments)
+    assert answer.code == 2
+    assert all(word in answer.err for word in words)
+    assert fake.calls("sbatch") == []
+
+
+def test_a_report_by_a_metric_that_nothing_declares_asks_for_the_goal(house: House, fake: FakeSlurm) -> None:
+    for line, accuracy in zip(ask(house, house.config, "seed=1,2")["runs"], (0.5, 0.7), strict=True):
+        finish(line, accuracy, metrics={"validation": {"surprise": accuracy}})
+    answer = house.stk("sweep", "report", "tiny", "--metric", "surprise")
+    assert answer.code == 2
+    assert "--goal" in answer.err
+    best = ask(house, "report", "tiny", "--metric", "surprise", "--goal", "min")["best"]
+    assert best["value"] == 0.5

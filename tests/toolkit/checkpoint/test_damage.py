@@ -28,8 +28,8 @@ from tests.toolkit.checkpointing import (
 from tests.toolkit.tiny import events
 from toolkit.checkpoint.store import Identity, verify
 from toolkit.errors import CheckpointError
-from toolkit.events import FORCED, note_event
-from toolkit.rundir import RunDir
+from toolkit.run.events import FORCED, note_event
+from toolkit.run.run_dir import RunDir
 
 Damage = Callable[[Path], None]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.patience import PATIENCE_S
 from tests.toolkit.checkpointing import (
     IDENTITY,
     checkpoints,
@@ -19,18 +20,15 @@ from tests.toolkit.checkpointing import (
     state_at,
 )
 from tests.toolkit.tiny import events
-from toolkit.checkpoint.pace import Pace
+from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.store import Checkpoints, verify
-from toolkit.distributed import Group
-from toolkit.events import note_event
-from toolkit.failure import fence
+from toolkit.checkpoint.writing.throttle import Throttle
+from toolkit.distributed.process_group import Group
 from toolkit.files import append_json_line
-from toolkit.rundir import RunDir
-from toolkit.state import TrainState
+from toolkit.run import fence
+from toolkit.run.events import note_event
+from toolkit.run.run_dir import RunDir
 from toolkit.world import World
-
-#: Seconds after which a test has failed rather than hung.
-PATIENCE_S = 60.0
 
 
 class Gate:
@@ -151,14 +149,14 @@ def test_writer_pauses_while_training_goes_on_and_hurries_when_it_waits(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With pauses without end only a save for which training waits comes to its end."""
-    monkeypatch.setattr("toolkit.checkpoint.pace._PAUSE", 1e9)
-    paused, pause = threading.Event(), Pace.pause
+    monkeypatch.setattr("toolkit.checkpoint.writing.throttle._PAUSE", 1e9)
+    paused, pause = threading.Event(), Throttle.pause
 
-    def noted_pause(pace: Pace) -> None:
+    def noted_pause(pace: Throttle) -> None:
         paused.set()
         pause(pace)
 
-    monkeypatch.setattr(Pace, "pause", noted_pause)
+    monkeypatch.setattr(Throttle, "pause", noted_pause)
     saving = checkpoints(run)
     saving.save(state_at(5), needed=False)
     paused.wait()
@@ -183,7 +181,7 @@ def test_waiting_shows_signs_of_life_as_long_as_the_write_goes_on(
     gate = Gate("save:before_manifest")
     saving = with_gate(run, gate)
     # The write goes on only after a sign of life.
-    saving.beat = gate.let_pass
+    saving.heartbeat = gate.let_pass
     saving.save(state_at(5))
     saving.wait()
     assert run.checkpoint_steps() == [5]

@@ -10,12 +10,12 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.mounts import mount, read_only
 from tests.toolkit.checkpointing import (
     IDENTITY,
     checkpoints,
@@ -28,12 +28,12 @@ from tests.toolkit.checkpointing import (
 )
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import assert_equal_runs, events, tiny
-from tests.toolkit.training import Attempt, Lab, train_rank
+from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.errors import CheckpointError
-from toolkit.faults import SAVE_POINTS
-from toolkit.rundir import RunDir
-from toolkit.state import TrainState
+from toolkit.reliability.fault_injection import SAVE_POINTS
+from toolkit.run.run_dir import RunDir
 from toolkit.world import World
 
 BEFORE_THE_NAME = SAVE_POINTS[: SAVE_POINTS.index("save:after_rename")]
@@ -194,13 +194,6 @@ def test_too_little_room_is_found_out_before_anything_is_written(
     assert "No space left on device: 0.0 MB are free" in events(saved, "save_failed")[0]["reason"]
 
 
-def mount(*arguments: str | Path) -> None:
-    if os.geteuid() != 0 or subprocess.run(["mount", *arguments], capture_output=True).returncode != 0:
-        # CI is root and is there for it; an ordinary user has no file systems to give.
-        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
-        give_up("only root may mount a file system")
-
-
 @pytest.fixture
 def small_disk(run: RunDir) -> Iterator[Path]:
     """A file system of its own, of 96 kB, where the checkpoints go."""
@@ -212,7 +205,7 @@ def small_disk(run: RunDir) -> Iterator[Path]:
 
 @pytest.mark.parametrize("room", [pytest.param(1.2, id="foreseen"), pytest.param(0.0, id="met on the way")])
 def test_full_disk(run: RunDir, small_disk: Path, monkeypatch: pytest.MonkeyPatch, room: float) -> None:
-    monkeypatch.setattr("toolkit.checkpoint.commit._ROOM", room)
+    monkeypatch.setattr("toolkit.checkpoint.writing.commit._ROOM", room)
     save(run, 10, best=10)
     saving, filler = checkpoints(run), small_disk / "filler"
     free = shutil.disk_usage(small_disk).free
@@ -245,22 +238,6 @@ def test_save_where_no_folder_can_be_names_the_place(run: RunDir) -> None:
     run.checkpoints.write_text("a file")
     with pytest.raises(CheckpointError, match=r"cannot write .*step_00000003"):
         save_state(run, state_at(3))
-
-
-@contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """Let nobody write into a folder: root by a read-only mount over it, for rights do not stop root."""
-    if os.geteuid() != 0:
-        folder.chmod(0o500)
-        yield
-        folder.chmod(0o700)
-        return
-    mount("--bind", folder, folder)
-    try:
-        mount("-o", "remount,ro,bind", folder)
-        yield
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 def test_folder_that_may_not_be_written(saved: RunDir) -> None:

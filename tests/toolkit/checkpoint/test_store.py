@@ -25,11 +25,11 @@ from tests.toolkit.checkpointing import (
 )
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import events
-from toolkit import distributed
 from toolkit.checkpoint.store import Identity, load, load_weights
 from toolkit.config.schema import Train
-from toolkit.distributed import Group
-from toolkit.rundir import RunDir
+from toolkit.distributed import process_group
+from toolkit.distributed.process_group import Group
+from toolkit.run.run_dir import RunDir
 from toolkit.world import World
 
 
@@ -52,6 +52,13 @@ def test_newest_is_loaded_and_links_point_at_newest_and_best(saved: RunDir) -> N
     assert saved.last.resolve() == saved.checkpoint(20)
     assert saved.best.resolve() == saved.checkpoint(10)
     assert not os.path.isabs(os.readlink(saved.last))
+
+
+def test_links_that_lead_nowhere_are_no_hindrance(saved: RunDir) -> None:
+    for link in (saved.last, saved.best):
+        link.unlink()
+        link.symlink_to("nowhere")
+    assert loaded(saved).progress.step == 20
 
 
 def test_checkpoint_holds_safetensors_and_json_and_no_pickle(saved: RunDir) -> None:
@@ -110,7 +117,7 @@ def test_weights_alone_can_be_loaded(saved: RunDir) -> None:
 
 def load_rank(world: World, path: Path, identity: Identity) -> tuple[int, float]:
     run = RunDir(path)
-    with distributed.join(run, world, Train(device="cpu")) as group:
+    with process_group.join(run, world, Train(device="cpu")) as group:
         state = new_state()
         checkpoints(run, group, identity).load_latest(state)
         return state.progress.step, state.model.get_parameter("0.weight").sum().item()

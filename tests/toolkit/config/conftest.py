@@ -14,14 +14,14 @@ from toolkit.errors import ConfigError, Fault
 
 MOVIES = """\
 name: movies
-task: {kind: text_classification}
+task: {kind: toy_texts}
 model: ${from_file:model/docnn.yaml}
 data: {path: "${oc.env:STK_DATA_DIR,data}/movie_reviews.tsv"}
 resources: {tasks_per_node: 2}
 """
 
 DOCNN = """\
-kind: docnn
+kind: convolutions
 embedding_dim: 64
 kernels: [3, 4]
 """
@@ -73,8 +73,8 @@ def tree() -> dict[str, Any]:
     """The plain tree of a good experiment, to be changed."""
     return {
         "name": "movies",
-        "task": {"kind": "text_classification"},
-        "model": {"kind": "docnn"},
+        "task": {"kind": "toy_texts"},
+        "model": {"kind": "convolutions"},
         "data": {"path": "movie_reviews.tsv"},
     }
 

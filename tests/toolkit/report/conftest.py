@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.report.report_folders import write_config, write_finished
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 
 @pytest.fixture

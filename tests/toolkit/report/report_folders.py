@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from stk_toy.texts import files
 
-from toolkit.artifacts.evaluation import write_evaluation
-from toolkit.artifacts.predictions import Predictions
-from toolkit.artifacts.scores import write_labels
-from toolkit.artifacts.slices import SliceRow, write_slices
 from toolkit.files import append_json_line, write_json
-from toolkit.metrics.slice_score import SliceScore
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 STEPS_PER_EPOCH = 100
 START_S = 1_780_000_000.0
 
 
 def write_config(run: RunDir, **changes: Any) -> None:
-    values = {"lr": 0.001, "metric": "accuracy:max", "epochs": 3} | changes
+    values = {"lr": 0.001, "metric": "accuracy:max", "epochs": 3, "kind": "toy_texts"} | changes
     run.path.mkdir(parents=True, exist_ok=True)
     run.config.write_text(
         f"name: sst2\nseed: 7\ntrain:\n  epochs: {values['epochs']}\n"
         f"optimizer:\n  lr: {values['lr']}\nevaluation:\n  metric: {values['metric']}\n"
+        f"task:\n  kind: {values['kind']}\n"
     )
 
 
@@ -85,41 +79,6 @@ def write_usage(run: RunDir, nonce: str, ranks: Sequence[dict[str, Any]], begin:
         write_json(run.usage(nonce, rank), usual | changes)
 
 
-def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> list[list[int]]:
-    """Write the scores of a confusion matrix in which each class is taken for the next one at times."""
-    run.artifacts.mkdir(exist_ok=True)
-    size = len(labels)
-    confusion = [[0] * size for _ in labels]
-    for row in range(size):
-        confusion[row][row] = 40 + row
-        confusion[row][(row + 1) % size] += 7 + row
-    classes: list[dict[str, Any]] = []
-    for index, label in enumerate(labels):
-        right = confusion[index][index]
-        precision = right / sum(row[index] for row in confusion)
-        recall = right / sum(confusion[index])
-        f1 = 2 * precision * recall / (precision + recall)
-        support = sum(confusion[index])
-        classes.append(
-            {"label": label, "precision": precision, "recall": recall, "f1": f1, "support": support}
-        )
-    names = ("precision", "recall", "f1")
-    macros = {f"macro_{name}": sum(row[name] for row in classes) / size for name in names}
-    document = {"labels": list(labels), "confusion": confusion, "classes": classes, "accuracy": 0.8, **macros}
-    write_json(run.classes(split), document)
-    return confusion
-
-
-def write_predictions(run: RunDir, rows: Sequence[Sequence[Any]], split: str = "test") -> None:
-    """Write rows of prediction, target, log-probabilities and text as the worker does."""
-    run.artifacts.mkdir(parents=True, exist_ok=True)
-    with open(run.predictions(split), "w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        writer.writerow(["prediction", "target", "score", "row_index", "text"])
-        for index, (prediction, target, score, text) in enumerate(rows):
-            writer.writerow([prediction, target, json.dumps(score), index, text])
-
-
 def write_result(run: RunDir) -> None:
     macros = {"macro_precision": 0.79, "macro_recall": 0.78, "macro_f1": 0.785}
     validation = {"loss": 0.4, "accuracy": 0.8, **macros}
@@ -143,113 +102,44 @@ def write_failure(run: RunDir, **changes: Any) -> None:
     write_json(run.failure, document | changes)
 
 
+def write_predictions(run: RunDir, rows: Sequence[Sequence[str]], split: str = "test") -> None:
+    """Write label, predicted label and text of samples."""
+    files.write_predictions(run, split, [f"{label}\t{told}\t-0.1\t{text}" for label, told, text in rows])
+
+
 def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"), **config: Any) -> RunDir:
     """Write a run that came to its end after one preemption, with two mistakes on the test set."""
+    run = write_trained(path, **config)
+    first, second = labels[:2]
+    rows = [(label, label, "rightly found") for label in labels]
+    write_predictions(
+        run, [*rows, (first, second, "a little unsure"), (second, first, "surely <b>wrong</b>")]
+    )
+    return run
+
+
+def write_trained(path: Path, **config: Any) -> RunDir:
+    """Write what the core records of such a run."""
     run = RunDir(path)
     write_config(run, **config)
     write_metrics(run)
     write_attempts(run)
     append_json_line(run.events, {"time": START_S + 100, "event": "save", "step": 100})
-    write_classes(run, labels)
-    first, second = labels[0], labels[1]
-    rest = [-9.0] * (len(labels) - 2)
-    write_predictions(
-        run,
-        [
-            (first, first, [-0.01, -4.6, *rest], "rightly found"),
-            (second, first, [-1.2, -0.36, *rest], "a little unsure"),
-            (first, second, [-0.02, -3.9, *rest], "surely <b>wrong</b> & sorry"),
-        ],
-    )
     write_result(run)
     return run
 
 
-def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folded: bool = True) -> None:
-    """Write what a finished evaluation of validation and test leaves, and the distribution of labels.
-
-    Rarer towards the last label; where folded, every third text is in three fragments. The model is right
-    about four times in five.
-    """
-    generator = np.random.default_rng(len(labels))
-    shares = np.linspace(2, 1, len(labels)) / np.linspace(2, 1, len(labels)).sum()
-    fragments = np.where(np.arange(texts) % 3 == 0, 3 if folded else 1, 1)
-    splits = {}
-    for split in ("train", "validation", "test"):
-        codes = np.repeat(generator.choice(len(labels), texts, p=shares), fragments)
-        text_ids = np.repeat(np.arange(texts), fragments)
-        splits[split] = (codes, text_ids)
-        if split == "train":
-            continue
-        scores = generator.normal(0, 1, (len(codes), len(labels)))
-        scores[np.arange(len(codes)), codes] += 0.9 + 0.8 * math.log(len(labels))
-        log_probabilities = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-        made = Predictions.of_samples(
-            split, tuple(labels), codes, log_probabilities, np.arange(len(codes)), text_ids
-        )
-        write_evaluation(
-            run,
-            made,
-            root="mails",
-            pooling="mean",
-            texts=lambda rows: [f"fragment {row} of a mail that was folded" for row in rows],
-            sources=lambda ids: [f"the whole mail {text}" for text in ids],
-        )
-    write_labels(run, labels, splits)
-
-
-#: Of the slices of a made-up disambiguation: mentions, right, right by popularity.
-SLICES = {
-    "unif_all": (2000, 1500, 700),
-    "unif_NS_HD": (400, 390, 380),
-    "unif_NS_TL": (900, 540, 90),
-    "unif_NS_TS": (0, 0, 0),
-    "final_loss": (2000, 1500, 700),
-}
-
-
-def write_disambiguation(path: Path, *, outside: int = 0, test: bool = True, gain: int = 0) -> RunDir:
-    """Write a finished run of entity disambiguation, scored by slices in every epoch.
-
-    outside  mentions of the whole whose gold is none of the candidates
-    gain     mentions of the whole that it has right besides
-    """
+def write_points(path: Path) -> RunDir:
+    """Write a finished run of another task, whose metric is better the less it is."""
     run = RunDir(path)
-    write_config(run, metric="accuracy/unif_NS_TL:max")
+    write_config(run, metric="distance:min", kind="toy_points")
     for step in (100, 200, 300):
         head = {"time": START_S + step, "step": step, "epoch": step / 100}
-        training = {"loss": 2 / step, "accuracy": step / 400, "samples_per_s": 3.0}
-        append_json_line(run.metrics, {**head, "split": "train", **training})
-        of_slices = {
-            f"accuracy/{name}": right / mentions * step / 300 if mentions else 0.0
-            for name, (mentions, right, _) in SLICES.items()
-        }
-        scores = {"loss": 3 / step, "accuracy": 0.75 * step / 300, "popularity": 0.35}
-        append_json_line(run.metrics, {**head, "split": "validation", **scores, **of_slices})
+        append_json_line(run.metrics, {**head, "split": "train", "loss": 2 / step, "distance": 3 / step})
+        append_json_line(run.metrics, {**head, "split": "validation", "loss": 3 / step, "distance": 4 / step})
     write_attempts(run)
-    splits = ("validation", "test") if test else ("validation",)
-    for split in splits:
-        write_slices(run, split, _slice_rows(outside, gain), dataset="usage", no_candidate=False)
-    metrics = {split: {"loss": 0.01, "accuracy": 0.75, "popularity": 0.35, **of_slices} for split in splits}
-    best = {"step": 300, "metric": "accuracy/unif_NS_TL:max", "value": 0.6}
+    metrics = {split: {"loss": 0.01, "distance": 0.0133} for split in ("validation", "test")}
+    best = {"step": 300, "metric": "distance:min", "value": 0.0133}
     result = {"state": "finished", "step": 300, "epoch": 3.0, "attempts": 2, "seconds": 300.5}
     write_json(run.result, {**result, "metrics": metrics, "best": best})
     return run
-
-
-def _slice_rows(outside: int, gain: int) -> list[SliceRow]:
-    rows = []
-    for name, (mentions, right, popular) in SLICES.items():
-        is_whole = name in ("unif_all", "final_loss")
-        inside = mentions - outside * is_whole
-        correct = right + gain * is_whole
-        score = SliceScore(
-            mentions=mentions,
-            mentions_not_nc=inside,
-            correct=correct,
-            correct_not_nc=correct,
-            popular=popular,
-            popular_not_nc=popular,
-        )
-        rows.append(SliceRow(name=name, scores=score))
-    return rows

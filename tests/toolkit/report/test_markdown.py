@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.report import markdown
-from toolkit.report.sheets import sheet
+from toolkit.report.blocks import table
+from toolkit.report.rendering import markdown
 
 
 def test_numbers_stand_right_and_the_best_in_bold() -> None:
-    table = sheet("Runs", ["run", "loss"], [["a|b", "0.5"], ["<c>", "0.4"]], best=frozenset({(1, 1)}))
-    assert markdown.sheet(table).splitlines() == [
+    runs = table("Runs", ["run", "loss"], [["a|b", "0.5"], ["<c>", "0.4"]], best=frozenset({(1, 1)}))
+    assert markdown.table(runs).splitlines() == [
         "## Runs",
         "",
         "| run | loss |",
@@ -23,7 +23,7 @@ def test_numbers_stand_right_and_the_best_in_bold() -> None:
 
 @given(st.text())
 def test_no_text_breaks_out_of_its_cell(text: str) -> None:
-    line = markdown.sheet(sheet("t", ["x"], [[text]])).removesuffix("\n").rpartition("\n")[2]
+    line = markdown.table(table("t", ["x"], [[text]])).removesuffix("\n").rpartition("\n")[2]
     assert line.startswith("| ")
     assert line.endswith(" |")
     unescaped = line.replace("\\\\", "").replace("\\|", "")

@@ -13,23 +13,21 @@ from typing import Any
 import matplotlib.image
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.toolkit.report.report_folders import (
-    write_classified,
-    write_config,
     write_finished,
-    write_metrics,
     write_usage,
 )
 from toolkit.files import append_json_line
 from toolkit.report import Advice, compare, write_comparison, write_report
-from toolkit.report.themes import DARK, LIGHT
-from toolkit.rundir import RunDir
+from toolkit.report.plotting.themes import DARK, LIGHT
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # CI is there for these tests too: without a browser they fail in it.
-pytestmark = pytest.mark.skipif(
+NEEDS_BROWSER = pytest.mark.skipif(
     BROWSER is None and not os.environ.get("CI"), reason="no chromium here; apt-get install chromium"
 )
+pytestmark = NEEDS_BROWSER
 
 LABELS = [
     "<script>document.title = 'owned'</script>",
@@ -75,7 +73,7 @@ def chromium(page: Path, *options: str, folder: Path) -> subprocess.CompletedPro
         *options,
         page.as_uri(),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
 
 
 def probe(page: Path, folder: Path, *options: str) -> Any:
@@ -95,26 +93,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(write_finished(tmp_path_factory.mktemp("runs") / "sst2-1f3a9c", LABELS))
 
 
-@pytest.fixture(scope="module", params=[2, 11], ids=["two classes", "eleven classes"])
-def folded_page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = RunDir(tmp_path_factory.mktemp("runs") / "topics-1f3a9c")
-    write_config(run)
-    write_metrics(run)
-    write_classified(run, [f"Society and social sciences {n}" for n in range(request.param)], texts=90)
-    return write_report(run)
-
-
-@pytest.mark.parametrize("width", [1200, 500])
-def test_classes_with_long_names_are_shown_without_cutting_anything_off(
-    folded_page: Path, tmp_path: Path, width: int
-) -> None:
-    seen = probe(folded_page, tmp_path, f"--window-size={width},4000")
-    assert all(complete and natural > 1000 for complete, natural, _ in seen["images"])
-    assert seen["cut"] == 0
-    if width == 1200:
-        assert seen["scrolled"] == []
-
-
 @pytest.mark.parametrize("width", [1200, 500])
 def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: Path, width: int) -> None:
     seen = probe(page, tmp_path, f"--window-size={width},1600")
@@ -124,7 +102,7 @@ def test_every_picture_is_decoded_and_nothing_is_cut_off(page: Path, tmp_path: P
         assert natural_width > 1000
         assert 300 < shown_width < width
     assert seen["cut"] == 0
-    assert seen["tables"] == 7
+    assert seen["tables"] == 5
 
 
 def test_labels_and_texts_run_nothing_even_where_scripts_may_run(page: Path, tmp_path: Path) -> None:
@@ -217,7 +195,7 @@ def test_time_lines_and_curves_are_drawn_in_light_and_dark(
     image = matplotlib.image.imread(picture)[:, :, :3]
     theme = {"light": LIGHT, "dark": DARK}[scheme]
     # Training fills the bars of a time line with the third colour; a curve is thin.
-    for colour, least in ((theme.series[2], 4000), (theme.series[0], 300), (theme.series[1], 300)):
+    for colour, least in ((theme.series[2], 4000), (theme.series[0], 200), (theme.series[1], 200)):
         wanted = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
         assert (abs(image - wanted).max(axis=2) < 0.05).sum() > least
 
@@ -225,6 +203,6 @@ def test_time_lines_and_curves_are_drawn_in_light_and_dark(
 def test_runs_side_by_side_are_shown_too(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"run-{number}") for number in range(3)]
     seen = probe(write_comparison(compare(runs), tmp_path / "comparison.html"), tmp_path)
-    # Five scores and their means, the training, the time lines, and a confusion matrix each.
-    assert [natural_width > 800 for _, natural_width, _ in seen["images"]] == [True] * (5 + 5 + 1 + 1 + 3)
+    # Five scores and their means, the training, and the time lines.
+    assert [natural_width > 800 for _, natural_width, _ in seen["images"]] == [True] * (5 + 5 + 1 + 1)
     assert seen["cut"] == 0

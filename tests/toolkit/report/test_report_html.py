@@ -12,14 +12,12 @@ import pytest
 from tests.toolkit.report.parsed_page import Page, parse
 from tests.toolkit.report.report_folders import (
     write_attempts,
-    write_classes,
     write_failure,
     write_finished,
     write_metrics,
-    write_predictions,
 )
 from toolkit.report import compare, write_comparison, write_report
-from toolkit.rundir import RunDir
+from toolkit.run.run_dir import RunDir
 
 HOSTILE = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "\x1b\u202e'"]
 
@@ -39,17 +37,16 @@ def page(run: RunDir) -> Page:
 @pytest.fixture(scope="module")
 def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     run = write_finished(tmp_path_factory.mktemp("runs") / 'run-<b>&"0', HOSTILE)
-    run.config.write_text("name: '<script>x()</script>'\n")
+    run.config.write_text("name: '<script>x()</script>'\ntask:\n  kind: toy_texts\n")
     return parse(write_report(run).read_text(encoding="utf-8"))
 
 
 def test_the_page_and_its_neighbours_lie_in_the_report_folder(run: RunDir) -> None:
     names = {path.name for path in run.report.iterdir()}
-    pictures = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "confusion_test.png"}
-    tables = {"metrics.csv", "epochs.csv", "classes_test.csv", "starts.csv"}
-    confusions = {"confusion_test.csv", "confusion_test_normalised.csv"}
-    documents = {"report.html", "report.json", "report.md", "timeline.png"}
-    assert names == {*documents, *pictures, *tables, *confusions}
+    pictures = {"loss.png", "accuracy.png", "learning_rate.png", "epochs.png", "timeline.png"}
+    tables = {"metrics.csv", "epochs.csv", "labels_test.csv", "starts.csv"}
+    documents = {"report.html", "report.json", "report.md"}
+    assert names == documents | pictures | tables
 
 
 def test_nothing_is_written_outside_the_report_folder(tmp_path: Path) -> None:
@@ -83,9 +80,7 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
         "Scores",
         "Curves",
         "Epochs",
-        "Classes (test)",
-        "Confusion (test)",
-        "Surest mistakes (test)",
+        "Labels of test",
         "Where the time went",
         "Memory, CPUs and GPUs",
         "Starts",
@@ -93,29 +88,18 @@ def test_headings_follow_the_readers_questions(page: Page) -> None:
 
 
 def test_the_tables_hold_the_scores(page: Page) -> None:
-    scores = {row[0]: row[1:] for row in page.table_with("metric", "train", "validation", "test")}
+    scores = {
+        row[0]: row[1:] for row in page.table_with("metric", "train, mean over epoch 3", "validation", "test")
+    }
     assert scores["loss"][1:] == ["0.4000", "0.4312"]
     assert scores["accuracy"][1:] == ["80.00 %", "79.12 %"]
     assert scores["macro F1"] == ["–", "78.50 %", "78.50 %"]
-    classes = page.table_with("class", "precision")
-    assert classes == [
-        ["negative", "83.33 %", "85.11 %", "84.21 %", "47"],
-        ["positive", "85.42 %", "83.67 %", "84.54 %", "49"],
-        ["macro average", "84.38 %", "84.39 %", "84.37 %", "96"],
-    ]
-
-
-def test_the_confusion_matrix_has_counts_and_shares_of_the_true_class(page: Page) -> None:
-    assert page.table_with("true ╲ predicted", "negative", "positive") == [
-        ["negative", "40|85.1 %", "7|14.9 %"],
-        ["positive", "8|16.3 %", "41|83.7 %"],
-    ]
-
-
-def test_the_surest_mistakes_come_first(page: Page) -> None:
-    assert page.table_with("row", "text") == [
-        ["2", "surely <b>wrong</b> & sorry", "positive", "negative", "98.0 %", "2.0 %"],
-        ["1", "a little unsure", "negative", "positive", "69.8 %", "30.1 %"],
+    labels = page.table_with("label", "predicted")
+    assert labels == [
+        ["negative", "negative", "1"],
+        ["negative", "positive", "1"],
+        ["positive", "negative", "1"],
+        ["positive", "positive", "1"],
     ]
 
 
@@ -158,19 +142,10 @@ def test_each_picture_has_a_dark_double_of_the_same_size(page: Page) -> None:
 
 def test_labels_texts_and_names_are_escaped(hostile_page: Page) -> None:
     shown = ["<script>x()</script>", '"><img src=x onerror=x()>', "a & b", "日本語", "␛�'"]
-    assert [row[0] for row in hostile_page.table_with("class", "precision")][:-1] == shown
+    assert {row[0] for row in hostile_page.table_with("label", "predicted")} == set(shown)
     assert hostile_page.title == 'run-<b>&"0'
     assert "name: '<script>x()</script>'" in hostile_page.text
     assert len(hostile_page.pictures) == 5
-
-
-def test_a_table_too_big_for_a_page_gives_way_to_the_picture_and_the_worst_cells(new_run: RunDir) -> None:
-    write_classes(new_run, [f"class_{number:02d}" for number in range(13)])
-    page = parse(write_report(new_run).read_text(encoding="utf-8"))
-    picture = (new_run.report / "confusion_test.png").read_bytes()
-    assert [base64.b64decode(source.partition(",")[2]) for source in page.pictures] == [picture]
-    assert page.table_with("true", "predicted", "samples")[0] == ["class_12", "class_00", "19"]
-    assert len(page.table_with("class", "precision")) == 14
 
 
 def test_a_run_that_has_just_begun_has_a_page(new_run: RunDir) -> None:
@@ -191,13 +166,13 @@ def test_a_failed_run_shows_its_error(new_run: RunDir) -> None:
     assert "loss.backward()" in page.text
 
 
-def test_mistakes_are_those_of_the_validation_set_until_there_is_a_test(new_run: RunDir) -> None:
-    row = ("neg", "pos", [-0.1, -2.4], "x" * 2000)
-    write_predictions(new_run, [row], split="validation")
-    page = parse(write_report(new_run).read_text(encoding="utf-8"))
-    assert "Surest mistakes (validation)" in page.headings
-    ((_, text, *_),) = page.table_with("row", "text")
-    assert text == "x" * 599 + "…"
+def test_a_run_of_a_task_that_is_not_installed_has_a_report_without_its_sections(tmp_path: Path) -> None:
+    run = write_finished(tmp_path / "run-0", kind="of_somebody_else")
+    page = parse(write_report(run).read_text(encoding="utf-8"))
+    assert page.headings[1:5] == ["Scores", "Curves", "Epochs", "Where the time went"]
+    assert "accuracy" in [row[0] for row in page.table_with("metric")]
+    assert "labels" not in json.loads(run.report_json.read_text())
+    assert {path.name for path in run.report.glob("*.csv")} == {"metrics.csv", "epochs.csv", "starts.csv"}
 
 
 def test_the_summary_lies_beside_the_page_as_json(run: RunDir) -> None:
@@ -232,7 +207,7 @@ def test_several_runs_stand_side_by_side(tmp_path: Path) -> None:
     ]
     assert second[0] == "sst2-b"
     assert page.table_with("key", "sst2-<a>", "sst2-b") == [["optimizer.lr", "0.001", "0.01"]]
-    # Five curves of the validation, that of the training, the time lines, and a confusion matrix each.
-    assert len(page.pictures) == 5 + 1 + 1 + 2
+    # Five curves of the validation, that of the training, and the time lines.
+    assert len(page.pictures) == 5 + 1 + 1
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
     assert not runs[0].report.exists()

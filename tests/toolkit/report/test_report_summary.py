@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.toolkit.report.report_folders import (
     START_S,
     write_attempts,
-    write_classes,
     write_config,
     write_failure,
     write_finished,
@@ -21,8 +20,9 @@ from tests.toolkit.report.report_folders import (
 from toolkit.errors import DataError
 from toolkit.files import append_json_line
 from toolkit.report import formats, summarize, to_json
-from toolkit.report.values import Best, config_differences, main_metric, score_names
-from toolkit.rundir import RunDir
+from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names
+from toolkit.report.run.tables import scores_table
+from toolkit.run.run_dir import RunDir
 
 
 def test_a_finished_run_is_told_by_its_result(finished_run: RunDir) -> None:
@@ -92,6 +92,16 @@ def test_the_best_is_the_first_of_equals_and_never_nan(
     assert (best.metric, best.step) == (name, step)
 
 
+def test_of_equal_scores_the_best_of_a_run_under_way_has_the_lower_loss(new_run: RunDir) -> None:
+    write_config(new_run, metric="accuracy:max")
+    for step, accuracy, loss in ((1, 0.8, 0.5), (2, 0.8, 0.2), (3, 0.8, 0.4), (4, 0.7, 0.1)):
+        line = {"step": step, "split": "validation", "accuracy": accuracy, "loss": loss}
+        append_json_line(new_run.metrics, line)
+    best = summarize(new_run).best
+    assert best is not None
+    assert best.step == 2
+
+
 def test_the_later_of_two_lines_for_one_step_counts_and_steps_are_in_order(new_run: RunDir) -> None:
     for step, loss in ((10, 1.0), (20, 0.9), (30, 0.8), (20, 0.5)):
         append_json_line(new_run.metrics, {"step": step, "split": "train", "loss": loss})
@@ -115,10 +125,9 @@ def test_a_torn_last_line_is_left_out(new_run: RunDir) -> None:
 def test_splits_stand_in_the_order_of_their_use(new_run: RunDir) -> None:
     for split in ("test", "extra", "validation", "train"):
         append_json_line(new_run.metrics, {"step": 1, "split": split, "loss": 1.0})
-        write_classes(new_run, ["a", "b"], split=split)
     summary = summarize(new_run)
     expected = ["train", "validation", "test", "extra"]
-    assert list(summary.curves) == list(summary.scores) == list(summary.classes) == expected
+    assert list(summary.curves) == list(summary.scores) == expected
 
 
 def test_start_and_end_of_an_attempt_are_joined(finished_run: RunDir) -> None:
@@ -177,13 +186,6 @@ def test_a_file_with_something_else_inside_is_named(new_run: RunDir, name: str) 
         summarize(new_run)
 
 
-def test_damaged_class_scores_are_named(new_run: RunDir) -> None:
-    write_classes(new_run, ["a", "b"])
-    new_run.classes("test").write_text('{"labels": ["a", "b"]}')
-    with pytest.raises(DataError, match=r"test_classes\.json"):
-        summarize(new_run)
-
-
 def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) -> None:
     append_json_line(
         finished_run.metrics, {"step": 310, "split": "train", "loss": float("nan"), "lr": float("inf")}
@@ -191,7 +193,7 @@ def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) 
     document = json.loads(json.dumps(to_json(summarize(finished_run)), allow_nan=False))
     assert document["curves"]["train"]["loss"][-1] is None
     assert document["curves"]["train"]["loss"][0] == pytest.approx(0.7, abs=0.05)
-    assert document["classes"]["test"]["confusion"] == [[40, 7], [8, 41]]
+    assert document["labels"] == {"test": ["negative", "positive"]}
     assert document["best"] == {"step": 200, "metric": "accuracy", "value": 0.8}
 
 
@@ -209,12 +211,6 @@ def test_the_metric_beside_the_loss_is_the_one_that_picks_the_best(
     write_config(new_run, metric=metric)
     write_result(new_run)
     assert main_metric(summarize(new_run)) == expected
-
-
-def test_the_most_frequent_confusions_come_first(new_run: RunDir) -> None:
-    write_classes(new_run, ["a", "b", "c"])
-    report = summarize(new_run).classes["test"]
-    assert report.confusions(2) == [("c", "a", 9), ("b", "c", 8)]
 
 
 def test_only_settings_that_differ_between_runs_are_listed(tmp_path: Path) -> None:
@@ -280,7 +276,8 @@ def test_resources_that_nobody_can_read_do_not_hide_the_results(finished_run: Ru
     finished_run.job.write_text(damage)
     summary = summarize(finished_run)
     assert summary.scores["test"]["accuracy"] == 0.7912
-    assert [start.cpus for start in summary.starts] == [4, 2]
+    # As many as a rank on a GPU gets by default.
+    assert [start.cpus for start in summary.starts] == [16, 8]
 
 
 def test_amounts_are_told_with_the_digits_that_say_something() -> None:
@@ -296,8 +293,78 @@ def test_amounts_are_told_with_the_digits_that_say_something() -> None:
 
 
 @pytest.mark.parametrize(
-    "metric, lower",
-    [("loss", True), ("accuracy", False), ("mned", True), ("error_rate", True), ("accuracy/loss", False)],
+    "evaluation, task, metric, goal",
+    [
+        ({"metric": "mned:max"}, {}, "mned", "max"),  # as recorded
+        ({"metric": "odd:min"}, {}, "odd", "min"),
+        ({"metric": "odd:min"}, {"kind": "toy_points"}, "distance", "min"),  # as declared
+        ({}, {}, "accuracy/of_a_slice", "max"),
+        ({}, {"kind": "one that is gone"}, "macro_recall", "max"),
+        ({"metric": "odd"}, {}, "odd", None),
+        ({}, {"kind": "toy_texts"}, "distance", None),
+    ],
 )
-def test_less_of_some_scores_is_better(metric: str, lower: bool) -> None:
-    assert formats.is_lower_better(metric) is lower
+def test_what_a_run_recorded_is_its_goal_else_what_is_declared_else_nothing(
+    evaluation: dict[str, str], task: dict[str, str], metric: str, goal: str | None
+) -> None:
+    assert goal_of({"evaluation": evaluation, "task": task}, metric) == goal
+
+
+def test_a_run_whose_metric_nothing_declares_opens_without_a_best(new_run: RunDir) -> None:
+    write_config(new_run, metric="odd")
+    append_json_line(new_run.metrics, {"step": 1, "split": "validation", "odd": 0.5})
+    summary = summarize(new_run)
+    assert summary.best is None
+    assert (main_metric(summary), summary.scores["validation"]["odd"]) == ("odd", 0.5)
+
+
+@pytest.mark.parametrize(
+    "metric, title, shown",
+    [
+        ("macro_f1", "macro F1", "50.00 %"),
+        ("accuracy/of_a_slice", "accuracy, of_a_slice", "50.00 %"),
+        ("distance", "Mean distance", "0.5000"),
+        ("no_such_rate", "no such rate", "0.5000"),
+    ],
+)
+def test_titles_and_units_are_as_declared(metric: str, title: str, shown: str) -> None:
+    assert (formats.metric_title(metric), formats.score(metric, 0.5)) == (title, shown)
+
+
+def test_training_scores_are_the_means_of_the_last_whole_epoch_whatever_an_old_result_says(
+    new_run: RunDir,
+) -> None:
+    for step, epoch, loss, count in ((3, 0.75, 1.0, 96), (4, 1.0, 0.5, 4), (7, 1.75, 9.0, 96)):
+        line = {"step": step, "epoch": epoch, "split": "train", "loss": loss, "count": count}
+        append_json_line(new_run.metrics, line)
+    result = {"state": "finished", "step": 7, "epoch": 1.75, "metrics": {"train": {"loss": 9.0}}}
+    summary = summarize(new_run, result)
+    assert summary.scores["train"] == {"loss": pytest.approx(0.98)}
+    assert scores_table(summary).head == ("metric", "train, mean over epoch 1")
+
+
+def test_the_first_epoch_is_told_while_it_is_under_way(new_run: RunDir) -> None:
+    append_json_line(new_run.metrics, {"step": 1, "epoch": 0.25, "split": "train", "loss": 2.0})
+    assert summarize(new_run).scores["train"] == {"loss": 2.0}
+    assert "so far" in scores_table(summarize(new_run)).head[1]
+
+
+def test_the_report_of_its_own_end_says_how_the_last_start_ended(new_run: RunDir) -> None:
+    for number in (0, 1):
+        start = {"attempt": number, "time_start": START_S + 1000 * number, "first_step": 30 * number}
+        append_json_line(new_run.attempts, start)
+    append_json_line(
+        new_run.attempts, {"attempt": 0, "time_end": START_S + 60, "last_step": 30, "why": "preempted"}
+    )
+    first, last = summarize(new_run, {"state": "finished", "step": 69}).attempts
+    assert (first.last_step, first.why) == (30, "preempted")
+    assert (last.first_step, last.last_step, last.why) == (30, 69, "finished")
+    assert last.time_end is not None
+    # Read later, the ledger alone tells: this one was killed.
+    assert summarize(new_run).attempts[-1].why is None
+
+
+def test_a_text_in_place_of_a_number_of_an_attempt_counts_as_missing(finished_run: RunDir) -> None:
+    append_json_line(finished_run.attempts, {"attempt": 1, "exact_share": "much"})
+    first, *_ = summarize(finished_run).attempts
+    assert first.exact_share is None

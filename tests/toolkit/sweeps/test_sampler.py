@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from toolkit.errors import UserError
-from toolkit.sweeps.results import Result, Results
+from toolkit.sweeps.results.collect import Result, Results
 from toolkit.sweeps.sampler import propose
 from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, Values, number_in
 from toolkit.sweeps.sweep import Point, Sweep
@@ -78,5 +78,5 @@ def test_without_optuna_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyP
 
 
 def test_another_sampler_is_refused() -> None:
-    with pytest.raises(UserError, match="there is no sampler 'ga'"):
+    with pytest.raises(UserError, match="unknown sampler 'ga'"):
         propose(Sweep(method="optuna", samples=1, sampler="ga", parameters=SPACES), None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.config.yaml_files import parse
+from toolkit.config.composition.yaml_files import parse
 from toolkit.errors import UserError
 from toolkit.sweeps.spaces import (
     Choice,

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.report import facts, formats
-from toolkit.report.values import RunSummary, config_differences
+from toolkit.report import formats
+from toolkit.report.model import RunSummary, config_differences
+from toolkit.report.run import text
 
 #: What changes no result, or is what the runs of a group differ in.
 _SAME_WITHOUT = ("name", "seed", "resources", "checkpoint")
@@ -68,6 +69,21 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
     ]
 
 
+def band(group: Group, metric: str) -> Mapping[float, Spread]:
+    """Mean and deviation over the runs of a setting that have finished; before one has, over all that began.
+
+    At the steps at which all of them were scored.
+    """
+    curves = [
+        dict(zip(*run.points("validation", metric), strict=True))
+        for run in group.finished or group.runs
+        if run.points("validation", metric)[0]
+    ]
+    steps = [step for step in (curves[0] if curves else ()) if all(step in curve for curve in curves)]
+    spreads = ((step, spread(curve[step] for curve in curves)) for step in steps)
+    return {step: each for step, each in spreads if each is not None}
+
+
 def has_seeds(found: Sequence[Group]) -> bool:
     """Whether some setting has several runs, so that a mean says something."""
     return any(len(group.runs) > 1 for group in found)
@@ -101,7 +117,7 @@ def _labels(firsts: Sequence[RunSummary]) -> list[str]:
     more = ", …" if len(keys) > len(shown) else ""
     return [
         formats.one_line(
-            ", ".join(f"{_short(key, keys)}={facts.setting(values[place])}" for key, values in shown) + more,
+            ", ".join(f"{_short(key, keys)}={text.setting(values[place])}" for key, values in shown) + more,
             _LABEL_WIDTH,
         )
         for place in range(len(firsts))

@@ -1,59 +1,24 @@
-"""Plots of several runs laid over each other, and their own plots side by side."""
+"""Plots of several runs laid over each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 
-from toolkit.report import facts, formats
-from toolkit.report.canvas import one_panel, png
-from toolkit.report.comparison.groups import Group, Spread, groups, has_seeds, spread
-from toolkit.report.plots import Plot, label_axes, run_plots
-from toolkit.report.spent.timeline_plot import timelines_plot
-from toolkit.report.themes import Theme
-from toolkit.report.values import RunSummary, main_metric, score_names
+from toolkit.report import formats
+from toolkit.report.comparison.groups import Group, band
+from toolkit.report.model import RunSummary
+from toolkit.report.plotting.figures import one_panel, png
+from toolkit.report.plotting.themes import Theme
+from toolkit.report.run.plots import label_axes
 
 _LINE_STYLES = ("-", "--", "-.", ":")
-_METRICS = 6
 _POINTS_MARKED = 60
 #: More names than this do not fit beside the axes.
 _NAMED = 20
 _NAME_WIDTH = 32
-#: Own plots of more runs make a page that nobody opens.
-_OWN_PLOTS = 12
-
-
-def comparison_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
-    """Return by file name the plots that these runs have data for; each is drawn when it is called."""
-    plots: dict[str, Plot] = {}
-    for metric in _metrics(summaries):
-        name = formats.file_name(metric)
-        plots[f"{name}.png"] = partial(overlay_plot, summaries, "validation", metric)
-        found = [group for group in groups(summaries) if _band(group, metric)]
-        if found and has_seeds(found):
-            plots[f"{name}_seeds.png"] = partial(seeds_plot, found, metric)
-    if any(summary.points("train", "loss")[0] for summary in summaries):
-        plots["train_loss.png"] = partial(overlay_plot, summaries, "train", "loss")
-    if any(summary.starts for summary in summaries):
-        plots["timelines.png"] = partial(timelines_plot, summaries)
-    return plots
-
-
-def own_plots(summaries: Sequence[RunSummary]) -> dict[str, dict[str, Plot]]:
-    """Return by file name the runs' own plots of the compared split, each by the run's id.
-
-    Only those that at least two runs have.
-    """
-    split = facts.compared_split(summaries)
-    wanted = (f"confusion_{split}.png", f"curves_{split}.png", "slices.png")
-    plots = {summary.run_id: run_plots(summary) for summary in summaries[:_OWN_PLOTS]}
-    found = {
-        name: {run_id: known[name] for run_id, known in plots.items() if name in known} for name in wanted
-    }
-    return {name: drawn for name, drawn in found.items() if len(drawn) > 1}
 
 
 def overlay_plot(summaries: Sequence[RunSummary], split: str, metric: str, theme: Theme) -> bytes:
@@ -77,13 +42,13 @@ def seeds_plot(found: Sequence[Group], metric: str, theme: Theme) -> bytes:
     title = f"Validation {formats.metric_title(metric)}: mean ± deviation over seeds"
     with one_panel(theme, title, width=9.5) as (figure, axes):
         for position, group in enumerate(found):
-            band = _band(group, metric)
-            steps = list(band)
-            means = [each.mean for each in band.values()]
-            low = [each.mean - (each.deviation or 0.0) for each in band.values()]
-            high = [each.mean + (each.deviation or 0.0) for each in band.values()]
+            spreads = band(group, metric)
+            steps = list(spreads)
+            means = [each.mean for each in spreads.values()]
+            low = [each.mean - (each.deviation or 0.0) for each in spreads.values()]
+            high = [each.mean + (each.deviation or 0.0) for each in spreads.values()]
             style = _style(position, theme)
-            runs = max(each.runs for each in band.values())
+            runs = max(each.runs for each in spreads.values())
             label = _name(f"{group.label} (n = {runs})", position)
             marker = "o" if len(steps) <= _POINTS_MARKED else None
             axes.plot(steps, means, **style, label=label, linewidth=2, marker=marker, markersize=3.5)
@@ -91,33 +56,6 @@ def seeds_plot(found: Sequence[Group], metric: str, theme: Theme) -> bytes:
         label_axes(axes, metric, None)
         _legend_beside(axes)
         return png(figure)
-
-
-def _metrics(summaries: Sequence[RunSummary]) -> list[str]:
-    """The loss, what the runs choose their best by, and what else several runs were scored by on the way."""
-    first = ["loss", *filter(None, map(main_metric, summaries))]
-    known = [name for name in score_names(summaries) if _drawn(summaries, name) > 1]
-    wanted = list(dict.fromkeys([*first, *known]))
-    return [name for name in wanted if _drawn(summaries, name)][:_METRICS]
-
-
-def _drawn(summaries: Sequence[RunSummary], metric: str) -> int:
-    return sum(bool(summary.points("validation", metric)[0]) for summary in summaries)
-
-
-def _band(group: Group, metric: str) -> Mapping[float, Spread]:
-    """Mean and deviation over the runs of a setting that have finished; before one has, over all that began.
-
-    At the steps at which all of them were scored.
-    """
-    curves = [
-        dict(zip(*run.points("validation", metric), strict=True))
-        for run in group.finished or group.runs
-        if run.points("validation", metric)[0]
-    ]
-    steps = [step for step in (curves[0] if curves else ()) if all(step in curve for curve in curves)]
-    spreads = ((step, spread(curve[step] for curve in curves)) for step in steps)
-    return {step: each for step, each in spreads if each is not None}
 
 
 def _style(position: int, theme: Theme) -> dict[str, Any]:

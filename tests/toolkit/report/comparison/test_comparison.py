@@ -13,33 +13,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
 
+from tests.toolkit.report.drawn import a_terminal, comparison_plots, printed
 from tests.toolkit.report.parsed_page import parse
 from tests.toolkit.report.report_folders import (
     write_attempts,
     write_config,
-    write_disambiguation,
     write_failure,
     write_finished,
     write_metrics,
+    write_points,
 )
 from toolkit.files import read_json, write_json
-from toolkit.report import compare, render_comparison, summarize, write_comparison
+from toolkit.report import compare, comparison_document, show, summarize, write_comparison
+from toolkit.report.blocks import Section
 from toolkit.report.comparison.groups import groups, spread, spread_text
-from toolkit.report.comparison.plots import comparison_plots, own_plots
-from toolkit.report.comparison.sheets import (
+from toolkit.report.comparison.tables import (
     best_places,
-    classes_sheet,
-    costs_sheet,
-    differences_sheet,
-    groups_sheet,
-    has_more_scores,
-    runs_sheet,
-    scores_sheet,
+    costs_table,
+    differences_table,
+    groups_table,
+    runs_table,
+    scores_table,
 )
-from toolkit.report.themes import DARK
-from toolkit.rundir import RunDir
+from toolkit.report.plotting.themes import DARK
+from toolkit.run.run_dir import RunDir
 
 
 def seeded(path: Path, lr: float, seed: int, accuracy: float) -> RunDir:
@@ -72,13 +70,11 @@ def motley(runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory) -> list
     write_attempts(failed, finished=False)
     write_failure(failed)
     damaged.result.write_text("[1, 2")
-    return [runs[0], write_disambiguation(folder / "ned-1"), failed, new, damaged]
+    return [runs[0], write_points(folder / "points-1"), failed, new, damaged]
 
 
-def printed(runs: list[RunDir], width: int) -> str:
-    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
-    render_comparison(compare(runs), console)
-    return console.export_text()
+def sections_of(runs: list[RunDir]) -> dict[str, Section]:
+    return {section.title: section for section in comparison_document(compare(runs)).sections}
 
 
 def table(text: str) -> list[list[str]]:
@@ -103,7 +99,7 @@ def test_where_a_run_ran_makes_no_setting_of_its_own(tmp_path: Path) -> None:
 
 
 def test_mean_and_deviation_are_those_of_the_finished_runs(runs: list[RunDir]) -> None:
-    (first, second) = groups_sheet([summarize(run) for run in runs]).rows
+    (first, second) = groups_table([summarize(run) for run in runs]).rows
     deviation = 100 * statistics.stdev([0.8, 0.9])
     assert first[:2] == ("lr=0.001", "2 of 3")
     assert first[3] == f"85.00 ± {deviation:.2f} %"
@@ -127,17 +123,25 @@ def test_spread_of_one_run_has_no_deviation_and_of_none_is_nothing() -> None:
 
 
 def test_the_best_of_each_score_is_marked(runs: list[RunDir]) -> None:
-    found = runs_sheet(compare(runs))
+    found = runs_table(compare(runs))
     column = found.head.index("test accuracy")
     assert [row for row, at in found.best if at == column] == [1]
 
 
-def test_less_of_a_loss_is_better_and_the_config_has_the_last_word(runs: list[RunDir]) -> None:
+def test_the_declared_goal_says_what_is_best_and_the_config_has_the_last_word(runs: list[RunDir]) -> None:
     summaries = [summarize(run) for run in runs[:2]]
     assert best_places(summaries, "loss", [0.5, 0.25]) == [1]
     assert best_places(summaries, "accuracy", [0.5, 0.25]) == [0]
-    summaries[0].config["evaluation"] = {"metric": "accuracy:min"}
+    for summary in summaries:
+        summary.config["evaluation"] = {"metric": "accuracy:min"}
     assert best_places(summaries, "accuracy", [0.5, 0.25]) == [1]
+
+
+def test_nothing_is_best_where_nobody_says_which_way_or_two_disagree(runs: list[RunDir]) -> None:
+    summaries = [summarize(run) for run in runs[:2]]
+    assert best_places(summaries, "loss_of_an_old_run", [0.5, 0.25]) == []
+    summaries[0].config["evaluation"] = {"metric": "accuracy:min"}
+    assert best_places(summaries, "accuracy", [0.5, 0.25]) == []
 
 
 def test_what_looks_the_same_is_equally_good(runs: list[RunDir]) -> None:
@@ -150,38 +154,29 @@ def test_what_looks_the_same_is_equally_good(runs: list[RunDir]) -> None:
 def test_differences_are_grouped_with_resources_at_the_end(runs: list[RunDir], tmp_path: Path) -> None:
     other = write_finished(tmp_path / "other", lr=0.01, epochs=4)
     other.config.write_text("resources:\n  nodes: 2\n" + other.config.read_text())
-    found = differences_sheet([summarize(runs[0]), summarize(other)])
+    found = differences_table([summarize(runs[0]), summarize(other)])
     assert [row[0] for row in found.rows] == ["seed", "train.epochs", "optimizer.lr", "resources.nodes"]
     assert found.rows[-1][1:] == ("–", "2")
-    assert found.sections == {1, 2, 3}
+    assert found.parts == {1, 2, 3}
 
 
 def test_of_many_runs_each_has_a_row_where_keys_are_few(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"run-{number}", lr=0.1 * number) for number in range(1, 8)]
-    found = differences_sheet([summarize(run) for run in runs])
+    found = differences_table([summarize(run) for run in runs])
     assert found.head == ("run", "optimizer.lr")
     assert len(found.rows) == 7
 
 
 def test_every_score_of_few_runs_has_a_row(runs: list[RunDir]) -> None:
     summaries = [summarize(run) for run in runs[:2]]
-    assert has_more_scores(summaries)
-    found = scores_sheet(summaries)
+    found = scores_table(summaries)
     assert found.head == ("metric", "sst2-a1", "sst2-a2")
     assert ("macro precision", "79.00 %", "79.00 %") in found.rows
     assert found.best == {([row[0] for row in found.rows].index("accuracy"), 2)}
 
 
-def test_classes_are_compared_where_the_runs_have_the_same(runs: list[RunDir], tmp_path: Path) -> None:
-    summaries = [summarize(run) for run in runs[:2]]
-    found = classes_sheet(summaries)
-    assert found.rows[0] == ("negative", "84.21 %", "84.21 %")
-    other = write_finished(tmp_path / "other", ["yes", "no"])
-    assert classes_sheet([*summaries, summarize(other)]) is None
-
-
 def test_costs_are_added_up(runs: list[RunDir]) -> None:
-    found = costs_sheet([summarize(run) for run in runs])
+    found = costs_table([summarize(run) for run in runs])
     assert found.rows[0][:2] == ("sst2-a1", "2")
     assert found.feet == (("all", "", "", "", "", "1.00", "0.12"),)
 
@@ -210,10 +205,10 @@ def test_damaged_run_is_named_with_its_trouble_and_the_others_stand(motley: list
     assert len(found.runs) == 4
     (trouble,) = found.unreadable.values()
     assert "result.json: cannot be read" in trouble
-    assert runs_sheet(found).rows[-1][:3] == ("<b>bad-1", "unreadable", "–")
+    assert runs_table(found).rows[-1][:3] == ("<b>bad-1", "unreadable", "–")
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
 def test_runs_of_all_kinds_have_a_page(motley: list[RunDir], tmp_path: Path) -> None:
     page = parse(write_comparison(compare(motley), tmp_path / "all").read_text())
     assert page.unclosed == []
@@ -226,7 +221,9 @@ def test_no_run_at_all_can_be_read(motley: list[RunDir], tmp_path: Path) -> None
     compared = compare([motley[-1]])
     assert comparison_plots(compared.runs) == {}
     assert "unreadable" in parse(write_comparison(compared, tmp_path / "all").read_text()).text
-    assert "unreadable" in printed([motley[-1]], 80)
+    console = a_terminal(80)
+    show(comparison_document(compared), console)
+    assert "unreadable" in console.export_text()
 
 
 # ---- files
@@ -253,7 +250,7 @@ def test_target_that_is_a_page_is_all_that_is_written(runs: list[RunDir], tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["both.html"]
 
 
-def test_page_has_curves_means_own_plots_and_time_lines(folder: Path) -> None:
+def test_page_has_curves_means_and_time_lines(folder: Path) -> None:
     page = parse((folder / "report.html").read_text())
     assert page.headings == [
         "4 runs compared",
@@ -262,8 +259,6 @@ def test_page_has_curves_means_own_plots_and_time_lines(folder: Path) -> None:
         "What differs",
         "Curves",
         "Scores (test)",
-        "F1 of each class (test)",
-        "Confusion, side by side",
         "What they took",
     ]
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
@@ -297,14 +292,7 @@ def test_markdown_names_the_pictures_beside_it(folder: Path) -> None:
 # ---- plots
 
 
-def test_own_plots_are_those_that_several_runs_have(motley: list[RunDir], runs: list[RunDir]) -> None:
-    summaries = [summarize(run) for run in (*runs[:2], motley[1])]
-    assert {name: list(found) for name, found in own_plots(summaries).items()} == {
-        "confusion_test.png": ["sst2-a1", "sst2-a2"]
-    }
-
-
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
 def test_plots_of_runs_of_all_kinds_are_drawn(motley: list[RunDir]) -> None:
     plots = comparison_plots(compare(motley).runs)
     assert "loss_seeds.png" in plots

@@ -1,0 +1,116 @@
+"""The small experiments of the tests, trained on a device; called in interpreters of their own."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from safetensors.torch import load_file
+
+from tests.toolkit.tiny_training import Attempt, CountedStop
+from tests.toolkit.workloads.test_switches import Never, without_dropout
+from tests.toolkit.workloads.test_task_contract import SAMPLES
+from toolkit.config import Experiment
+from toolkit.distributed.devices import choose_device
+from toolkit.distributed.process_group import Group
+from toolkit.distributed.step_sync import StepSync
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import WEIGHTS
+from toolkit.task import task_class
+from toolkit.training import worker
+from toolkit.training.assembly.build_training import build_training
+from toolkit.training.context import TrainContext
+from toolkit.training.loop import plan_of
+from toolkit.training.numerics.arithmetic import set_arithmetic
+from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.step.take_step import take_step
+from toolkit.world import World
+
+_STEPS = 10
+
+
+def device() -> dict[str, Any]:
+    """What there is to compute on, and which experiments."""
+    has_gpu = torch.cuda.is_available()
+    return {
+        "device": "cuda" if has_gpu else "cpu",
+        "name": torch.cuda.get_device_name() if has_gpu else "the CPU",
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if has_gpu else None,
+        "kinds": sorted(SAMPLES),
+    }
+
+
+def loss(kind: str, on: str, precision: str) -> dict[str, float]:
+    """Loss of the last of ten steps, without dropout: a GPU draws other numbers than the CPU."""
+    with _training(kind, on, precision) as training:
+        without_dropout(training.state.model)
+        return {"value": _take(training, _STEPS)}
+
+
+def waits(kind: str, on: str) -> dict[str, float]:
+    """Warnings of waits for the device that torch gives in the last of a few steps."""
+    with _training(kind, on, "fp32") as training:
+        _take(training, 2)
+        torch.cuda.set_sync_debug_mode("warn")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            _take(training, 1)
+        torch.cuda.set_sync_debug_mode("default")
+    return {"value": sum("synchronizing" in str(each.message) for each in caught)}
+
+
+def changed_by_a_stop(kind: str, on: str, precision: str) -> dict[str, float]:
+    """Parameters whose bytes differ between a run and one that was stopped after three steps."""
+    with tempfile.TemporaryDirectory() as name:
+        experiment = _experiment(kind, Path(name), on, precision)
+        whole = _trained(experiment, Path(name) / "whole", None)
+        stopped = _trained(experiment, Path(name) / "stopped", 3)
+    return {"value": sum(not torch.equal(whole[name], stopped[name]) for name in whole)}
+
+
+def _trained(experiment: Experiment, folder: Path, stop_after: int | None) -> dict[str, torch.Tensor]:
+    """The last weights of a run, which may be stopped once."""
+    run = create_run(experiment, folder)
+    attempts = [Attempt(stop_after=stop_after), Attempt()] if stop_after else [Attempt()]
+    with patch("toolkit.training.attempt.finalize._report"):
+        for attempt in attempts:
+            worker.run_attempt(run, World.single(), CountedStop(attempt, 0))
+    weights: dict[str, torch.Tensor] = load_file(run.last / WEIGHTS)
+    return weights
+
+
+def _experiment(kind: str, folder: Path, on: str, precision: str) -> Experiment:
+    short = ("train.epochs=1", "train.reduction=fast")
+    experiment = SAMPLES[kind](folder, f"train.device={on}", f"train.precision={precision}", *short)
+    task_class(experiment).prepare(experiment)
+    return experiment
+
+
+@contextmanager
+def _training(kind: str, on: str, precision: str) -> Iterator[TrainContext]:
+    with tempfile.TemporaryDirectory() as name:
+        experiment = _experiment(kind, Path(name), on, precision)
+        set_arithmetic(experiment)
+        group = Group(World.single(), choose_device(on))
+        task = task_class(experiment)(experiment)
+        run = create_run(experiment, Path(name) / "runs")
+        training = build_training(run, experiment, task, group, NullDisplay())
+        with closing(training.reduction):
+            yield training
+
+
+def _take(training: TrainContext, steps: int) -> float:
+    """Take some steps of the first epochs; return the mean loss of the last one."""
+    sync = StepSync(training.group.device, training.micro_batches, training.task.train_sums)
+    for _ in range(steps):
+        epoch, position = divmod(training.state.progress.step, training.schedule.steps_per_epoch)
+        agreement = take_step(training, sync, plan_of(training, epoch), position, Never())
+    return agreement.loss / agreement.count

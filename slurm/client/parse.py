@@ -1,0 +1,386 @@
+"""What Slurm's programs print, as values. Pure functions over text; nothing here starts a program.
+
+Only text with an explicit format is read: the layout of `--json` changes between releases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from slurm.client.hostlist import expand
+from slurm.client.time_limits import parse_minutes
+from toolkit.errors import UserError
+
+#: Field and record separators: control characters, because a job's name may hold anything else.
+_FIELD, _RECORD = "\x1f", "\x1e"
+
+_JOB_FIELDS = (
+    "JobArrayID", "JobID", "State", "Reason", "RestartCnt", "Requeue", "SubmitTime", "StartTime",
+    "TimeLimit", "NodeList", "UserName", "Partition", "Dependency", "WorkDir", "Name",
+)  # fmt: skip
+#: For `squeue --Format`; the name comes last because it is free text.
+JOB_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
+
+_ACCOUNTING_FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "NodeList")
+#: For `sacct --format`.
+ACCOUNTING_FORMAT = ",".join(_ACCOUNTING_FIELDS)
+
+_HOST_FIELDS = ("%R", "%c", "%m", "%G", "%f", "%N")
+#: For `sinfo --format`: one line for all equal hosts of a partition.
+HOST_FORMAT = _FIELD.join(_HOST_FIELDS)
+
+_USE_FIELDS = ("PartitionName", "StateLong", "Nodes", "Gres", "GresUsed")
+#: For `sinfo --Format`: one line for all hosts of a partition that are equally busy.
+USE_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _USE_FIELDS[:-1]) + f",{_USE_FIELDS[-1]}:{_RECORD}"
+
+#: Slurm's NO_VAL: ids are below it.
+_NO_JOB = 0xFFFFFFFE
+_JOB_ID = re.compile(r"\d{1,10}([_+]\d{1,10})?", re.ASCII)
+_NOTHING = frozenset({"", "(null)", "N/A", "None", "Unknown", "n/a"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job that the controller knows.
+
+    job_id          as people write it: 12, 12_3 (array task), 12+1 (component of an uneven job)
+    raw_id          its own number, also for an array task
+    state, reason   Slurm's words; reason is empty where there is none
+    restarts        how often it was put back into the queue
+    requeue         whether Slurm may put it back
+    submitted, started   local time; the expected start while it waits
+    time_limit_min  None for no limit
+    hosts           a host list, empty while it waits
+    dependency      the jobs that it still waits for, as Slurm writes them
+    """
+
+    job_id: str
+    raw_id: str
+    state: str
+    reason: str
+    restarts: int
+    requeue: bool
+    submitted: datetime | None
+    started: datetime | None
+    time_limit_min: int | None
+    hosts: str
+    user: str
+    partition: str
+    work_dir: str
+    name: str
+    dependency: str = ""
+
+    @property
+    def base_id(self) -> str:
+        """The id of the whole array or uneven job."""
+        return base_id(self.job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounted:
+    """One start of a job in the accounting database; a requeued job has several."""
+
+    job_id: str
+    raw_id: str
+    state: str
+    exit_code: str
+    submitted: datetime | None
+    started: datetime | None
+    ended: datetime | None
+    hosts: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition and its limits; None for no limit, an empty set where no name is listed.
+
+    default_time_min  what a job gets that asks for no time; None: the limit
+    default_memory    what one gets that asks for no memory: DefMemPerNode=…, DefMemPerCPU=… as printed
+    qos               the QOS whose limits hold here besides, empty without one
+    """
+
+    name: str
+    is_default: bool
+    state: str
+    hosts: str
+    total_nodes: int
+    min_nodes: int
+    max_nodes: int | None
+    max_time_min: int | None
+    max_cpus_per_node: int | None
+    allow_accounts: frozenset[str] | None
+    deny_accounts: frozenset[str]
+    allow_qos: frozenset[str] | None
+    deny_qos: frozenset[str]
+    preempt_mode: str
+    grace_s: int
+    priority_tier: int = 1
+    default_time_min: int | None = None
+    default_memory: str = ""
+    qos: str = ""
+
+    @property
+    def can_be_preempted(self) -> bool:
+        """Whether its jobs may have to make room for others."""
+        return self.preempt_mode.upper() not in ("", "OFF")
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """Its hosts; none where their list cannot be read."""
+        try:
+            return frozenset(expand(self.hosts))
+        except UserError:
+            return frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """Hosts of one partition that are equally busy now.
+
+    state            Slurm's word, with what it appends: a star where a host does not answer
+    gres, gres_used  of each of them
+    """
+
+    partition: str
+    state: str
+    hosts: int
+    gres: str
+    gres_used: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostGroup:
+    """Equal hosts of one partition; memory in MB."""
+
+    partition: str
+    hosts: str
+    cpus: int
+    memory_mb: int
+    gres: str
+    features: frozenset[str]
+
+
+def is_job_id(text: str) -> bool:
+    """Whether a text is the id of a job: 12, 12_3 or 12+1. Slurm's programs take others for options or words.
+
+    One such word in a list, or a number that no job can have, makes squeue refuse the list (measured, 22.05).
+    """
+    return _JOB_ID.fullmatch(text) is not None and 0 < int(base_id(text)) < _NO_JOB
+
+
+def base_id(job_id: str) -> str:
+    """12 for 12, 12_3 and 12+1."""
+    return re.split(r"[_+]", job_id, maxsplit=1)[0]
+
+
+def parse_jobs(text: str) -> list[Job]:
+    """Jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
+    return [_job(record) for record in _records(text, f"{_RECORD}\n", len(_JOB_FIELDS))]
+
+
+def parse_dependencies(text: str) -> dict[str, str]:
+    """What jobs wait for by their ids, from `squeue --noheader --format=%i|%E`.
+
+    An array's waiting tasks have its id together (12_[0-3%2]), an uneven job's parts one each (12+0).
+    Slurm adds how each stands, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
+    """
+    lines = (line.split("|", 1) for line in text.splitlines() if "|" in line)
+    found = {
+        job_id.strip().partition("_[")[0]: re.sub(r"\([^)]*\)", "", words.strip()) for job_id, words in lines
+    }
+    return {job_id: words for job_id, words in found.items() if words not in _NOTHING and words != "NULL"}
+
+
+def parse_accounting(text: str) -> list[Accounted]:
+    """Starts from `sacct --noheader --parsable2 --delimiter SEPARATOR --format ACCOUNTING_FORMAT`."""
+    return [
+        Accounted(
+            job_id=fields["JobID"],
+            raw_id=fields["JobIDRaw"],
+            state=fields["State"],
+            exit_code=fields["ExitCode"],
+            submitted=parse_time(fields["Submit"]),
+            started=parse_time(fields["Start"]),
+            ended=parse_time(fields["End"]),
+            hosts="" if fields["NodeList"] == "None assigned" else fields["NodeList"],
+        )
+        for values in _records(text, "\n", len(_ACCOUNTING_FIELDS))
+        for fields in [dict(zip(_ACCOUNTING_FIELDS, values, strict=True))]
+    ]
+
+
+#: For `sacct --delimiter`.
+SEPARATOR = _FIELD
+
+
+def parse_hosts(text: str) -> list[HostGroup]:
+    """Groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
+    return [
+        HostGroup(
+            partition=partition,
+            hosts=hosts,
+            cpus=_leading_number(cpus),
+            memory_mb=_leading_number(memory_mb),
+            gres="" if gres in _NOTHING else gres,
+            features=names_of(features),
+        )
+        for partition, cpus, memory_mb, gres, features, hosts in _records(text, "\n", len(_HOST_FIELDS))
+    ]
+
+
+def parse_uses(text: str) -> list[HostUse]:
+    """How busy hosts are, from `sinfo --noheader --Format USE_FORMAT`."""
+    return [
+        HostUse(
+            partition=partition,
+            state=state,
+            hosts=_leading_number(hosts),
+            gres="" if gres in _NOTHING else gres,
+            gres_used="" if used in _NOTHING else used,
+        )
+        for partition, state, hosts, gres, used in _records(text, f"{_RECORD}\n", len(_USE_FIELDS))
+    ]
+
+
+def parse_seconds(text: str) -> int:
+    """Seconds of a time span as Slurm prints it: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
+    days, _, clock = text.rpartition("-")
+    words = [days or "0", *clock.split(":")]
+    if len(words) != 4 or not all(word.isdecimal() for word in words):
+        return _leading_number(text)
+    seconds = 0
+    for word, factor in zip(words, (24, 60, 60, 1), strict=True):
+        seconds = (seconds + int(word)) * factor
+    return seconds
+
+
+def parse_partitions(text: str) -> list[Partition]:
+    """Partitions from `scontrol --oneliner show partition`."""
+    lines = [line for line in text.splitlines() if line.startswith("PartitionName=")]
+    return [_partition(fields_of_line(line)) for line in lines]
+
+
+def parse_job(text: str) -> dict[str, str]:
+    """The first record of `scontrol show job`: key to value, `(null)` and the like kept as printed.
+
+    Free text (name, comment, paths) ends its line, so it may hold blanks and equal signs.
+    """
+    fields: dict[str, str] = {}
+    for line in text.strip().split("\n\n")[0].splitlines():
+        for key, value in fields_of_line(line.strip(), free=_FREE_TEXT).items():
+            fields.setdefault(key, value)
+    return fields
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """The settings of `scontrol show config`, keys as printed."""
+    pairs = (re.match(r"(\S+)\s+= ?(.*)", line) for line in text.splitlines())
+    return {pair[1]: pair[2].strip() for pair in pairs if pair}
+
+
+def parse_time(text: str) -> datetime | None:
+    """A time as Slurm prints it; None where there is none."""
+    return None if text in _NOTHING else datetime.fromisoformat(text)
+
+
+_FREE_TEXT = frozenset(
+    {"JobName", "Comment", "AdminComment", "SystemComment", "Extra", "Command", "WorkDir", "SubmitLine"}
+    | {"StdErr", "StdIn", "StdOut"}
+)
+_KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/.\-]*)=")
+
+
+def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, str]:
+    """The `key=value` pairs of a line; a value may hold blanks, a `free` one all the rest of the line."""
+    fields: dict[str, str] = {}
+    found = list(_KEY.finditer(line))
+    for here, after in itertools.zip_longest(found, found[1:]):
+        if here[1] in free:
+            fields.setdefault(here[1], line[here.end() :].strip())
+            break
+        fields.setdefault(here[1], line[here.end() : after.start() if after else None].strip())
+    return fields
+
+
+def _records(text: str, end: str, width: int) -> Iterator[list[str]]:
+    for record in text.split(end):
+        fields = record.split(_FIELD, width - 1)
+        if len(fields) == width:
+            yield fields
+
+
+def _job(values: list[str]) -> Job:
+    fields = dict(zip(_JOB_FIELDS, values, strict=True))
+    return Job(
+        job_id=fields["JobArrayID"],
+        raw_id=fields["JobID"],
+        state=fields["State"],
+        reason="" if fields["Reason"] in _NOTHING else fields["Reason"],
+        restarts=_leading_number(fields["RestartCnt"]),
+        requeue=fields["Requeue"] == "1",
+        submitted=parse_time(fields["SubmitTime"]),
+        started=parse_time(fields["StartTime"]),
+        time_limit_min=_minutes(fields["TimeLimit"]),
+        hosts=fields["NodeList"],
+        user=fields["UserName"],
+        partition=fields["Partition"],
+        dependency="" if fields["Dependency"] in _NOTHING else fields["Dependency"],
+        work_dir=fields["WorkDir"],
+        name=fields["Name"],
+    )
+
+
+def _partition(fields: dict[str, str]) -> Partition:
+    return Partition(
+        name=fields["PartitionName"],
+        is_default=fields.get("Default") == "YES",
+        state=fields.get("State", ""),
+        hosts="" if fields.get("Nodes", "") in _NOTHING else fields["Nodes"],
+        total_nodes=_leading_number(fields.get("TotalNodes", "")),
+        min_nodes=_leading_number(fields.get("MinNodes", "")),
+        max_nodes=_limit(fields.get("MaxNodes", "")),
+        max_time_min=_minutes(fields.get("MaxTime", "")),
+        max_cpus_per_node=_limit(fields.get("MaxCPUsPerNode", "")),
+        allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
+        deny_accounts=names_of(fields.get("DenyAccounts", "")),
+        allow_qos=_allowed(fields.get("AllowQos", "ALL")),
+        deny_qos=names_of(fields.get("DenyQos", "")),
+        preempt_mode=fields.get("PreemptMode", ""),
+        grace_s=_leading_number(fields.get("GraceTime", "")),
+        priority_tier=_leading_number(fields.get("PriorityTier", "1")),
+        default_time_min=_minutes(fields.get("DefaultTime", "")),
+        default_memory=_default_memory(fields),
+        qos="" if fields.get("QoS", "") in _NOTHING else fields["QoS"],
+    )
+
+
+def _default_memory(fields: dict[str, str]) -> str:
+    found = (f"{name}={fields.get(name, '')}" for name in ("DefMemPerNode", "DefMemPerCPU"))
+    return next((each for each in found if each[-1:].isdecimal()), "")
+
+
+def _minutes(text: str) -> int | None:
+    return parse_minutes(text) if text[:1].isdecimal() else None
+
+
+def _limit(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _leading_number(text: str) -> int:
+    """The number at the start; sinfo may append a plus, squeue N/A stands for 0."""
+    match = re.match(r"\d+", text)
+    return int(match[0]) if match else 0
+
+
+def _allowed(text: str) -> frozenset[str] | None:
+    return None if text.upper() == "ALL" else names_of(text)
+
+
+def names_of(text: str) -> frozenset[str]:
+    """The names of a list with commas; none where Slurm prints a word for nothing."""
+    return frozenset(text.split(",")) if text not in _NOTHING else frozenset()

@@ -1,0 +1,231 @@
+"""Where jobs stand: Slurm's states and reasons as the eight states of the product."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from slurm.client import programs
+from slurm.client.parse import Accounted, Job, base_id
+
+State = Literal["pending", "running", "requeued", "finished", "failed", "cancelled", "held", "unknown"]
+
+#: States in which nothing more will happen to a job. An unknown one is not: better ask again.
+TERMINAL: frozenset[State] = frozenset({"finished", "failed", "cancelled"})
+
+#: Slurm's state -> ours, as the controller reports it.
+STATES: dict[str, State] = {
+    "PENDING": "pending",
+    "CONFIGURING": "pending",
+    "POWER_UP_NODE": "pending",
+    "EXPEDITING": "pending",
+    "RUNNING": "running",
+    "COMPLETING": "running",
+    "SIGNALING": "running",
+    "STAGE_OUT": "running",
+    "RESIZING": "running",
+    "SUSPENDED": "running",
+    "STOPPED": "running",
+    "UPDATE_DB": "running",
+    "REQUEUED": "requeued",
+    "REQUEUE_FED": "requeued",
+    "REQUEUE_HOLD": "held",
+    "SPECIAL_EXIT": "held",
+    "RESV_DEL_HOLD": "held",
+    "COMPLETED": "finished",
+    "FAILED": "failed",
+    "TIMEOUT": "failed",
+    "OUT_OF_MEMORY": "failed",
+    "DEADLINE": "failed",
+    "LAUNCH_FAILED": "failed",
+    "RECONFIG_FAIL": "failed",
+    "CANCELLED": "cancelled",
+    "REVOKED": "cancelled",
+}
+
+#: Ends after which Slurm starts a job again if it may. Once the controller has forgotten the job, or
+#: may not requeue it, they are the end.
+INTERRUPTED = frozenset({"PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED"})
+
+#: Reasons of a pending job that wait for a person.
+HELD_REASONS = (
+    "JobHeldUser",
+    "JobHeldAdmin",
+    "launch failed requeued held",
+    "launch_failed_requeued_held",
+    "job requeued in held state",
+    "job_requeued_in_held_state",
+)
+
+#: Reasons of a pending job that time does not clear, and what to do about each.
+NEVER_CLEARS = tuple(
+    (re.compile(pattern), advice)
+    for pattern, advice in (
+        ("PartitionTimeLimit", "the time limit is above the partition's: cancel, lower resources.time"),
+        ("PartitionNodeLimit", "the partition does not give that many nodes: cancel, change resources.nodes"),
+        ("PartitionConfig", "the partition does not allow it: cancel, see `scontrol show partition`"),
+        ("AccountNotAllowed|Job's account not", "not for this account: cancel, change partition or account"),
+        ("QOSNotAllowed|Job's QOS not", "not for this QOS: cancel, change partition or qos"),
+        (r"(Assoc|QOS)MaxWallDurationPerJob", "the time limit is above account's or QOS's: cancel, lower it"),
+        (r"(Assoc|QOS)M(ax|in)\w+Per(Job|Node)", "one job may not ask for this much: cancel, ask for less"),
+        ("BadConstraints", "no host can satisfy the request: cancel, check gres, constraint, mem and cpus"),
+        ("DependencyNeverSatisfied", "the job it waits for did not end as required: cancel it"),
+        ("InvalidAccount", "the account does not exist: cancel, change resources.account"),
+        ("InvalidQOS", "the QOS does not exist: cancel, change resources.qos"),
+    )
+)
+
+#: Of several records under one id (a whole array), the first of these states stands for all.
+_LOUDEST: tuple[State, ...] = (
+    "running", "requeued", "pending", "held", "unknown", "failed", "cancelled", "finished",
+)  # fmt: skip
+
+
+#: Characters of a list of ids.
+_LONGEST_LIST = 120_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """Where a job stands.
+
+    state        finished means that the batch script returned 0: whether the run is complete is for
+                 its folder to say
+    slurm_state  Slurm's word, empty where neither controller nor accounting knows the job
+    reason       why it waits, or how it ended
+    advice       what to do where waiting does not help; else empty
+    restarts     how often it was put back into the queue
+    hosts        a host list
+    started      local time; the expected start while it waits
+    raw_id       its own number, also of an array task; of an uneven job the leader's
+    depends      the jobs that it waits for, as Slurm writes them
+    """
+
+    state: State
+    slurm_state: str = ""
+    reason: str = ""
+    advice: str = ""
+    restarts: int = 0
+    hosts: str = ""
+    started: datetime | None = None
+    raw_id: str = ""
+    depends: str = ""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in TERMINAL
+
+
+UNKNOWN = JobState(state="unknown", reason="neither the controller nor accounting knows the job")
+
+
+def poll(ids: Iterable[str]) -> dict[str, JobState]:
+    """Where these jobs stand: one call of squeue, and one of sacct if the controller has forgotten some.
+
+    An id may name a job, an array task (also by its own number), or a whole array or uneven job. Raises
+    SlurmUnavailable where no controller answers: nothing is guessed.
+    """
+    ids = list(dict.fromkeys(ids))
+    jobs = programs.jobs(ids=_asked(ids))
+    states = _pick(ids, {(job.job_id, job.raw_id): from_controller(job) for job in jobs})
+    gone = [key for key in ids if key not in states]
+    starts: dict[tuple[str, str], list[Accounted]] = {}
+    for start in programs.accounting(_asked(gone)):
+        starts.setdefault((start.job_id, start.raw_id), []).append(start)
+    states |= _pick(gone, {key: from_accounting(group) for key, group in starts.items()})
+    return {key: states.get(key, UNKNOWN) for key in ids}
+
+
+def _asked(ids: list[str]) -> list[str]:
+    """What to ask for these: of very many, whole arrays for their tasks, and only the newest of the rest.
+
+    One argument of a program may have 128 KiB. Jobs left out are reported as unknown; their folders decide.
+    """
+    if sum(map(len, ids)) + len(ids) <= _LONGEST_LIST:
+        return ids
+    bases = sorted({base_id(key) for key in ids}, key=lambda key: (len(key), key), reverse=True)
+    length = itertools.accumulate(len(key) + 1 for key in bases)
+    return [key for key, so_far in zip(bases, length, strict=True) if so_far <= _LONGEST_LIST]
+
+
+def from_controller(job: Job) -> JobState:
+    """The state of a job that the controller knows."""
+    word = _word(job.state)
+    state: State = STATES.get(word, "unknown")
+    if word in INTERRUPTED:
+        state = "requeued" if job.requeue else "failed"
+    elif word == "PENDING" and job.reason.startswith(HELD_REASONS):
+        state = "held"
+    elif word == "PENDING" and job.restarts:
+        state = "requeued"
+    return JobState(
+        state=state,
+        slurm_state=word,
+        reason=job.reason,
+        advice=_advice(state, job),
+        restarts=job.restarts,
+        hosts=job.hosts,
+        started=job.started,
+        raw_id=job.raw_id,
+        depends=job.dependency,
+    )
+
+
+def from_accounting(starts: list[Accounted]) -> JobState:
+    """The state of a job that only accounting knows, from its starts in order; the last one counts.
+
+    Where accounting believes that a job waits or runs although the controller has forgotten it, its
+    end was not recorded: unknown.
+    """
+    last = starts[-1]
+    word = _word(last.state)
+    state: State = "failed" if word in INTERRUPTED else STATES.get(word, "unknown")
+    return JobState(
+        state=state if state in TERMINAL else "unknown",
+        slurm_state=word,
+        reason=_ending(last),
+        restarts=len(starts) - 1,
+        hosts=last.hosts,
+        started=last.started,
+        raw_id=last.raw_id,
+    )
+
+
+def _word(state: str) -> str:
+    """Slurm's state without what may follow it, as in `CANCELLED by 1000` or `RUNNING+`."""
+    return state.split(" ")[0].split(",")[0].rstrip("+")
+
+
+def _advice(state: State, job: Job) -> str:
+    if state == "held":
+        return f"held ({job.reason or job.state}): scontrol release {job.job_id}"
+    if state not in ("pending", "requeued"):
+        return ""
+    return next((advice for pattern, advice in NEVER_CLEARS if pattern.match(job.reason)), "")
+
+
+def _ending(last: Accounted) -> str:
+    if last.state.startswith("CANCELLED by "):
+        return f"cancelled by user id {last.state.removeprefix('CANCELLED by ')}"
+    return "" if last.exit_code in ("", "0:0") else f"exit code {last.exit_code}"
+
+
+def _pick(ids: list[str], known: Mapping[tuple[str, str], JobState]) -> dict[str, JobState]:
+    """Each id's state; for a whole array, the one that speaks for all, for an uneven job its leader.
+
+    known   by id and own number; waiting tasks of an array share the array's number
+    """
+    wholes: dict[str, list[JobState]] = {}
+    exact: dict[str, JobState] = {}
+    for (job_id, raw_id), state in known.items():
+        wholes.setdefault(base_id(job_id), []).append(state)
+        exact[raw_id] = exact[job_id] = state
+    for key, group in wholes.items():
+        loudest = min(group, key=lambda state: _LOUDEST.index(state.state))
+        exact[key] = exact.get(f"{key}+0", loudest)
+    return {key: exact[key] for key in ids if key in exact}

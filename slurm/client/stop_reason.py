@@ -1,0 +1,125 @@
+"""Why a job was stopped, from what Slurm says about it and what this process saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from slurm.client.parse import parse_time
+from slurm.client.time_limits import parse_minutes
+
+#: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
+WARNING_SIGNAL = "USR2"
+WARNING = f"SIG{WARNING_SIGNAL}"
+
+PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED = "preempted", "time_limit", "requested", "cancelled"
+
+#: Slurm sends its warning up to a minute early (sbatch's manual; half a minute measured, 22.05).
+WARNING_EARLY_S = 60
+#: An answer of the controller and a signal may lie some seconds apart.
+_SLACK_S = 15
+
+_BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIGURING"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopEvidence:
+    """What a process knows about its job.
+
+    reason      what JobStop gave as the reason: a signal's name, or TIME_LIMIT
+    restart     how often the job was put back before this start
+    signal_s    the lead of Slurm's warning before the time limit
+    requested   whether `stk requeue` asked for this stop
+    """
+
+    reason: str | None
+    restart: int = 0
+    signal_s: int = 0
+    requested: bool = False
+
+
+def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:
+    """preempted, time_limit, requested or cancelled, from what `scontrol show job` says.
+
+    A stop that Slurm does not know of counts as requested: a person asked the processes to exit, and the
+    run must not end with that.
+    """
+    state = job.get("JobState", "")
+    if is_preempted(job):
+        return PREEMPTED
+    if seen.reason == TIME_LIMIT or state == "TIMEOUT" or job.get("Reason") == "TimeLimit":
+        return TIME_LIMIT
+    if is_back(job, seen.restart):
+        return REQUESTED
+    if state in ("CANCELLED", "COMPLETING"):
+        return TIME_LIMIT if _has_run_out(job) else CANCELLED
+    if seen.reason == WARNING and not seen.requested and _explains_warning(job, seen.signal_s, now):
+        return TIME_LIMIT
+    return REQUESTED
+
+
+def is_preempted(job: Mapping[str, str]) -> bool:
+    """Whether this very start of the job is being preempted.
+
+    A preemption that ends a job writes the time of its end; one that scancel ended in its grace period
+    keeps the time at which that began (measured, 22.05).
+    """
+    preempted, started = parse_time(job.get("PreemptTime", "")), parse_time(job.get("StartTime", ""))
+    if preempted is None or (started is not None and preempted < started):
+        return False
+    end = parse_time(job.get("EndTime", ""))
+    is_ended = job.get("JobState", "") in ("CANCELLED", "COMPLETING")
+    return not is_ended or end is None or end <= preempted + timedelta(seconds=1)
+
+
+def is_back(job: Mapping[str, str], restart: int) -> bool:
+    """Whether the job has been put back into the queue since this start.
+
+    While its processes are being ended its state is COMPLETING, but the restart is counted already.
+    """
+    restarts = job.get("Restarts", "")
+    return job.get("JobState", "") in _BACK or (restarts.isdecimal() and int(restarts) > restart)
+
+
+def end_of(job: Mapping[str, str]) -> float | None:
+    """When the job ends at the latest, in seconds since 1970; None where it has no limit."""
+    end = parse_time(job.get("EndTime", ""))
+    return None if end is None else end.timestamp()
+
+
+def length_s(job: Mapping[str, str]) -> float | None:
+    """Seconds from the job's start to its end; None where it has no limit."""
+    start, end = parse_time(job.get("StartTime", "")), parse_time(job.get("EndTime", ""))
+    return None if start is None or end is None else (end - start).total_seconds()
+
+
+def job_target(environ: Mapping[str, str]) -> str:
+    """The id that `scontrol` wants: of an array this task's own, of an uneven job that of its leader.
+
+    The bare id of an array would mean all of its tasks.
+    """
+    if is_array_task(environ):
+        return f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
+    return environ.get("SLURM_HET_JOB_ID") or environ["SLURM_JOB_ID"]
+
+
+def is_array_task(environ: Mapping[str, str]) -> bool:
+    return "SLURM_ARRAY_JOB_ID" in environ
+
+
+def restarts_before(environ: Mapping[str, str]) -> int:
+    """How often the job was put back before this start; the variable is unset in the first one."""
+    return int(environ.get("SLURM_RESTART_COUNT") or 0)
+
+
+def _has_run_out(job: Mapping[str, str]) -> bool:
+    """Whether a job that is being ended had used up its time: its end is the real one by then."""
+    length, text = length_s(job), job.get("TimeLimit", "")
+    limit = parse_minutes(text) if text[:1].isdecimal() else None
+    return length is not None and limit is not None and length >= 60 * limit
+
+
+def _explains_warning(job: Mapping[str, str], signal_s: int, now: float) -> bool:
+    end = end_of(job)
+    return end is not None and end - now <= signal_s + WARNING_EARLY_S + _SLACK_S

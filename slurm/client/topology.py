@@ -1,0 +1,181 @@
+"""What a job's environment says: which process this is, on which hosts, and how it was started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+
+from slurm.client.hostlist import expand, expand_counts
+from toolkit.errors import SchedulerError, UserError
+from toolkit.world import World
+
+#: How a process came to be inside, or outside, a Slurm job.
+Start = Literal["rank", "shell", "none"]
+
+#: A site's client configuration: without it no Slurm command works, so it outlives scrubbing.
+_KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER"})
+_SCRUBBED_PREFIXES = (
+    "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_",
+    "TORCHELASTIC_", "OMPI_", "GROUP_", "ROLE_",
+)  # fmt: skip
+_SCRUBBED_NAMES = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    | {"STK_RENDEZVOUS", "STK_LAUNCHER"}
+)
+
+#: Steps with a number of their own that are not `srun`: pending, batch, extern, interactive
+#: (the shell of salloc with use_interactive_step); SLURM_STEP_ID holds them as 32-bit numbers.
+_FIRST_SPECIAL_STEP = 0xFFFFFFF0
+
+
+def how_started(
+    environ: Mapping[str, str] = os.environ, *, has_terminal: bool | None = None, pid: int | None = None
+) -> Start:
+    """Tell a rank of a step from a process that a person or a batch script started.
+
+    rank   a task of an `srun` step: the step's variables describe its world
+    shell  inside a job, but no task of a step meant for ranks (salloc, `srun --pty bash`, a batch
+           script): the SLURM_* variables describe the shell, not this process; start local processes
+    none   outside any job
+
+    has_terminal, pid   of this process: whether it has a controlling terminal, and its id
+
+    The variables alone cannot tell an interactive shell from a step started within it, because srun
+    and sbatch pass SLURM_PTY_PORT on to what they start (measured, 22.05). Only the shell has a
+    controlling terminal.
+    """
+    if "SLURM_JOB_ID" not in environ:
+        return "none"
+    if not _describes_a_step(environ):
+        return "shell"
+    if "SLURM_PTY_PORT" not in environ:
+        return "rank"
+    if environ.get("SLURM_STEP_NUM_TASKS") == "1":
+        # One task alone gains nothing as a rank, but a shell may start several processes.
+        return "shell"
+    if environ.get("SLURM_TASK_PID") == str(os.getpid() if pid is None else pid):
+        return "rank"  # `srun -n 4 --pty stk run`: the task itself, not something typed into it
+    terminal = _has_terminal() if has_terminal is None else has_terminal
+    return "shell" if terminal else "rank"
+
+
+def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
+    """The place of this task among all tasks of its step, over all components of an uneven job.
+
+    Nothing is taken from the job's own variables, which may describe more than the step. The nonce
+    is new for each step and each start of the job. Raises SchedulerError for missing or inconsistent
+    variables.
+    """
+    if "SLURM_JOB_ID" not in environ or "SLURM_STEP_ID" not in environ:
+        raise SchedulerError("SLURM_JOB_ID or SLURM_STEP_ID is not set: this is no task of an srun step")
+    restarts = environ.get("SLURM_RESTART_COUNT") or "0"
+    nonce = f"{environ['SLURM_JOB_ID']}.{environ['SLURM_STEP_ID']}.{restarts}"
+    rank = _integer(environ, "SLURM_PROCID")
+    local_rank = _integer(environ, "SLURM_LOCALID")
+    try:
+        world = World(
+            rank=rank,
+            size=_integer(environ, "SLURM_STEP_NUM_TASKS"),
+            local_rank=local_rank,
+            local_size=_local_size(environ, rank, local_rank),
+            node=_integer(environ, "SLURM_NODEID"),
+            nodes=_integer(environ, "SLURM_STEP_NUM_NODES"),
+            nonce=nonce,
+            job=environ["SLURM_JOB_ID"],
+            restart=int(restarts),
+            gpus=_granted_gpus(environ),
+        )
+    except UserError as error:
+        raise SchedulerError(f"the variables of step {nonce} contradict each other: {error}") from None
+    if world.node >= world.nodes or world.local_size > world.size:
+        raise SchedulerError(
+            f"the variables of step {nonce} contradict each other: host {world.node} (SLURM_NODEID) of "
+            f"{world.nodes} (SLURM_STEP_NUM_NODES), {world.local_size} tasks here of {world.size} "
+            "(SLURM_STEP_NUM_TASKS)"
+        )
+    return world
+
+
+def _granted_gpus(environ: Mapping[str, str]) -> int:
+    """GPUs of this host that this task may use; 0 where it has none.
+
+    SLURM_JOB_GPUS says nothing of that: it is the batch script's, and of its host. With --gpu-bind=none there
+    is no SLURM_STEP_GPUS (measured, 22.05).
+    """
+    own = [part for part in environ.get("SLURM_STEP_GPUS", "").split(",") if part]
+    on_host = environ.get("SLURM_GPUS_ON_NODE", "")
+    return len(own) or (int(on_host) if on_host.isdecimal() else 0)
+
+
+def scrub(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """A copy without what a job, a launcher or a step left in it; a site's SLURM_CONF stays.
+
+    For what is submitted from inside a job, and for local processes in an interactive shell.
+    """
+    return {name: value for name, value in environ.items() if not _is_scrubbed(name)}
+
+
+def _is_scrubbed(name: str) -> bool:
+    if name in _KEPT:
+        return False
+    return name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES)
+
+
+def _describes_a_step(environ: Mapping[str, str]) -> bool:
+    step = environ.get("SLURM_STEP_ID", "")
+    if not step.isdecimal() or int(step) >= _FIRST_SPECIAL_STEP or "SLURM_PROCID" not in environ:
+        return False
+    # A batch script that was submitted from within a step still carries that step's variables, but
+    # SLURM_NTASKS is its own (measured, 22.05); only `srun --preserve-env` lets the two differ in a step.
+    tasks = environ.get("SLURM_STEP_NUM_TASKS")
+    if tasks is None or environ.get("SLURM_NTASKS", tasks) == tasks:
+        return True
+    return environ["SLURM_PROCID"] != "0" or "," in environ.get("SLURM_GTIDS", "")
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _local_size(environ: Mapping[str, str], rank: int, local_rank: int) -> int:
+    """Tasks of the step on this host.
+
+    SLURM_GTIDS lists the ranks of the host. Counting SLURM_STEP_TASKS_PER_NODE at SLURM_NODEID would
+    be wrong in a heterogeneous job: it is sorted by host name, SLURM_NODEID by component (measured).
+    """
+    if "SLURM_GTIDS" not in environ:
+        return _tasks_of_host(environ)
+    ranks = environ["SLURM_GTIDS"].split(",")
+    if local_rank >= len(ranks) or ranks[local_rank] != str(rank):
+        raise SchedulerError(
+            f"SLURM_GTIDS is {environ['SLURM_GTIDS']!r}, expected rank {rank} (SLURM_PROCID) at "
+            f"position {local_rank} (SLURM_LOCALID)"
+        )
+    return len(ranks)
+
+
+def _tasks_of_host(environ: Mapping[str, str]) -> int:
+    names = ("SLURMD_NODENAME", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE")
+    if missing := [name for name in names if not environ.get(name)]:
+        raise SchedulerError(f"{', '.join(missing)} not set: cannot count the tasks of this host")
+    host, hosts, counts = environ[names[0]], expand(environ[names[1]]), expand_counts(environ[names[2]])
+    if host not in hosts or len(hosts) != len(counts):
+        raise SchedulerError(
+            f"{names[1]} is {environ[names[1]]!r} and {names[2]} is {environ[names[2]]!r}, expected one "
+            f"count for each host, {host} ({names[0]}) among them"
+        )
+    return counts[hosts.index(host)]
+
+
+def _integer(environ: Mapping[str, str], name: str) -> int:
+    text = environ.get(name)
+    if text is None:
+        raise SchedulerError(f"{name} is not set: this is no task of an srun step")
+    if not text.isdecimal():
+        raise SchedulerError(f"{name} is {text!r}, expected a whole number")
+    return int(text)

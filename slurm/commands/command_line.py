@@ -1,0 +1,38 @@
+"""`stk run -- COMMAND`: an experiment that is made of a command line instead of a file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from slurm.commands.common import TAKE_WORDS
+from toolkit.errors import UserError
+
+
+def with_file(words: Sequence[str]) -> list[str]:
+    """The words of `stk`, with the name of a file in place of a command behind `--`.
+
+    The file is not on the disk; in this process it can be read. Raises UserError where nothing stands behind
+    `--`.
+    """
+    if "--" not in words or words[0] not in TAKE_WORDS:
+        return list(words)
+    place = list(words).index("--")
+    return [words[0], str(_given(words[0], words[place + 1 :])), *words[1:place]]
+
+
+def _given(name: str, command: Sequence[str]) -> Path:
+    from toolkit.config.composition.yaml_files import dump, give_text
+    from toolkit.registry import load_code, of_words
+
+    if not command:
+        raise UserError(f"no command stands behind --, as in: stk {name} -- python train.py --lr 1e-3")
+    if not (code := of_words()):
+        raise UserError("no workload is installed that runs a command: install slurm-toolkit again")
+    tree = load_code(code)(command)
+    text = dump(tree)
+    # Other words are another file: a sweep is of one.
+    path = Path.cwd() / f"<{tree['name']} {hashlib.sha256(text.encode()).hexdigest()[:8]}>.yaml"
+    give_text(path, text)
+    return path

@@ -1,0 +1,109 @@
+"""What the arguments of several commands share, and how commands warn."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import NoReturn, TypeAlias
+
+CONFIG_HELP = "experiment file (YAML)"
+RUN_HELP = "a run: its folder, its id, or a unique prefix of the id"
+
+#: What the commands do with one of the user's own.
+_WORDS = """
+In place of CONFIG a command of your own, behind two dashes:
+  stk {name} -- python train.py --lr 1e-3
+"""
+#: The commands that take it.
+TAKE_WORDS = ("plan", "submit", "sweep", "run")
+
+_SETS_KEYS = ("plan", "submit", "sweep", "run", "prepare")
+#: Commands that execute something of a run's folder.
+_EXECUTE = ("submit", "sweep", "run", "resume", "evaluate", "replay", "prepare", "drill")
+_TRUST_HELP = "execute what is in a run's folder even if another user owns it or may write it"
+_KEYS = """\
+Any key of the experiment can be set: key.path=value, for example
+  resources.nodes=2 resources.gres=gpu:2 train.epochs=3 model.kernels=[2,3,4]
+"""
+_AUTO_HELP = "auto (default): Slurm where a controller answers, else processes on this machine"
+
+#: argparse offers no public name for what add_subparsers gives.
+Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+class Parser(argparse.ArgumentParser):
+    """Says after each mistake how the command is called."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, how the command is called and where to read more; exit with 2."""
+        if message.endswith(": CONFIG"):
+            message = (
+                "CONFIG is missing, an experiment file such as configs/quickstart.yaml; or a command of your "
+                "own, behind two dashes"
+            )
+        super().error(f"{message}\n{self.prog} --help says more")
+
+
+def command(parsers: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
+    """Add a command of `stk`; the module of that name in its room does the work."""
+    parser = parser_of(parsers, name, summary, description)
+    if name in _SETS_KEYS:
+        parser.epilog = _KEYS + (_WORDS.format(name=name) if name in TAKE_WORDS else "")
+    if name in _EXECUTE:
+        add_trust_folder(parser)
+    return parser
+
+
+def parser_of(parsers: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
+    """Add a command without arguments."""
+    parser: argparse.ArgumentParser = parsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=name)
+    return parser
+
+
+def add_trust_folder(parser: argparse.ArgumentParser) -> None:
+    """Add --trust-folder."""
+    parser.add_argument("--trust-folder", action="store_true", help=_TRUST_HELP)
+
+
+def experiment(
+    parser: argparse.ArgumentParser,
+    *,
+    nargs: str | None = None,
+    config_help: str = CONFIG_HELP,
+    metavar: str = "key=value",
+    help: str = "set a key of the experiment",
+) -> None:
+    """Add an experiment file and what is set in it."""
+    parser.add_argument("config", nargs=nargs, metavar="CONFIG", help=config_help)
+    parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=help)
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def cluster(parser: argparse.ArgumentParser, default: str = "auto", help: str = _AUTO_HELP) -> None:
+    """Add --cluster."""
+    parser.add_argument("--cluster", choices=("auto", "slurm", "local"), default=default, help=help)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, as an argument."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Print each warning once, on standard error: standard output is for the answer."""
+    for line in dict.fromkeys(lines):
+        print(f"warning: {line}", file=sys.stderr)

@@ -1,0 +1,170 @@
+"""What could stand where the cursor is, from the very parser that reads the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import find_runs
+
+#: Stands for names of files: the shell completes these.
+FILES = ":files"
+
+#: What an argument is, by the name that --help gives it.
+_RUNS = ("RUN",)
+_KEYS = ("key=value", "key=a,b")
+_NAMES_FILES = ("CONFIG", "FILE", "DIR", "FOLDER", "OUT", "TEXT")
+
+
+#: What no shell gives a meaning to.
+_PLAIN = re.compile(r"\w[\w.+-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A word, and what --help says of it."""
+
+    word: str
+    help: str = ""
+
+    def __str__(self) -> str:
+        """A line for the shells: word, tab, help."""
+        return f"{self.word}\t{' '.join(self.help.split())}"
+
+
+class _Place:
+    """Where the cursor stands: after the words before it.
+
+    waiting     the option whose values are being given, and how many it has
+    positional  how many words were no options and no values of options
+    """
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.only_words = False
+        self._enter(parser)
+
+    def _enter(self, parser: argparse.ArgumentParser) -> None:
+        """Go on with the arguments of a command."""
+        self.parser = parser
+        self.waiting: argparse.Action | None = None
+        self.given = 0
+        self.positional = 0
+
+    def pass_by(self, word: str) -> None:
+        """Take in a word before the cursor."""
+        if word == "--" and not self.only_words:
+            self.only_words, self.waiting = True, None
+        elif word.startswith("-") and word != "-" and not self.only_words:
+            self._pass_option(word)
+        elif self.waiting is not None and self._takes_more(self.waiting):
+            self.given += 1
+        elif (chosen := self._sub_parser(word)) is not None:
+            self._enter(chosen)
+        else:
+            self.waiting = None
+            self.positional += 1
+
+    def _pass_option(self, word: str) -> None:
+        option = self.parser._option_string_actions.get(word)
+        self.waiting, self.given = (option if option is not None and option.nargs != 0 else None), 0
+
+    def _takes_more(self, option: argparse.Action) -> bool:
+        if option.nargs in ("+", "*", argparse.REMAINDER):
+            return True
+        return self.given < (option.nargs if isinstance(option.nargs, int) else 1)
+
+    def _sub_parser(self, word: str) -> argparse.ArgumentParser | None:
+        for action in self.parser._actions:
+            if isinstance(action, argparse._SubParsersAction) and self.positional == 0:
+                found: argparse.ArgumentParser | None = action.choices.get(word)
+                return found
+        return None
+
+    def candidates(self, current: str) -> Iterator[Candidate]:
+        """What could begin with the word at the cursor."""
+        if current.startswith("-") and not self.only_words:
+            yield from self._options()
+            return
+        if self.waiting is not None and self._takes_more(self.waiting):
+            yield from _values(self.waiting, self.given, current)
+            if self.waiting.nargs != "?":
+                return
+        if (action := self._next_positional()) is not None:
+            yield from _values(action, self.positional, current)
+
+    def _options(self) -> Iterator[Candidate]:
+        for action in self.parser._actions:
+            if action.help != argparse.SUPPRESS:
+                long = [name for name in action.option_strings if name.startswith("--")]
+                yield from (Candidate(name, _help(action)) for name in long or action.option_strings)
+
+    def _next_positional(self) -> argparse.Action | None:
+        """The argument that the next plain word is for."""
+        left = self.positional
+        actions = [action for action in self.parser._actions if not action.option_strings]
+        for action in actions:
+            if action.nargs in ("*", "+", argparse.REMAINDER) or left == 0:
+                return action
+            left -= 1
+        return None
+
+
+def _help(action: argparse.Action) -> str:
+    return (action.help or "").replace("%%", "%")
+
+
+def _values(action: argparse.Action, number: int, current: str) -> Iterator[Candidate]:
+    """Values of an argument; `number` tells which one, where it has several names."""
+    if action.help == argparse.SUPPRESS:
+        return
+    if isinstance(action, argparse._SubParsersAction):
+        yield from (Candidate(each.dest, each.help or "") for each in action._choices_actions)
+    elif action.choices is not None:
+        yield from (Candidate(str(choice)) for choice in action.choices)
+    else:
+        names = action.metavar if isinstance(action.metavar, tuple) else (action.metavar or "",)
+        yield from _named(names[min(number, len(names) - 1)], current)
+
+
+def _named(name: str, current: str) -> Iterator[Candidate]:
+    if name in _KEYS:
+        yield from _settings(current)
+    elif name in _RUNS:
+        yield from _runs()
+        yield from [Candidate(FILES)] if "/" in current else []
+    elif name in _NAMES_FILES:
+        yield Candidate(FILES)
+
+
+def _runs() -> Iterator[Candidate]:
+    """Ids of runs. A shell puts them in as they are, so a folder with another name is left out."""
+    ids = (run.run_id for run in find_runs(experiment_dir()))
+    yield from (Candidate(run_id) for run_id in ids if _PLAIN.fullmatch(run_id))
+
+
+def _settings(current: str) -> Iterator[Candidate]:
+    """Keys, or behind a key its values."""
+    # Only here: most words need no schema.
+    from slurm.commands.completion.keys import keys
+
+    key, equals, _ = current.partition("=")
+    if equals:
+        yield from (Candidate(f"{key}={choice}") for choice in keys().get(key, ()))
+    else:
+        yield from (Candidate(f"{each}=") for each in keys())
+
+
+def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Candidate]:
+    """What could stand in place of the last of these words, given those before it.
+
+    words   behind the command's name, the last one as far as it is typed
+    """
+    *before, current = words or [""]
+    place = _Place(parser)
+    for word in before:
+        place.pass_by(word)
+    found = place.candidates(current)
+    return [each for each in found if each.word == FILES or each.word.startswith(current)]

@@ -1,0 +1,50 @@
+"""Keys of an experiment file, and the values that some of them have to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+from toolkit.config.fields import keys_of, limits
+from toolkit.config.sections import experiment_type
+from toolkit.registry import task_kinds
+
+#: Their dataclass depends on the kind: here keys of all kinds are known.
+_OF_KINDS = ("task", "data", "model")
+
+
+def keys() -> dict[str, tuple[str, ...]]:
+    """Every key that can be set, such as resources.nodes, with its choices; none where anything may stand."""
+    found: dict[str, tuple[str, ...]] = {}
+    for whole in {None, *(task.experiment for task in task_kinds().values())}:
+        found.update(_of_experiment(experiment_type(whole)))
+    for prefix, kind in _kinds():
+        for key, choices in _keys(prefix, kind):
+            found[key] = found.get(key, ()) or choices
+    found["task.kind"] = tuple(task_kinds())
+    found["model.kind"] = tuple(sorted({name for task in task_kinds().values() for name in task.models}))
+    return dict(sorted(found.items()))
+
+
+def _of_experiment(experiment: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    hints = get_type_hints(experiment)
+    for section in keys_of(experiment):
+        if is_dataclass(hints[section.name]):
+            yield from _keys(section.name, hints[section.name])
+        elif section.name not in _OF_KINDS:
+            yield section.name, ()
+
+
+def _kinds() -> Iterator[tuple[str, Any]]:
+    for task in task_kinds().values():
+        yield from (("task", task.config), ("data", task.data))
+        yield from (("model", model) for model, _ in task.models.values())
+
+
+def _keys(prefix: str, of: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for each in fields(of):
+        choices = tuple(map(str, limits(each).choices))
+        if not choices and each.type in ("bool", bool):
+            choices = ("true", "false")
+        yield f"{prefix}.{each.name}", choices

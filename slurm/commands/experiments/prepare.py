@@ -1,0 +1,61 @@
+"""stk prepare"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from rich.console import Console
+
+from slurm.commands.experiments.submit import choose
+from slurm.preparing.job import PreparationJob, submit_preparation
+from slurm.preparing.preparation import prepare_model
+from toolkit.config import load_with_origins
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.precheck.check_inputs import check_data
+from toolkit.run.create_run import experiment_dir
+from toolkit.training.output.progress_display import BarDisplay, Display, NullDisplay
+
+
+def run(arguments: Namespace) -> int:
+    """Build the prepared data of an experiment, here or in a job."""
+    experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
+    check_data(experiment, origins)
+    if choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
+        job = submit_preparation(experiment, experiment_dir(), arguments.cpus)
+        print(json.dumps(job.to_json(), ensure_ascii=False) if arguments.json else _tell(job))
+        return 0
+    if arguments.cpus is not None:
+        raise UserError(
+            "--cpus is of a job (--cluster slurm); here, data.workers=N is the number of processes"
+        )
+    return _prepare_here(experiment, arguments)
+
+
+def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
+    display = _display()
+    try:
+        prepared = experiment.data.prepare(display.preparing)
+    finally:
+        display.stop()
+    if code := prepare_model(experiment, arguments.config, *arguments.overrides):
+        return code
+    print(json.dumps(prepared.to_json(), ensure_ascii=False) if arguments.json else prepared.summary())
+    return 0
+
+
+def _tell(job: PreparationJob) -> str:
+    """What came of a submission, and how to follow it."""
+    state = "" if job.is_new else f" ({job.state}, submitted before)"
+    return (
+        f"job     {job.submission.job_id}{state}\nlog     {job.log}\n"
+        f"follow  stk logs -f {job.folder.path}    stk status {job.folder.path}"
+    )
+
+
+def _display() -> Display:
+    """A bar on a terminal; not on standard output, which is for the answer."""
+    console = Console(stderr=True)
+    return BarDisplay(console) if console.is_terminal else NullDisplay()

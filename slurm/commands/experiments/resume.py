@@ -1,0 +1,36 @@
+"""stk resume"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from slurm.commands.experiments.submit import choose, tell
+from slurm.submission.submit import submit
+from slurm.submissions import last_resources
+from toolkit.config import load_to_run, run_id
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.events import FORCED, note_event
+from toolkit.run.run_dir import RunDir, find_run
+
+
+def run(arguments: Namespace) -> int:
+    """Put an ended run back to work, with its own config, code and last resources."""
+    target = find_run(arguments.run, experiment_dir())
+    experiment = stored_experiment(target)
+    if arguments.force:
+        note_event(target, FORCED, steps=target.checkpoint_steps())
+    cluster = choose(arguments.cluster, target)
+    submitted = submit(experiment, target.path.parent, cluster, resources=last_resources(target))
+    return tell(submitted, arguments.json)
+
+
+def stored_experiment(run: RunDir) -> Experiment:
+    """The experiment in a run's folder. Raises UserError where the folder has another one's name."""
+    experiment = load_to_run(run.config)
+    if run_id(experiment) != run.run_id:
+        raise UserError(
+            f"the folder {run.path} holds the run {run_id(experiment)}: give it this name to go on with it"
+        )
+    return experiment

@@ -1,0 +1,214 @@
+"""stk run"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from slurm.client.topology import how_started, world_from_step
+from slurm.commands.experiments.resume import stored_experiment
+from slurm.commands.results.report import render
+from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand
+from slurm.local.rank_count import told_fewer
+from slurm.status.rows import status
+from slurm.submission.submit import archive, refuse_if_live
+from toolkit.config import load, run_id
+from toolkit.config.schema import Experiment
+from toolkit.errors import ExitCode, UserError
+from toolkit.files import read_json
+from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
+from toolkit.launch.machines.layout import Machines
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.run.failure.format import format_failure
+from toolkit.run.run_dir import RunDir, find_run
+from toolkit.world import World
+
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("", "0", "false", "no", "off")
+
+
+def run(arguments: Namespace) -> int:
+    """Train in local processes, or as one rank of the launcher around us."""
+    experiment, parent = _experiment_or_run(arguments)
+    world = world_of_this_process(os.environ)
+    if world is not None:
+        refuse_by_hand(arguments)
+        check_world_size(world.size, arguments, os.environ, experiment.resources)
+        return _run_as_rank(experiment, parent, world)
+    machines = machines_here(arguments, experiment, os.environ)
+    environ = rank_environ(machines, arguments, experiment)
+    return _run_here(experiment, parent, arguments, machines, environ)
+
+
+def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
+    """The experiment and where its run lies: composed from a file, or that of an existing run."""
+    parent = experiment_dir()
+    path = Path(arguments.config)
+    if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
+        return load(path, arguments.overrides), parent
+    found = find_run(arguments.config, parent)
+    if arguments.overrides:
+        raise UserError(f"{found.run_id} goes on with its own config: give no {arguments.overrides[0]}")
+    experiment = stored_experiment(found)
+    # It may go on with another number of processes than it was begun with.
+    resources = replace(experiment.resources, world_size=None)
+    return replace(experiment, resources=resources), found.path.parent
+
+
+def world_of_this_process(environ: Mapping[str, str]) -> World | None:
+    """The world that a launcher around us describes; None where we start the processes ourselves."""
+    if is_forced_local(environ):
+        return None
+    if "RANK" in environ and "WORLD_SIZE" in environ:
+        return World.from_environment(environ)
+    return world_from_step(environ) if how_started(environ) == "rank" else None
+
+
+def is_forced_local(environ: Mapping[str, str]) -> bool:
+    """Whether STK_FORCE_LOCAL says so, by any usual word. Raises UserError for another word."""
+    word = environ.get("STK_FORCE_LOCAL", "").strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise UserError(f"STK_FORCE_LOCAL is {word!r}: use one of {', '.join(_TRUE)} or {', '.join(_FALSE[1:])}")
+
+
+def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
+    # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
+    from slurm.job.task import run_rank
+
+    code = run_rank(create_run(experiment, parent), world)
+    # In a job this status tells the batch script that the run is not done.
+    return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
+
+
+def _run_here(
+    experiment: Experiment,
+    parent: Path,
+    arguments: Namespace,
+    machines: Machines,
+    environ: Mapping[str, str],
+) -> int:
+    target = RunDir(parent / run_id(experiment))
+    if len(machines.layout.counts) > 1:
+        return _run_together(experiment, target, arguments, machines, environ)
+    if target.result.exists() and not arguments.fresh:
+        return _show_finished(target, arguments)
+    existed = _make_room(target, experiment, fresh=arguments.fresh)
+    create_run(experiment, parent)
+    procs = machines.count
+    resources = experiment.resources
+    why = told_fewer(procs, resources) if arguments.procs is None and arguments.gpus is None else ""
+    shown = f"{procs} local processes" + (f" ({why})" if why else "")
+    print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
+    if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
+        print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
+    code = _launch(target, environ, arguments, Nodes(machines))
+    if code == ExitCode.WRONG_INPUT and not existed:
+        _take_away(target)
+    return code
+
+
+def _take_away(target: RunDir) -> None:
+    """Remove the folder of a run of which nothing came, unless another process trains it."""
+    from filelock import FileLock, Timeout  # slow to import
+
+    with suppress(Timeout, OSError), FileLock(target.alive, timeout=0):
+        if not has_trained(target):
+            shutil.rmtree(target.path, ignore_errors=True)
+
+
+def _run_together(
+    experiment: Experiment,
+    target: RunDir,
+    arguments: Namespace,
+    machines: Machines,
+    environ: Mapping[str, str],
+) -> int:
+    """Train with other machines, on which the same command has been typed.
+
+    The folder may be shared between them: only machine 0 looks at what is in it, and makes room.
+    """
+    if machines.node == 0:
+        if target.result.exists() and not arguments.fresh:
+            return _show_finished(target, arguments)
+        _make_room(target, experiment, fresh=arguments.fresh)
+    whole = machines.layout
+    print(
+        f"{target.run_id}: {machines.describe(machines.node)} of {len(whole.counts)} machines, {whole.size} "
+        f"processes in all; meeting at {machines.master_addr or 'this machine'} port {machines.master_port}",
+        file=sys.stderr,
+    )
+    with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
+        # Only now: nothing may come of it, and machine 0 may have put an earlier folder aside.
+        create_run(experiment, target.path.parent)
+        print(f"all machines are here; folder {target.path}", file=sys.stderr)
+        return _launch(target, environ, arguments, nodes)
+
+
+def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, nodes: Nodes) -> int:
+    """Train, and show what came of it."""
+    from toolkit.launch.launcher import launch
+
+    code = launch(target, environ, nodes, quiet=arguments.json)
+    if code:
+        explain(target, code, quiet=arguments.json)
+    elif isinstance(nodes, Participant) and not target.result.exists():
+        print(f"finished; the results are in the folder of node 0, on {nodes.leader}", file=sys.stderr)
+    else:
+        _show_result(target, arguments.json)
+    return code
+
+
+def _show_finished(target: RunDir, arguments: Namespace) -> int:
+    print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
+    return _show_result(target, arguments.json)
+
+
+def has_trained(target: RunDir) -> bool:
+    """Whether some start of the run came as far as its first step."""
+    return any(each.first_step is not None for each in read_attempts(target))
+
+
+def _make_room(target: RunDir, experiment: Experiment, *, fresh: bool) -> bool:
+    """See that the run can start; return whether its folder is there. Raises DataError, RunBusy."""
+    check_inputs(experiment)
+    if fresh and target.path.exists():
+        archive(target)
+    elif target.path.exists():
+        refuse_if_live(target)
+    return target.path.exists()
+
+
+def _show_result(target: RunDir, as_json: bool) -> int:
+    if as_json:
+        (row,) = status([target])
+        print(json.dumps(row.to_json(), ensure_ascii=False))
+    else:
+        render([target])
+        print(f"report  {target.report_html}")
+    return 0
+
+
+def explain(target: RunDir, code: int, *, quiet: bool) -> None:
+    """After a run that did not finish: what failed, or how to go on.
+
+    What rank 0 could not write into failure.json it has told by itself, unless quiet.
+    """
+    failure = read_json(target.failure)
+    if code == ExitCode.INTERRUPTED:
+        print(f"interrupted; `stk resume {target.run_id}` or the same command goes on", file=sys.stderr)
+    elif failure is not None:
+        print(format_failure(failure), file=sys.stderr)
+    elif code != ExitCode.WRONG_INPUT or quiet:
+        print(f"error: the run failed; stk logs {target.run_id}", file=sys.stderr)

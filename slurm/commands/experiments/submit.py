@@ -1,0 +1,130 @@
+"""stk submit"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from slurm.chains.chain import held, submit_links
+from slurm.chains.evaluation import Evaluation, submit_evaluation, words_for
+from slurm.chains.links import check_links, read_links
+from slurm.commands.common import warn
+from slurm.job.time_budget import budgets_of_request, measured_lead_s, too_short
+from slurm.status.dependency import waits_for
+from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.submit import Submitted, choose_cluster, submit
+from slurm.submissions import last_resources, last_submission
+from toolkit.config import load_with_origins, run_id
+from toolkit.errors import SchedulerError, SlurmUnavailable
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import RunDir
+
+
+def run(arguments: Namespace) -> int:
+    """Hand an experiment to Slurm, or to processes on this machine."""
+    if arguments.then or arguments.evaluate is not None:
+        return _run_chain(arguments)
+    experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
+    target = RunDir(experiment_dir() / run_id(experiment))
+    cluster = choose(arguments.cluster, target)
+    if arguments.fresh or not target.result.exists():
+        warn(check_before_queue(experiment, origins, cluster))
+    submitted = submit(experiment, target.path.parent, cluster, fresh=arguments.fresh)
+    return tell(submitted, arguments.json)
+
+
+def _run_chain(arguments: Namespace) -> int:
+    """Hand in runs that follow each other, and what scores the last of them."""
+    parent = experiment_dir()
+    words = None if arguments.evaluate is None else words_for(arguments.evaluate)
+    links = read_links([[arguments.config, *arguments.overrides], *arguments.then], parent)
+    cluster = choose(arguments.cluster, *(link.run for link in links))
+    warn(check_links(links, cluster, fresh=arguments.fresh))
+    handed_in: list[Submitted] = []
+    evaluation = None
+    try:
+        for submitted in submit_links(links, parent, cluster, fresh=arguments.fresh, last=words is None):
+            if not arguments.json:
+                print(end="\n" if handed_in else "")
+                tell(submitted, as_json=False)
+            handed_in.append(submitted)
+        if words is not None:
+            with held(links[-1].run, cluster) as awaits:
+                evaluation = submit_evaluation(links[-1].run, words, awaits, cluster)
+            if not arguments.json:
+                print(f"scores  job {evaluation.job_id}, log {evaluation.log}")
+    finally:
+        # What was submitted stays, even if the rest failed: the caller must learn of it.
+        if arguments.json and handed_in:
+            print(json.dumps(_chain_answer(handed_in, evaluation), ensure_ascii=False))
+    return 0
+
+
+def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
+    """What --json prints of a chain: the first run as ever, and what follows it."""
+    first, *then = [each.to_json() for each in handed_in]
+    return {**first, "then": then, **({"evaluation": evaluation.to_json()} if evaluation else {})}
+
+
+def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local processes") -> str:
+    """slurm or local; where auto falls back to this machine, say what happens `otherwise`."""
+    cluster = choose_cluster(wanted)
+    if wanted == "auto" and cluster == "local":
+        for target in targets:
+            refuse_what_slurm_may_have(target)
+        if not targets or not all(target.result.exists() for target in targets):
+            print(f"No Slurm controller answers here: {otherwise}.", file=sys.stderr)
+    return cluster
+
+
+def refuse_what_slurm_may_have(target: RunDir) -> None:
+    """Raise SlurmUnavailable where a job of the run may wait or run, unseen from here."""
+    last = last_submission(target)
+    is_of_slurm = target.intent.exists() or (last is not None and last.cluster == "slurm")
+    if is_of_slurm and not target.result.exists():
+        job = f" as job {last.job_id}" if last else ""
+        raise SlurmUnavailable(
+            f"{target.run_id} was handed to Slurm{job}, and no controller answers, so it may wait or run "
+            "there. Try again later; if that job is gone, use --cluster local"
+        )
+
+
+def tell(submitted: Submitted, as_json: bool) -> int:
+    """Say what came of a submission, and how to follow it."""
+    run, submission = submitted.run, submitted.submission
+    if submission is not None and submission.cluster == "slurm":
+        warn(_warnings(run))
+    if as_json:
+        print(json.dumps(submitted.to_json(), ensure_ascii=False))
+    elif submission is None and submitted.joined is None:
+        print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
+    else:
+        print(f"run     {run.run_id}\njob     {_where(submitted)}\nfolder  {run.path}")
+        if waits := waits_for(run):
+            print(f"waits   {waits.removeprefix('waits ')}")
+        print(f"follow  stk logs -f {run.run_id}    stk status {run.run_id}")
+    return 0
+
+
+def _where(submitted: Submitted) -> str:
+    """Where a run is trained; of one that is live already, so much."""
+    submission = submitted.submission
+    if submission is None:
+        where = "the foreground of a terminal"
+    else:
+        where = submission.job_id if submission.cluster == "slurm" else "local processes"
+    return where if submitted.joined is None else f"{where}, {submitted.joined} already"
+
+
+def _warnings(run: RunDir) -> list[str]:
+    """What earlier starts measured that does not fit into the time that this cluster gives for a save."""
+    lead_s = measured_lead_s(run)
+    if lead_s is None:
+        return []
+    try:
+        return too_short(lead_s, budgets_of_request(last_resources(run)))
+    except SchedulerError:
+        return []

@@ -1,0 +1,96 @@
+"""stk sweep"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from slurm.commands.common import warn
+from slurm.commands.experiments import sweep_actions
+from slurm.commands.experiments.submit import choose
+from slurm.commands.experiments.sweep_actions import bar, tell, train
+from slurm.submission.checks.early_checks import check_before_queue
+from slurm.sweeps.actions import cancel, start
+from slurm.sweeps.candidates import Candidate
+from slurm.sweeps.json_output import answer
+from slurm.sweeps.request import Wanted, describe, want
+from slurm.sweeps.submission import SubmittedRuns
+from toolkit.run.create_run import experiment_dir
+from toolkit.sweeps.command_line import split_values
+from toolkit.sweeps.folder import write_record
+from toolkit.sweeps.sweep import Sweep
+
+
+def run(arguments: Namespace) -> int:
+    """Submit the runs of a sweep, or train them here one after the other; or act on one that is there."""
+    if action := sweep_actions.ACTIONS.get(arguments.config):
+        return action(arguments)
+    config = Path(arguments.config)
+    wanted = want(config, _asked(arguments, config), experiment_dir())
+    runs = [one.run for one in wanted.to_start]
+    cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
+    warn(_check_candidates(wanted.to_start, cluster))
+    if not arguments.json:
+        # rich is not free, and --json does without it.
+        from slurm.sweeps.table import show
+
+        show(wanted)
+    handed, code = SubmittedRuns(), 0
+    if not arguments.dry_run:
+        handed, code = _carry_out(wanted, arguments, cluster)
+    if arguments.json:
+        print(json.dumps(answer(wanted, cluster, handed), ensure_ascii=False))
+    elif not arguments.dry_run:
+        tell(wanted.folder, wanted.to_start, handed, cluster)
+    return code
+
+
+def _asked(arguments: Namespace, config: Path) -> Sweep:
+    """The sweep of the file and the command line."""
+    changes = {
+        "name": arguments.name,
+        "seed": arguments.seed,
+        "max_parallel": arguments.max_parallel,
+        "metric": arguments.metric,
+        "goal": arguments.goal,
+        "zipped": tuple(tuple(each.split(",")) for each in arguments.zip),
+        "seeds": tuple(split_values(f"seeds={arguments.seeds}")) if arguments.seeds else (),
+        "samples": arguments.random or arguments.samples,
+        "method": "random" if arguments.random else "optuna" if arguments.sampler else None,
+        "sampler": arguments.sampler,
+    }
+    given = {name: value for name, value in changes.items() if value not in (None, ())}
+    return replace(describe(config, arguments.overrides), **given)
+
+
+def _check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
+    """Check each pair of data and training once; return a line for each warning. Raises DataError."""
+    seen: set[str] = set()
+    warnings: list[str] = []
+    for one in wanted:
+        of = one.experiment
+        key = repr((of.data, of.model, of.train, of.lr_scheduler))
+        if key not in seen:
+            warnings += check_before_queue(of, None, cluster)
+            seen.add(key)
+    return warnings
+
+
+def _carry_out(wanted: Wanted, arguments: Namespace, cluster: str) -> tuple[SubmittedRuns, int]:
+    """Write the sweep down and start its runs; what was handed in, and the exit code."""
+    handed, code = SubmittedRuns(), 0
+    if cluster == "local":
+        write_record(wanted.folder, wanted.record)
+        code = train(wanted.to_start, quiet=arguments.json)
+    else:
+        with bar(len(wanted.to_start), quiet=arguments.json) as tick:
+            handed = start(wanted, max_parallel=arguments.max_parallel, at_most=arguments.at_most, tick=tick)
+    if arguments.cancel_removed:
+        cancelled, _ = cancel(wanted.folder, wanted.removed)
+        for run_id in cancelled:
+            print(f"removed: {run_id} cancelled", file=sys.stderr)
+    return handed, code

@@ -1,0 +1,192 @@
+"""`stk sweep status`, `cancel`, `resume` and `report`, and how `stk sweep` starts runs and tells of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from slurm.client.topology import scrub
+from slurm.commands.experiments.run import explain, has_trained
+from slurm.local.rank_count import local_processes
+from slurm.submission.submit import choose_cluster
+from slurm.sweeps.actions import cancel, resume, to_resume
+from slurm.sweeps.candidates import Candidate, states
+from slurm.sweeps.json_output import ELSEWHERE
+from slurm.sweeps.submission import SubmittedRuns
+from toolkit.errors import ExitCode, UserError
+from toolkit.launch.machines.coordination import Nodes
+from toolkit.launch.machines.layout import Machines
+from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
+
+#: From this number of runs on, making their folders takes long enough for a progress bar.
+_MANY = 50
+
+
+def _status(arguments: Namespace) -> int:
+    """Show where the runs of a sweep stand."""
+    from slurm.sweeps.overview import overview, show
+
+    folder, record = _named(arguments)
+    found = overview(folder, record)
+    if arguments.json:
+        print(json.dumps(found.to_json(), ensure_ascii=False))
+    else:
+        show(found)
+    return 0
+
+
+def _cancel(arguments: Namespace) -> int:
+    """End what waits or runs."""
+    folder, record = _named(arguments)
+    members = record.everyone if arguments.cancel_removed else record.members
+    rows = states([folder.run(each.run_id) for each in members])
+    cancelled, elsewhere = cancel(folder, list(rows.values()))
+    if arguments.json:
+        print(json.dumps({"sweep": folder.name, "cancelled": cancelled, "elsewhere": elsewhere}))
+        return 0
+    print(f"{len(cancelled)} runs cancelled" if cancelled else "no run is live: nothing to cancel")
+    for run_id in elsewhere:
+        print(f"{run_id} runs in a terminal or on another host: end it there")
+    return 0
+
+
+def _resume(arguments: Namespace) -> int:
+    """Hand in what has ended unfinished, and what was not handed in yet."""
+    folder, record = _named(arguments)
+    runs, live = to_resume(folder, record)
+    cluster, handed, code = choose_cluster(arguments.cluster), SubmittedRuns(), 0
+    if runs and not arguments.dry_run:
+        if cluster == "local":
+            code = train(runs, quiet=arguments.json)
+        else:
+            limits = {"max_parallel": arguments.max_parallel, "at_most": arguments.at_most}
+            with bar(len(runs), quiet=arguments.json) as tick:
+                handed = resume(folder, record, runs, live, **limits, tick=tick)
+    if arguments.json:
+        later = [one.run.run_id for one in handed.later]
+        jobs = {run.run_id: job.job_id for run, job in handed.jobs.items()}
+        resumed = [one.run.run_id for one in runs if one.run.run_id not in later]
+        print(json.dumps({"sweep": folder.name, "resumed": resumed, "jobs": jobs, "later": later}))
+    elif arguments.dry_run:
+        for one in runs:
+            print(f"{one.run.run_id}  {one.now.state if one.now else 'not handed in yet'}")
+    else:
+        tell(folder, runs, handed, cluster)
+    return code
+
+
+def _report(arguments: Namespace) -> int:
+    """Write the report of a sweep, and show its table."""
+    from slurm.sweeps.overview import overview
+    from toolkit.sweeps.results.collect import read_results, to_json
+    from toolkit.sweeps.results.report import write_report
+    from toolkit.sweeps.results.tables import render
+
+    folder, record = _named(arguments)
+    found = overview(folder, record)
+    results = read_results(folder, record, found.states, metric=arguments.metric, goal=arguments.goal)
+    page = write_report(folder, results)
+    if arguments.json:
+        print(json.dumps(to_json(results), ensure_ascii=False))
+    else:
+        render(results)
+        print(f"report  {page}")
+    return 0
+
+
+#: What each word does.
+ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
+    "status": _status,
+    "cancel": _cancel,
+    "resume": _resume,
+    "report": _report,
+}
+
+
+def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
+    """The sweep that the command names; the only one, where it names none. Raises UserError."""
+    parent, names = experiment_dir(), arguments.overrides
+    if len(names) > 1:
+        raise UserError(f"one sweep at a time: found {', '.join(names)}")
+    there = sorted(each.name for each in find_sweeps(parent))
+    if not names and len(there) != 1:
+        raise UserError(f"which sweep? Under {parent} there are: {', '.join(there) or 'none'}")
+    folder = find_sweep(names[0] if names else there[0], parent)
+    record = read_record(folder)
+    if record is None:
+        raise UserError(f"{folder.path} holds no sweep")
+    if not names:
+        print(f"sweep {folder.name}", file=sys.stderr)
+    return folder, record
+
+
+@contextmanager
+def bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """Show a progress bar of the folders that are made: yield what is called for each.
+
+    Shown on a terminal, where there are many.
+    """
+    if quiet or runs < _MANY or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("making the folders of the runs", total=runs)
+        yield lambda: progress.advance(task)
+
+
+def train(wanted: Sequence[Candidate], *, quiet: bool) -> int:
+    """Train the runs one after the other; the exit code of the worst. Ctrl-C ends them all."""
+    worst = 0
+    for number, one in enumerate(wanted, start=1):
+        print(f"{number} of {len(wanted)}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
+        code = _train_one(one, quiet=quiet)
+        if code == ExitCode.INTERRUPTED:
+            return code
+        worst = max(worst, code)
+    return worst
+
+
+def _train_one(one: Candidate, *, quiet: bool) -> int:
+    from toolkit.launch.launcher import launch
+
+    existed = one.run.path.exists()
+    create_run(one.experiment, one.run.path.parent)
+    environ = scrub()
+    nodes = Nodes(Machines.alone(local_processes(one.experiment, environ)))
+    code = launch(one.run, environ, nodes, quiet=quiet)
+    if code:
+        explain(one.run, code, quiet=quiet)
+    if code == ExitCode.WRONG_INPUT and not existed and not has_trained(one.run):
+        # The run did not start, and its error has been shown.
+        shutil.rmtree(one.run.path, ignore_errors=True)
+    return code
+
+
+def tell(folder: SweepDir, wanted: Sequence[Candidate], handed: SubmittedRuns, cluster: str) -> None:
+    """Say what came of it, and how to follow it."""
+    if not wanted:
+        print("nothing to do: every run has finished or is live")
+        return
+    if cluster != "slurm":
+        print(f"report  stk sweep report {folder.name}")
+        return
+    later = {each.run for each in handed.later}
+    for one in wanted:
+        if one.run not in handed.jobs and one.run not in later:
+            print(f"left out: {one.run.run_id} {ELSEWHERE}")
+    for job_id in handed.arrays:
+        size = sum(job.job_id.partition("_")[0] == job_id for job in handed.jobs.values())
+        print(f"job     {job_id}, an array of {size} runs")
+    if later:
+        print(f"later   {len(later)} runs are not handed in yet: {handed.why.splitlines()[0]}")
+        print(f"        stk sweep resume {folder.name} hands in more, when others have ended")
+    if handed.arrays:
+        print(f"follow  stk sweep status {folder.name}    stk watch")

@@ -1,0 +1,118 @@
+"""The parser of `stk`: of all its commands, or of the one that is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from slurm.commands.common import Parser
+
+_DESCRIPTION = """\
+One experiment file, from a laptop to a SLURM cluster.
+
+  stk plan configs/quickstart.yaml                  show what would be done, change nothing
+  stk run configs/quickstart.yaml                   train here and now
+  stk submit configs/quickstart.yaml                submit it to Slurm, or run it on this machine
+  stk status                                        where runs stand
+"""
+
+#: Those of the core, in the order of --help, each with its room in `slurm.commands`.
+COMMANDS = {
+    "plan": "experiments",
+    "submit": "experiments",
+    "sweep": "experiments",
+    "run": "experiments",
+    "resume": "experiments",
+    "status": "runs",
+    "logs": "runs",
+    "report": "results",
+    "evaluate": "results",
+    "cancel": "runs",
+    "clean": "runs",
+    "requeue": "runs",
+    "watch": "runs",
+    "prepare": "experiments",
+    "replay": "results",
+    "reproduce": "results",
+    "diff": "results",
+    "doctor": "setup",
+    "drill": "setup",
+    "schema": "setup",
+    "completion": "setup",
+}
+
+
+def room(command: str, module: str) -> Any:
+    """A module of the room of a command."""
+    return importlib.import_module(f"slurm.commands.{COMMANDS[command]}.{module}")
+
+
+def parser_for(word: str) -> argparse.ArgumentParser:
+    """Return the parser of a command; exit with code 2 if the command does not exist.
+
+    Making all parsers takes as long as checking an experiment.
+    """
+    if word in COMMANDS:
+        return make_parser([word])
+    if word in ("", "--version"):
+        return make_parser([])
+    if word.startswith("-"):
+        return make_parser()
+    from slurm.commands import workloads
+
+    if word in workloads.names():
+        return make_parser([word])
+    from toolkit.config.faults import nearest
+
+    guess = nearest(word, [*COMMANDS, *workloads.names()])
+    make_parser([]).error(f"there is no command {word!r}" + (f": did you mean {guess}?" if guess else ""))
+
+
+class _Version(argparse.Action):
+    """Look the version up only when asked: that takes as long as reading a config."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from toolkit.distributions import distribution
+
+        parser.exit(message=f"slurm-toolkit {distribution('slurm-toolkit').field('Version')}\n")
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Puts the commands of each workload under a heading.
+
+    headings   by the name of a command, what stands above it
+    """
+
+    def __init__(self, prog: str, *, names: Iterable[str], headings: Mapping[str, str]) -> None:
+        super().__init__(prog)
+        self._headings = headings
+        # Room for the names of commands: argparse forgets that these stand two columns further in.
+        self._action_max_length = max(map(len, names), default=0) + 4
+
+    def _format_action(self, action: argparse.Action) -> str:
+        heading = self._headings.get(action.dest)
+        return (f"\n{heading}:\n" if heading else "") + super()._format_action(action)
+
+
+def make_parser(only: Collection[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of all commands, or of these alone, with their arguments.
+
+    A name that several have is the core's, or that of the first workload.
+    """
+    parser: argparse.ArgumentParser = Parser(prog="stk", description=_DESCRIPTION)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        if only is None or name in only:
+            getattr(room(name, "arguments"), name)(parsers)
+    headings: dict[str, str] = {}
+    # Looking workloads up takes half as long as the rest of `stk --help`.
+    if only is None or not set(COMMANDS).issuperset(only):
+        from slurm.commands import workloads
+
+        headings = workloads.add(parsers, only)
+    parser.formatter_class = partial(_Help, names=parsers.choices, headings=headings)
+    return parser

@@ -1,0 +1,1 @@
+"""Commands about what a run has learnt, and whether it can be repeated."""

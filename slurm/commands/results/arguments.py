@@ -1,0 +1,94 @@
+"""The arguments of the commands about results."""
+
+from __future__ import annotations
+
+from slurm.commands.common import RUN_HELP, Parsers, command, json_option
+from toolkit.registry import evaluate_options
+
+_REPORT = """\
+Of one run: tables here, with advice on what to ask for; plots, page, Markdown, CSV and JSON in report/ of
+its folder. Of several runs, side by side: what differs, their scores, mean and deviation over seeds, and
+the time and resources they used.
+"""
+_EVALUATE = """\
+Score the best checkpoint of a finished run on another file of its task's format, with the run's own code,
+labels and vocabulary; without --data on its own test set. The results are kept in a folder below the
+run's, and are reused when the same is asked again.
+
+  stk evaluate RUN --data other.csv
+"""
+_REPLAY = """\
+Recompute one step from the run's folder, with the run's own code: its samples, learning rate and loss,
+compared with what the run recorded of the step. Changes nothing. Exit code 1 where they differ.
+"""
+_REPRODUCE = """\
+Write a bash script that repeats a run from its folder, with its own code, config and seed. Refused where
+its data or a model have changed or are gone. Before it submits anything, the script checks that again, and
+that `stk plan` gives the run's own identity.
+
+  stk reproduce RUN --output repeat.sh
+  bash repeat.sh run                        or, as a job: bash repeat.sh
+"""
+_DIFF = """\
+Compare two runs step by step: samples, losses, weights, and what may explain a difference.
+Exit code 0 where they are equal as far as both go, 1 where they differ.
+"""
+
+
+def report(parsers: Parsers) -> None:
+    """Add `stk report`."""
+    parser = command(parsers, "report", "results: tables, plots, HTML", _REPORT)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--output",
+        metavar="PLACE",
+        help="where the comparison of several runs is written: FILE.html, or a folder for page, plots, "
+        "Markdown, CSV and JSON",
+    )
+    json_option(parser)
+
+
+def evaluate(parsers: Parsers) -> None:
+    """Add `stk evaluate`: a finished run, and what else workloads can score."""
+    added = evaluate_options()
+    texts = [_EVALUATE, *(each.description for each in added if each.description)]
+    parser = command(parsers, "evaluate", "score a finished run's best weights again", "\n".join(texts))
+    parser.add_argument("run", nargs="?", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="how the file is read: data.text_column=body"
+    )
+    parser.add_argument("--data", metavar="FILE", help="the file to score (default: the run's own data)")
+    parser.add_argument(
+        "--split", metavar="NAME", help="of the run's own data (default: test, or validation without one)"
+    )
+    parser.add_argument("--output", metavar="DIR", help="folder of the results (default: in the run's)")
+    parser.add_argument("--procs", type=int, default=1, metavar="N", help="processes (default 1)")
+    json_option(parser)
+    for each in added:
+        each.add_arguments(parser)
+
+
+def replay(parsers: Parsers) -> None:
+    """Add `stk replay`."""
+    parser = command(parsers, "replay", "recompute any step of a run", _REPLAY)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--step", type=int, required=True, metavar="N", help="which step, counted from 1")
+    json_option(parser)
+
+
+def reproduce(parsers: Parsers) -> None:
+    """Add `stk reproduce`."""
+    parser = command(parsers, "reproduce", "write a script that repeats a run", _REPRODUCE)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--output", metavar="FILE", help="the script (default: standard output)")
+    parser.add_argument(
+        "--force", action="store_true", help="also where a model has been written to since the run started"
+    )
+
+
+def diff(parsers: Parsers) -> None:
+    """Add `stk diff`."""
+    parser = command(parsers, "diff", "find the first step at which two runs differ", _DIFF)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("other", metavar="RUN", help="the run to compare it with")
+    json_option(parser)

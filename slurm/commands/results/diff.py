@@ -1,0 +1,117 @@
+"""stk diff"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from toolkit.analysis.diff import Difference, FirstStep, compare
+from toolkit.errors import ExitCode
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import find_run
+
+#: Files and keys shown of each kind; --json has all.
+_SHOWN = 12
+
+_WITHOUT_CAUSE = (
+    "None of that explains it. What remains: rounding (train.reduction fast, a number of processes that",
+    "is no power of two, another kind of processor), or a processor that computes wrongly.",
+)
+_CODE = (("changed", "differs"), ("only_first", "only in A"), ("only_second", "only in B"))
+
+
+def run(arguments: Namespace) -> int:
+    """Show where two runs differ; 0 where they are equal as far as both go, 1 where they are not."""
+    parent = experiment_dir()
+    one, other = (find_run(name, parent) for name in (arguments.run, arguments.other))
+    found = compare(one, other)
+    if arguments.json:
+        print(json.dumps({"equal": found.is_equal, **asdict(found)}, ensure_ascii=False))
+    else:
+        print("\n".join(_render(found)))
+    return ExitCode.DONE if found.is_equal else ExitCode.DIFFERENT
+
+
+def _render(found: Difference) -> Iterator[str]:
+    for letter, name, steps, machines in zip("AB", found.runs, found.steps, found.trained_on, strict=True):
+        yield f"{letter}  {name}: {steps} steps, trained on {', then '.join(machines) or 'unknown machines'}"
+    yield ""
+    yield from _render_steps(found)
+    yield from _render_weights(found)
+    yield from _render_causes(found)
+    if found.first is not None:
+        yield ""
+        yield "to see that step:"
+        yield from (f"  stk replay {name} --step {found.first.step}" for name in found.runs)
+
+
+def _render_steps(found: Difference) -> Iterator[str]:
+    if found.first is None:
+        yield f"EQUAL in all {found.compared} steps that both have: the same samples, the same loss exactly."
+        if found.steps[0] != found.steps[1]:
+            yield f"{'A' if found.steps[0] > found.steps[1] else 'B'} goes on beyond that."
+    else:
+        yield from _render_first(found.first, found.compared)
+
+
+def _render_first(first: FirstStep, compared: int) -> Iterator[str]:
+    equal = {1: "the very first", 2: "after 1 equal one"}.get(
+        first.step, f"after {first.step - 1} equal ones"
+    )
+    if first.what == "samples":
+        yield f"DIFFERENT from step {first.step} on, {equal}: they read other samples."
+        yield f"  samples  A {first.samples[0]}   B {first.samples[1]}"
+    else:
+        yield f"DIFFERENT from step {first.step} on, {equal}: the same samples, but another loss."
+    yield f"  loss     A {first.loss[0]!r}   B {first.loss[1]!r}   (apart by {_relative(first)})"
+
+
+def _relative(first: FirstStep) -> str:
+    a, b = first.loss
+    return f"{abs(a - b) / max(abs(a), abs(b), 1e-300):.1e} of it"
+
+
+def _render_weights(found: Difference) -> Iterator[str]:
+    if found.saves == 0:
+        yield "They have no save in common whose weights could be compared."
+    elif found.weights is None:
+        yield f"Weights are equal, byte for byte, at all {found.saves} saves that both made."
+    else:
+        yield f"Weights differ from the save of step {found.weights} on; both made {found.saves} saves."
+
+
+def _render_causes(found: Difference) -> Iterator[str]:
+    """What may explain a difference, and what is the same and so cannot."""
+    yield ""
+    yield from _block("config", [f"{key}: A {a!r}, B {b!r}" for key, (a, b) in found.config.items()])
+    yield from _block("code", [f"{name} {what}" for kind, what in _CODE for name in found.code[kind]])
+    yield from _block("data", _pair(found.data))
+    yield from _block("torch", _pair(found.torch))
+    yield from _block("quarantine", _pair(found.quarantine))
+    if not found.is_equal and not _has_cause(found):
+        yield ""
+        yield from _WITHOUT_CAUSE
+
+
+def _has_cause(found: Difference) -> bool:
+    """Whether something differs that changes results; names and resources do not."""
+    keys = [key for key in found.config if key != "name" and not key.startswith("resources.")]
+    pairs = (found.data, found.torch, found.quarantine)
+    return bool(keys) or any(found.code.values()) or any(a != b for a, b in pairs)
+
+
+def _pair(values: tuple[object, object]) -> list[str]:
+    a, b = values
+    return [] if a == b else [f"A {a or 'not known'}, B {b or 'not known'}"]
+
+
+def _block(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if not lines:
+        yield f"{title:<11} the same"
+        return
+    for place, line in enumerate(lines[:_SHOWN]):
+        yield f"{title if place == 0 else '':<11} {line}"
+    if len(lines) > _SHOWN:
+        yield f"{'':<11} … and {len(lines) - _SHOWN} more (--json shows all)"

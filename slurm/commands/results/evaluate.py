@@ -1,0 +1,167 @@
+"""stk evaluate"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from slurm.commands.results.report import render, written
+from slurm.local import run_snapshot
+from toolkit.command import EvaluateMode
+from toolkit.config import load_on_file
+from toolkit.errors import RunFailed, UserError
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.registry import evaluate_options, load_code
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import RunDir, find_run
+
+_POLL_S = 0.05
+#: Seconds that rank 0 gets to say what is wrong, after another rank has failed.
+_GRACE_S = 5.0
+#: Names of the arguments that are for a run.
+_OF_A_RUN = ("run", "overrides", "data", "split", "output")
+
+
+def run(arguments: Namespace) -> int:
+    """Score a finished run again, or what a workload scores besides, and show the tables."""
+    if (mode := _mode_of(arguments)) is not None:
+        return int(load_code(mode.run)(arguments, run_snapshot.SnapshotHost()))
+    return _score_run(arguments)
+
+
+def _mode_of(arguments: Namespace) -> EvaluateMode | None:
+    """What to score; None: a run. Raises UserError for an argument that does not go with it."""
+    added = evaluate_options()
+    modes = [mode for each in added for mode in each.modes]
+    found = next((mode for mode in modes if getattr(arguments, mode.option)), None)
+    if found is None and not arguments.run:
+        choices = " or ".join(["a RUN", *(_written(mode.option) for mode in modes)])
+        raise UserError(f"nothing to score: give {choices}; see --help")
+    for_runs = {*_OF_A_RUN, *(name for each in added for name in each.run_options)}
+    for_modes = {name for mode in modes for name in (mode.option, *mode.takes)}
+    taken = for_runs if found is None else {found.option, *found.takes}
+    _refuse(arguments, (for_runs | for_modes) - taken, "run" if found is None else found.option)
+    return found
+
+
+def _refuse(arguments: Namespace, names: Collection[str], what: str) -> None:
+    """Raise UserError if one of these names is given: they do not go with what is to be scored."""
+    if given := sorted(name for name in names if getattr(arguments, name)):
+        others = ", ".join(map(_written, given))
+        raise UserError(f"{_written(what)} does not go with {others}: leave one of them out")
+
+
+def _written(name: str) -> str:
+    """A name as it is written on the command line."""
+    plain = {"run": "RUN", "overrides": "key=value"}
+    return plain.get(name, f"--{name.replace('_', '-')}")
+
+
+def _score_run(arguments: Namespace) -> int:
+    target = find_run(arguments.run, experiment_dir())
+    request = _request(target, arguments)
+    answer = _score(target, request, arguments.procs)
+    evaluation = RunDir(Path(answer["folder"]))
+    if not (answer["found"] and evaluation.report_html.exists()):
+        from toolkit.report import write_report
+
+        written(lambda: write_report(evaluation))
+    if arguments.json:
+        print(json.dumps(answer, ensure_ascii=False))
+        return 0
+    render([evaluation])
+    if answer["data"] is not None:
+        print(answer["summary"])
+    print(f"{'scored before' if answer['found'] else 'scored'}  {evaluation.path}")
+    return 0
+
+
+def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
+    """What to score, for the process that does it. Raises UserError, ConfigError, DataError."""
+    if arguments.procs < 1:
+        raise UserError(f"--procs is {arguments.procs}: it must be at least 1")
+    if not target.result.exists():
+        raise UserError(
+            f"{target.run_id} has not finished, so it has no best weights to score: see `stk status`"
+        )
+    overrides = [
+        *arguments.overrides,
+        *(key for each in evaluate_options() for key in each.overrides(arguments)),
+    ]
+    if arguments.data is None and overrides:
+        raise UserError(f"{overrides[0]} says how another file is read: give it with --data")
+    if arguments.data is not None and arguments.split is not None:
+        raise UserError(
+            "--split is of the run's own data; of another file all is scored: leave one of them out"
+        )
+    file = None if arguments.data is None else os.path.abspath(os.path.expanduser(arguments.data))
+    if file is not None:
+        # Here, where it takes a moment: the process that scores loads torch first.
+        check_inputs(load_on_file(target.config, Path(file), overrides), is_trained=True)
+    output = None if arguments.output is None else os.path.abspath(arguments.output)
+    return {"file": file, "overrides": overrides, "split": arguments.split, "output": output}
+
+
+def _score(target: RunDir, request: Mapping[str, Any], procs: int) -> dict[str, Any]:
+    """The answer of processes that have torch, with the run's own code if that can do it."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        scratch = Path(folder)
+        asked = json.dumps({**request, "meeting": folder})
+        wanted = run_snapshot.processes(target, "toolkit.analysis.reevaluate", asked, procs)
+        answer = stack.enter_context((scratch / "answer.json").open("w+b"))
+        errors = [stack.enter_context((scratch / f"{rank}.err").open("w+b")) for rank in range(1, procs)]
+        ranks = [
+            subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL if rank else answer,
+                stderr=errors[rank - 1] if rank else None,
+            )
+            for rank, (command, environment) in enumerate(wanted)
+        ]
+        _await(ranks, errors, target)
+        answer.seek(0)
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def _await(ranks: Sequence[subprocess.Popen[bytes]], errors: Sequence[IO[bytes]], target: RunDir) -> None:
+    """Wait until all have done it; after the first failure end the others, and raise what it means."""
+    try:
+        while any(rank.poll() is None for rank in ranks) and not any(rank.poll() for rank in ranks):
+            time.sleep(_POLL_S)
+        if not any(rank.poll() for rank in ranks):
+            return
+        if ranks[0].poll() is None:
+            _wait(ranks[0])
+    finally:
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.kill()
+            rank.wait()
+    # The others fail because rank 0 has gone; what they say matters where it has said nothing.
+    if ranks[0].returncode <= 0:
+        for stream in errors:
+            stream.seek(0)
+            sys.stderr.write(stream.read().decode("utf-8", "replace"))
+    if ranks[0].returncode > 1:
+        raise SystemExit(ranks[0].returncode)
+    raise RunFailed(f"{target.run_id} could not be scored (see above)")
+
+
+def _wait(rank: subprocess.Popen[bytes]) -> None:
+    try:
+        rank.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        rank.kill()
+        rank.wait()

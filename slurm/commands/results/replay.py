@@ -1,0 +1,116 @@
+"""stk replay"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slurm.local.run_snapshot import processes
+from toolkit.analysis.diff import trained_on
+from toolkit.errors import ExitCode, RunFailed, UserError
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.module_names import module_in
+from toolkit.run.records.step_records import check_step
+from toolkit.run.run_dir import RunDir, find_run
+
+_MODULE = "toolkit.analysis.replay"
+#: Shown of each micro-batch on a terminal; --json has all.
+_SAMPLES = 4
+_WIDTH = 100
+
+_VERDICTS = {
+    "exact": "equal to its receipt: the same samples, and the same loss to the last bit",
+    "rounding": "equal to its receipt within rounding",
+    "other_samples": "DIFFERENT from its receipt: that names other samples, so the data have changed since",
+    "other_loss": "DIFFERENT from its receipt: the same samples, but another loss",
+    "no_receipt": "the run has no receipt of this step, so there is nothing to compare with",
+}
+_DIFFERENT = ("other_samples", "other_loss")
+
+
+def run(arguments: Namespace) -> int:
+    """Recompute a step and show it; 1 where it differs from the receipt."""
+    target = find_run(arguments.run, experiment_dir())
+    check_step(target, arguments.step)
+    answer = _compute(target, arguments.step)
+    answer["trained_on"] = trained_on(target)
+    if arguments.json:
+        print(json.dumps(answer, ensure_ascii=False))
+    else:
+        print("\n".join(_render(answer)))
+    return ExitCode.DIFFERENT if answer["verdict"] in _DIFFERENT else ExitCode.DONE
+
+
+def _compute(target: RunDir, step: int) -> dict[str, Any]:
+    """The answer of a process that has torch, with the run's own code."""
+    if module_in(target, _MODULE) is None:
+        raise UserError(f"{target.code} is older than `stk replay`: the run's own code cannot do it")
+    ((command, environment),) = processes(target, _MODULE, str(step))
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+    )
+    if done.returncode == ExitCode.WRONG_INPUT:
+        raise SystemExit(done.returncode)
+    if done.returncode != 0:
+        raise RunFailed(f"step {step} of {target.run_id} could not be replayed (see above)")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _render(answer: Mapping[str, Any]) -> Iterator[str]:
+    yield f"step {answer['step']} of {answer['total_steps']}, {answer['run_id']}, epoch {answer['epoch']}"
+    begun = f"checkpoint {answer['checkpoint']}" if answer["checkpoint"] else "the beginning"
+    between = f", {answer['recomputed']} steps in between" if answer["recomputed"] else ""
+    yield f"  computed from     {begun}{between}, on {answer['device']}"
+    yield f"  trained on        {', then '.join(answer['trained_on']) or 'nothing yet'}"
+    if answer["lr"] is not None:
+        yield f"  learning rate     {answer['lr']:.6g}"
+    if answer["loss"] is not None:
+        mean = answer["loss"] / answer["count"] if answer["count"] else 0.0
+        yield f"  loss              {answer['loss']!r} over {answer['count']}, mean {mean:.6g}"
+    yield f"  samples           {_number_of_samples(answer)}, checksum {answer['samples']}"
+    if answer["left_out"]:
+        yield f"  in quarantine     samples {', '.join(map(str, answer['left_out']))}"
+    yield from _render_verdict(answer)
+    for part in answer["micro_batches"]:
+        yield from _render_part(part)
+
+
+def _number_of_samples(answer: Mapping[str, Any]) -> int:
+    return sum(len(part["samples"]) for part in answer["micro_batches"])
+
+
+def _render_verdict(answer: Mapping[str, Any]) -> Iterator[str]:
+    receipt, error = answer["receipt"], answer["error"]
+    yield f"  compared          {_VERDICTS[answer['verdict']]}"
+    if receipt is not None and answer["verdict"] != "exact":
+        yield f"  receipt           loss {receipt['loss']!r}, samples {receipt['samples']}"
+    if error is not None:
+        yield f"\nthis step fails in {error['phase']}: {error['message']}"
+        yield from error["traceback"].splitlines()
+        if error["samples"]:
+            yield f"micro-batch at work: samples {', '.join(map(str, error['samples']))}"
+
+
+def _render_part(part: Mapping[str, Any]) -> Iterator[str]:
+    samples = part["samples"]
+    loss = "not computed" if part["loss"] is None else f"loss {float(part['loss']):.6g}"
+    yield f"\nmicro-batch {part['micro_batch']}: {loss if samples else 'empty'}"
+    for sample in samples[:_SAMPLES]:
+        yield "  " + _cut(_line(sample))
+    if len(samples) > _SAMPLES:
+        yield f"  … and {len(samples) - _SAMPLES} more (--json shows all)"
+
+
+def _line(sample: Mapping[str, Any]) -> str:
+    place = f"  {os.path.basename(sample['file'])}:{sample['line']}" if sample["file"] else ""
+    label = f"  [{sample['label']}]" if sample["label"] else ""
+    return f"{sample['sample']:>8}{place}{label}  {' '.join(sample['text'].split())}".rstrip()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

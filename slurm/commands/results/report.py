@@ -1,0 +1,76 @@
+"""stk report"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.sanitize import clean
+
+
+def run(arguments: Namespace) -> int:
+    """Write the report of a run and show its tables, or set several side by side."""
+    parent = experiment_dir()
+    runs = [find_run(name, parent) for name in arguments.runs]
+    return _report(runs[0], arguments.json) if len(runs) == 1 else _compare(runs, arguments)
+
+
+def render(runs: list[RunDir]) -> None:
+    """Print the tables of runs."""
+    from rich.console import Console
+
+    from toolkit.report import run_document, show, summarize
+
+    for each in runs:
+        show(run_document(summarize(each)), Console())
+
+
+def _report(run: RunDir, as_json: bool) -> int:
+    from rich.console import Console
+
+    from slurm.runs.advice.run import advise
+    from toolkit.report import report_json, run_document, show, summarize, write_report
+
+    summary = summarize(run)
+    advice = advise(run, summary)
+    page = written(lambda: write_report(run, advice=advice))
+    if as_json:
+        print(json.dumps([report_json(summary, advice)], ensure_ascii=False))
+    else:
+        show(run_document(summary, advice), Console())
+        if page is not None:
+            print(f"report  {page}")
+    return 0
+
+
+def written(write: Callable[[], Path]) -> Path | None:
+    """Write pages; where that is not allowed, in the folder of another user, say so and continue."""
+    try:
+        return write()
+    except OSError as error:
+        print(f"the pages were not written: {clean(str(error.filename))}: {error.strerror}", file=sys.stderr)
+        return None
+
+
+def _compare(runs: list[RunDir], arguments: Namespace) -> int:
+    """Show several runs; the pages of each are left as they are, for there may be many."""
+    from rich.console import Console
+
+    from toolkit.report import compare, comparison_document, show, to_json, write_comparison
+
+    compared = compare(runs)
+    page = write_comparison(compared, Path(arguments.output)) if arguments.output else None
+    for run_id, why in compared.unreadable.items():
+        print(f"{run_id} cannot be read: {why}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps([to_json(each) for each in compared.runs], ensure_ascii=False))
+        return 0
+    show(comparison_document(compared), Console())
+    if page is not None:
+        print(f"report  {page}")
+    return 0

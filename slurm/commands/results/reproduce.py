@@ -1,0 +1,36 @@
+"""stk reproduce"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from slurm.runs.reproducing.facts import gather
+from slurm.runs.reproducing.script import script
+from toolkit.errors import UserError
+from toolkit.files import write_atomic
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import find_run
+
+
+def run(arguments: Namespace) -> int:
+    """Write a script that repeats a run."""
+    target = find_run(arguments.run, experiment_dir())
+    facts = gather(target, force=arguments.force)
+    if not facts.verified:
+        print(
+            f"warning: the prepared data of {target.run_id} are gone, so nothing shows whether its data "
+            "files are what they were then; stk diff tells when both have trained",
+            file=sys.stderr,
+        )
+    text = script(facts)
+    if arguments.output is None:
+        print(text, end="")
+        return 0
+    try:
+        write_atomic(Path(arguments.output), text)
+    except OSError as error:
+        raise UserError(f"cannot write {arguments.output}: {error.strerror or error}") from error
+    print(f"wrote {arguments.output}: bash {arguments.output} repeats {target.run_id}")
+    return 0

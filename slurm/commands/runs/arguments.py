@@ -1,0 +1,181 @@
+"""The arguments of the commands about runs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
+
+_STATUS = """\
+A table of runs: what each does or waits for, how far it is, its loss and main metric, restarts, hosts,
+GPU-hours. It has as many columns as fit the terminal; --json has all.
+Without RUN: all under STK_EXPERIMENT_DIR.
+"""
+_LOGS = """\
+Show the log of one rank of the newest attempt. After a failure, show first what failed and what to do,
+then the log of the rank that failed first.
+"""
+_CANCEL = "Cancel the jobs of runs; local processes save and exit. A cancelled run can be resumed."
+_REQUEUE = """\
+A running job saves, goes back into the queue and continues later. A requeued job that waits for Slurm's
+two minutes may start at once.
+"""
+_CLEAN = """\
+Delete old checkpoints of runs that have ended, after showing what would be deleted. Never deleted: the best
+checkpoint, the newest good one of a run that has not finished, one that another run starts from, anything
+of a live run.
+
+  stk clean --dry-run                       what there is, of all runs under STK_EXPERIMENT_DIR
+  stk clean RUN --keep-last 0               of a finished run only the best stays
+  stk clean --state finished --older-than 7d --logs --old --yes
+"""
+_WATCH = """\
+As status, updated until Ctrl-C. Requeued jobs that wait for Slurm's two minutes are released at once.
+Without RUN: all under STK_EXPERIMENT_DIR. One RUN in a terminal: its curves, its times, what its ranks use
+and its log, with keys to cancel, to requeue and to follow the log. Each update reads the files; Slurm is
+asked twice a minute.
+"""
+_UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def status(parsers: Parsers) -> None:
+    """Add `stk status`."""
+    parser = command(parsers, "status", "where runs stand", _STATUS)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--live", action="store_true", help="only runs that wait, train or are held")
+    parser.add_argument(
+        "--state",
+        type=_states,
+        default=frozenset(),
+        metavar="LIST",
+        help="only these states, such as running,failed",
+    )
+    parser.add_argument("--name", metavar="GLOB", help="only ids that match, such as 'bert-*'")
+    parser.add_argument("--sweep", metavar="GLOB", help="only runs of arrays whose name matches")
+    parser.add_argument(
+        "--since", type=_moment, metavar="TIME", help="only runs active since then: 2d, 3h, 2026-03-01"
+    )
+    parser.add_argument(
+        "--sort",
+        choices=("name", "state", "progress", "metric", "age", "gpu-hours"),
+        default="name",
+        help="order: name (default), or the best, newest, furthest, most expensive first",
+    )
+    parser.add_argument("--reverse", action="store_true", help="reverse the order")
+    json_option(parser)
+
+
+def logs(parsers: Parsers) -> None:
+    """Add `stk logs`."""
+    parser = command(parsers, "logs", "the logs of a run", _LOGS)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--rank", type=_rank, metavar="N", help="a rank, all, or batch: the output of the batch script"
+    )
+    parser.add_argument(
+        "--attempt", type=_attempt, default="newest", metavar="K", help="an attempt by its number, or all"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing while the run is live")
+    parser.add_argument("--merge", action="store_true", help="the lines of all ranks, by time")
+    parser.add_argument("--lines", type=positive, metavar="N", help="only the last N lines")
+    parser.add_argument("--list", action="store_true", help="which attempts and ranks have logs")
+    parser.add_argument("--failure", action="store_true", help="only what failed, with its stack trace")
+    json_option(parser)
+
+
+def cancel(parsers: Parsers) -> None:
+    """Add `stk cancel`."""
+    parser = command(parsers, "cancel", "end live runs", _CANCEL)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+
+
+def requeue(parsers: Parsers) -> None:
+    """Add `stk requeue`."""
+    parser = command(parsers, "requeue", "send running jobs back into the queue", _REQUEUE)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+
+
+def clean(parsers: Parsers) -> None:
+    """Add `stk clean`."""
+    parser = command(parsers, "clean", "delete old checkpoints, after a preview", _CLEAN)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--keep-last",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="how many of the newest checkpoints stay, besides the best (default 1)",
+    )
+    parser.add_argument(
+        "--older-than", type=_age_s, default=0.0, metavar="AGE", help="only what is older: 30m, 12h, 7d, 2w"
+    )
+    parser.add_argument(
+        "--state",
+        action="append",
+        choices=("finished", "failed", "cancelled", "held"),
+        help="only runs in this state; may be given several times (default: all that have ended)",
+    )
+    parser.add_argument("--logs", action="store_true", help="also logs of earlier attempts")
+    parser.add_argument("--old", action="store_true", help="also whole runs that --fresh has set aside")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="show what would be deleted, and delete nothing")
+    how.add_argument("--yes", action="store_true", help="delete without asking")
+    json_option(parser)
+
+
+def watch(parsers: Parsers) -> None:
+    """Add `stk watch`."""
+    parser = command(parsers, "watch", "where runs stand, live", _WATCH)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--interval", type=float, default=5.0, metavar="S", help="seconds between two updates (default 5)"
+    )
+    parser.add_argument("--until-finished", action="store_true", help="exit when no run is live any more")
+
+
+def _states(text: str) -> frozenset[str]:
+    from slurm.status.filters import states  # late, so that other commands do not pay for it
+
+    try:
+        return states(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _moment(text: str) -> float:
+    from slurm.status.filters import moment
+
+    try:
+        return moment(text)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a span such as 2d, 3h or 30m, nor a date such as 2026-03-01"
+        ) from None
+
+
+def _rank(text: str) -> int | str:
+    return text if text in ("all", "batch") else _number(text, 0, "a rank, all or batch")
+
+
+def _attempt(text: str) -> int | str:
+    return text if text in ("all", "newest") else _number(text, 1, "the number of an attempt, or all")
+
+
+def _count(text: str) -> int:
+    return _number(text, 0, "a number from 0")
+
+
+def _number(text: str, least: int, expected: str) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+    return int(text)
+
+
+def _age_s(text: str) -> float:
+    """Seconds of an age such as 7d."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text)
+    if match is None:
+        expected = "a number and m, h, d or w, such as 7d"
+        raise argparse.ArgumentTypeError(f"{text} is not an age: expected {expected}")
+    return float(match[1]) * _UNITS[match[2]]

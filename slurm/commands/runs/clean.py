@@ -1,0 +1,80 @@
+"""stk clean"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from slurm.runs.cleaning.choosing import propose
+from slurm.runs.cleaning.items import ENDED, Item, Proposal, Wishes
+from slurm.runs.cleaning.removing import remove_items
+from toolkit.errors import ExitCode, UserError
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import find_run, find_runs
+from toolkit.system.sanitize import clean
+
+
+def run(arguments: Namespace) -> int:
+    """Delete old checkpoints, after a preview and a question."""
+    parent = experiment_dir()
+    runs = [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
+    wishes = Wishes(
+        keep_last=arguments.keep_last,
+        older_than_s=arguments.older_than,
+        states=tuple(arguments.state or ENDED),
+        logs=arguments.logs,
+        old=arguments.old,
+    )
+    proposal = propose(list(dict.fromkeys(runs)), parent, wishes)
+    if not arguments.json:
+        _show(proposal)
+    removed: Sequence[Item] = ()
+    failed: Mapping[str, str] = {}
+    if proposal.items and _is_wanted(arguments, proposal):
+        removed, failed = remove_items(proposal.items, parent, wishes)
+    if arguments.json:
+        print(json.dumps(_answer(proposal, removed, failed)))
+    elif removed:
+        print(f"deleted {_told(removed)}")
+    for run_id, why in failed.items():
+        print(f"error: {clean(run_id)}: {clean(why)}", file=sys.stderr)
+    return ExitCode.WRONG_INPUT if failed else 0
+
+
+def _show(proposal: Proposal) -> None:
+    from slurm.runs.cleaning.table import show
+
+    if not proposal.items:
+        print("nothing to delete")
+    show(proposal)
+    if proposal.items:
+        print(f"in all {_told(proposal.items)}")
+
+
+def _is_wanted(arguments: Namespace, proposal: Proposal) -> bool:
+    """Whether to delete it, by the options or by an answer. Raises UserError without a terminal to ask on."""
+    if arguments.dry_run or arguments.yes:
+        return bool(arguments.yes)
+    if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError("nothing was deleted: --yes deletes it, --dry-run only shows it")
+    return input("Delete all of it? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _told(items: Sequence[Item]) -> str:
+    from slurm.runs.cleaning.table import readable
+
+    things = "1 thing" if len(items) == 1 else f"{len(items)} things"
+    return f"{things}, {readable(sum(item.bytes for item in items))}"
+
+
+def _answer(proposal: Proposal, removed: Sequence[Item], failed: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "items": [item.to_json() for item in proposal.items],
+        "kept": [each.to_json() for each in proposal.kept],
+        "bytes": proposal.bytes,
+        "deleted": [str(path) for item in removed for path in item.paths],
+        "deleted_bytes": sum(item.bytes for item in removed),
+        "failed": dict(failed),
+    }

@@ -1,0 +1,153 @@
+"""stk logs"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from slurm.runs.logs.failures import failure_of
+from slurm.runs.logs.listing import entries, table
+from slurm.runs.logs.showing import by_time, each
+from slurm.runs.logs.sources import Rank, sources
+from slurm.runs.logs.starts import chosen, starts
+from toolkit.errors import RunNotFound, UserError
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.failure.format import format_failure
+from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.sanitize import clean
+
+
+def run(arguments: Namespace) -> int:
+    """Show the logs of a run; after a failure its reason first."""
+    _check(arguments)
+    target = find_run(arguments.run, experiment_dir())
+    try:
+        _answer(target, arguments)
+    except BrokenPipeError:
+        # Not of a log: the reader of ours has seen enough.
+        raise
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
+    return 0
+
+
+def _answer(target: RunDir, arguments: Namespace) -> None:
+    if arguments.list:
+        _list(target, as_json=arguments.json)
+    elif arguments.failure:
+        _show_failure(target, arguments)
+    elif arguments.follow:
+        _follow(target, arguments)
+    else:
+        _show(target, arguments)
+
+
+def _check(arguments: Namespace) -> None:
+    if arguments.json and not (arguments.list or arguments.failure):
+        raise UserError("--json goes with --list or --failure: a log itself is text")
+    if arguments.merge and arguments.rank not in (None, "all"):
+        raise UserError(f"--merge mixes the logs of all ranks, but --rank is {arguments.rank}: leave one out")
+    if arguments.follow and (arguments.list or arguments.failure):
+        raise UserError("-f follows a log: it does not go with --list or --failure")
+
+
+def _print(lines: Iterable[str], *, at_once: bool = False) -> None:
+    for line in lines:
+        print(line, flush=at_once)
+
+
+def _tell(failure: Mapping[str, Any]) -> None:
+    """What failed, for a person or for a file."""
+    if sys.stdout.isatty():
+        # Late: only a terminal needs it.
+        from slurm.runs.logs.rendering import show_failure
+
+        show_failure(failure)
+    else:
+        print(format_failure(failure), flush=True)
+
+
+def _list(target: RunDir, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(entries(target), ensure_ascii=False))
+    else:
+        _print(map(clean, table(target)))
+
+
+def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:
+    """The failure of the start that is asked for, of the newest one otherwise."""
+    every = starts(target)
+    if not isinstance(arguments.attempt, int):
+        return failure_of(target, every[-1] if every else None, is_newest=True)
+    start = chosen(target, arguments.attempt, every)
+    return failure_of(target, start, is_newest=start is every[-1])
+
+
+def _show_failure(target: RunDir, arguments: Namespace) -> None:
+    failure = _known_failure(target, arguments)
+    if arguments.json:
+        print(json.dumps(failure, ensure_ascii=False))
+    elif failure is None:
+        print(f"{target.run_id}: no failure is known of that start")
+    else:
+        _tell(failure)
+        if failure.get("traceback"):
+            print("\n" + clean(str(failure["traceback"])).rstrip())
+
+
+def _show(target: RunDir, arguments: Namespace) -> None:
+    failure = _known_failure(target, arguments)
+    if failure is not None:
+        _tell(failure)
+        print()
+    known = failure.get("rank") if failure is not None else None
+    culprit = known if isinstance(known, int) else None
+    rank = _rank(target, arguments, culprit)
+    try:
+        found = sources(target, rank, arguments.attempt, first=culprit)
+    except RunNotFound as error:
+        if failure is None:
+            raise
+        # It died before it had a log, and why has been told.
+        print(error, file=sys.stderr)
+        return
+    show = by_time if arguments.merge else each
+    _print(show(found, arguments.lines))
+    if arguments.rank is None and rank not in (0, "all"):
+        hint = f"(rank {rank} failed first; --rank 0 shows rank 0, --rank all everybody)"
+        print(hint, file=sys.stderr)
+
+
+def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
+    """Whose log: as asked; else that of the rank that failed first, if it has one, or of rank 0."""
+    if arguments.merge:
+        return "all"
+    if arguments.rank is not None:
+        given: Rank = arguments.rank
+        return given
+    newest = next((start for start in reversed(starts(target)) if start.logs), None)
+    has_log = newest is not None and culprit in newest.logs
+    return culprit if culprit is not None and has_log else 0
+
+
+def _follow(target: RunDir, arguments: Namespace) -> None:
+    # Late: what asks the scheduler takes a moment to import.
+    from slurm.runs.logs.following import Follower, Liveness
+
+    told, is_live = _known_failure(target, arguments), Liveness(target)
+    if told is not None and not is_live():
+        _show(target, arguments)
+        return
+    if told is not None:
+        _tell(told)
+        print(flush=True)
+    rank: Rank = "all" if arguments.merge else arguments.rank or 0
+    follower = Follower(target, rank, arguments.attempt, lines=arguments.lines, is_live=is_live)
+    _print(follower.lines(), at_once=True)
+    failure = _known_failure(target, arguments)
+    if failure is not None and failure != told:
+        print()
+        _tell(failure)

@@ -1,0 +1,37 @@
+"""stk status"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from slurm.status.filters import Choice, ordered
+from slurm.status.rows import status
+from toolkit.run.run_dir import experiment_dir, find_run, find_runs
+
+
+def run(arguments: Namespace) -> int:
+    """Show where runs stand."""
+    parent = experiment_dir()
+    choice = Choice(
+        states=arguments.state,
+        name=arguments.name,
+        sweep=arguments.sweep,
+        since=arguments.since,
+        is_live=arguments.live,
+    )
+    runs = [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
+    rows = choice.of_rows(status(choice.of_runs(runs)))
+    if arguments.sort != "name" or arguments.reverse:
+        rows = ordered(rows, arguments.sort, is_reversed=arguments.reverse)
+    if arguments.json:
+        print(json.dumps([row.to_json() for row in rows]))
+    elif rows:
+        from slurm.status.table import show  # rich is slow to import
+
+        show(rows)
+    elif runs:
+        print(f"none of {len(runs):,} runs under {parent} is like that")
+    else:
+        print(f"no runs under {parent}")
+    return 0

@@ -1,0 +1,1 @@
+"""Commands about this machine, the cluster, the editor and the shell."""

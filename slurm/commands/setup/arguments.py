@@ -1,0 +1,68 @@
+"""The arguments of the commands about this machine, the cluster, the editor and the shell."""
+
+from __future__ import annotations
+
+import argparse
+
+from slurm.commands.common import Parsers, cluster, command, experiment, json_option
+
+_DOCTOR = """\
+Ask the cluster, this machine and its file systems what a job can expect here. Say of each thing whether it
+is fine, or what to change. With CONFIG, check also whether that experiment fits. Needs no special rights
+and submits nothing, unless --on-node is given. Exit code 4 where there is a problem, else 0.
+"""
+_DRILL = """\
+Interrupt a run on purpose (preempted, out of time, killed, on another number of processes), compare its
+checkpoints with those of an undisturbed run, and print a verdict. Without CONFIG on a tiny task that needs
+no data. Exit code 0 where all came back with the same bytes, else 4.
+"""
+_SCHEMA = """\
+Print the JSON Schema of an experiment file, with the tasks and models of all installed packages.
+An editor completes and checks a file whose first line is
+# yaml-language-server: $schema=stk.schema.json
+"""
+_COMPLETION = """\
+Print a script that completes stk on Tab: commands, options and their choices, runs, keys of the experiment.
+
+  source <(stk completion bash)                                    in ~/.bashrc
+  source <(stk completion zsh)                                     in ~/.zshrc, after compinit
+  stk completion fish > ~/.config/fish/completions/stk.fish
+"""
+
+
+def doctor(parsers: Parsers) -> None:
+    """Add `stk doctor`."""
+    summary = "what this cluster and this machine can do, and what follows for a job"
+    parser = command(parsers, "doctor", summary, _DOCTOR)
+    experiment(parser, nargs="?")
+    parser.add_argument(
+        "--on-node",
+        action="store_true",
+        help="also check a host of the cluster, in a job of one task that waits at most a minute for it",
+    )
+    parser.add_argument("--partition", metavar="NAME", help="only this partition, also for --on-node")
+    cluster(parser, help="auto (default): Slurm where a controller answers; local: this machine alone")
+    json_option(parser)
+
+
+def drill(parsers: Parsers) -> None:
+    """Add `stk drill`."""
+    parser = command(parsers, "drill", "prove on this cluster that an interrupted run comes back", _DRILL)
+    experiment(parser, nargs="?")
+    cluster(parser)
+    parser.add_argument("--procs", type=int, default=2, metavar="N", help="local processes (default 2)")
+    parser.add_argument("--keep", action="store_true", help="keep the drill's runs even if all is well")
+    json_option(parser)
+
+
+def schema(parsers: Parsers) -> None:
+    """Add `stk schema`."""
+    command(parsers, "schema", "print the JSON Schema of an experiment file, for editors", _SCHEMA)
+
+
+def completion(parsers: Parsers) -> None:
+    """Add `stk completion`."""
+    parser = command(parsers, "completion", "completion on Tab for bash, zsh and fish", _COMPLETION)
+    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="what the script is for")
+    # The scripts ask so, with all words behind `stk` up to the cursor.
+    parser.add_argument("--candidates", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

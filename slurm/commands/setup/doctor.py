@@ -1,0 +1,51 @@
+"""stk doctor"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from slurm.doctor.checks.experiment import Asked
+from slurm.doctor.run_checks import Options, examine
+from slurm.submission.submit import choose_cluster
+from toolkit.config import load, run_id
+from toolkit.errors import ExitCode, UserError
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import RunDir
+
+
+def run(arguments: Namespace) -> int:
+    """Say what is found; 4 where something of that is a problem."""
+    asked = _asked(arguments)
+    options = Options(
+        asks_slurm=choose_cluster(arguments.cluster) == "slurm",
+        wants_slurm=arguments.cluster != "local",
+        asked=asked,
+        partition=arguments.partition or "",
+        on_node=arguments.on_node,
+    )
+    if options.on_node and not options.asks_slurm:
+        raise UserError("--on-node asks on a host of a cluster, and no Slurm controller answers here")
+    report = examine(options, _say)
+    if arguments.json:
+        print(json.dumps(report.to_json(), ensure_ascii=False))
+    else:
+        from slurm.doctor.render import show
+
+        show(report)
+    return ExitCode.FAILED if report.has_problem else 0
+
+
+def _asked(arguments: Namespace) -> Asked | None:
+    if arguments.config is None:
+        return None
+    experiment = load(Path(arguments.config), arguments.overrides)
+    return Asked(experiment, RunDir(experiment_dir() / run_id(experiment)))
+
+
+def _say(what: str) -> None:
+    """Say what is being done, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"… {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,129 @@
+"""stk drill"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slurm.drill.cluster import ClusterDrill
+from slurm.drill.local import INTERRUPTIONS, LocalDrill
+from slurm.drill.rows import Report, Row
+from slurm.drill.task import drill_experiment
+from slurm.submission.submit import choose_cluster
+from toolkit.config.schema import Experiment
+from toolkit.errors import ExitCode, UserError
+from toolkit.run.create_run import experiment_dir
+
+#: Of the table in a log.
+_WIDTH = 130
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def run(arguments: Namespace) -> int:
+    """Interrupt a run on purpose and print a verdict; 0 where it came back with the same bytes, else 4."""
+    cluster = choose_cluster(arguments.cluster)
+    folder = experiment_dir() / "drills" / time.strftime("%Y%m%d-%H%M%S")
+    config = Path(arguments.config) if arguments.config else None
+    experiment = drill_experiment(config, arguments.overrides, folder, len(INTERRUPTIONS))
+    report = Report(cluster=cluster, task=experiment.name, folder=str(folder))
+    with _shown(report, quiet=arguments.json) as say:
+        try:
+            drill = _drill(cluster, experiment, folder, arguments.procs, say)
+        except UserError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        for rows in drill.run():
+            report.rows[:] = rows
+        report.not_tried.extend(drill.not_tried)
+    if arguments.json:
+        print(json.dumps(report.to_json(), ensure_ascii=False))
+    else:
+        _conclude(report)
+    if report.is_passed and not arguments.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0 if report.is_passed else ExitCode.FAILED
+
+
+def _drill(
+    cluster: str, experiment: Experiment, folder: Path, procs: int, say: Callable[[str], None]
+) -> LocalDrill | ClusterDrill:
+    if cluster == "slurm":
+        return ClusterDrill(experiment, folder, say)
+    return LocalDrill(experiment, folder, _processes(procs, experiment), say)
+
+
+def _processes(wanted: int, experiment: Experiment) -> int:
+    most = experiment.train.logical_ranks
+    if not 1 <= wanted <= most:
+        raise UserError(f"--procs is {wanted}: it must be from 1 to train.logical_ranks, {most}")
+    return wanted
+
+
+@contextmanager
+def _shown(report: Report, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show the rows as they come, with what is being done right now."""
+    if quiet:
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    if not console.is_terminal:
+        yield lambda what: print(f"… {what}", file=sys.stderr, flush=True)
+        Console(width=_WIDTH).print(_table(report))
+        return
+    with Live(_table(report), console=console, refresh_per_second=2) as live:
+        yield lambda what: live.update(_table(report, what))
+        live.update(_table(report))
+
+
+def _table(report: Report, now: str = "") -> Table:
+    from rich.table import Table
+
+    table = Table(
+        title=f"stk drill: {report.task} on {report.cluster}", caption=f"now: {now}" if now else None
+    )
+    columns = ("what happened", "processes", "signals seen", "gone after", "steps lost", "start", "away")
+    for name in (*columns, "same bytes"):
+        table.add_column(name)
+    for row in report.rows:
+        table.add_row(*_cells(row), style=None if row.is_good else "red")
+    return table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    same = {True: "yes", False: "NO", None: "-"}[row.same_bytes]
+    return (
+        row.what,
+        row.processes,
+        " ".join(row.signals) or "-",
+        _seconds(row.left_s),
+        "-" if row.lost_steps is None else str(row.lost_steps),
+        _seconds(row.back_s),
+        _seconds(row.away_s),
+        f"{same}: {row.fault}" if row.fault else same,
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} s"
+
+
+def _conclude(report: Report) -> None:
+    print("start: from the start of the processes to the first new step; away: from the interruption to it")
+    for what in report.not_tried:
+        print(f"not tried  {what}")
+    if report.is_passed:
+        print("verdict    passed: it came back each time, with the same bytes")
+    else:
+        print(f"verdict    FAILED: the runs and their logs are in {report.folder}")

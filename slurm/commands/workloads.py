@@ -1,0 +1,59 @@
+"""The commands that workloads add to `stk`. Imported only where one of them is wanted."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Collection
+
+from slurm.commands.common import Parsers, add_trust_folder, parser_of
+from toolkit.command import Command
+from toolkit.errors import UserError
+from toolkit.registry import commands, load_code, not_imported
+
+
+def names() -> list[str]:
+    """The names of all of them."""
+    return [name for codes in commands().values() for name in codes]
+
+
+def add(parsers: Parsers, only: Collection[str] | None) -> dict[str, str]:
+    """Add these, or all (None), with their arguments; return headings, each by the first command below it.
+
+    A name that several have is that of the first. Raises UserError if one of `only` cannot be imported.
+    """
+    headings = {}
+    for workload, codes in commands().items():
+        wanted = [name for name in codes if name not in parsers.choices and (only is None or name in only)]
+        for name in wanted:
+            try:
+                command = load_code(codes[name])
+            except Exception as error:
+                _add_broken(parsers, name, not_imported(codes[name], error), is_called=only is not None)
+            else:
+                _add(parsers, name, command)
+        if wanted:
+            headings[wanted[0]] = f"commands of {workload.replace('_', ' ')}"
+    return headings
+
+
+def _add(parsers: Parsers, name: str, command: Command) -> None:
+    parser = parser_of(parsers, name, command.summary, command.description)
+    parser.set_defaults(workload_run=command.run)
+    if command.executes_run:
+        add_trust_folder(parser)
+    command.add_arguments(parser)
+
+
+def _add_broken(parsers: Parsers, name: str, why: str, *, is_called: bool) -> None:
+    """List a command that cannot be imported, which costs no other. Raises UserError where it is called."""
+    if is_called:
+        raise UserError(why)
+    parser_of(parsers, name, why.replace("%", "%%"), why)
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command that was parsed; return its exit code."""
+    # Late, for --help and completion do without it.
+    from slurm.local.run_snapshot import SnapshotHost
+
+    return int(load_code(arguments.workload_run)(arguments, SnapshotHost()))

@@ -1,0 +1,199 @@
+"""What must hold between the keys of resources, and of resources and training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from slurm.config.world_size import node_range, smallest_world, world_size
+from toolkit.config.origins import Key
+from toolkit.config.schema import Experiment
+from toolkit.launch.machines.host_names import named_twice
+from toolkit.workload import Violation, rule
+
+#: What Slurm takes as a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
+_SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@rule("resources.nodes")
+def _nodes(experiment: Experiment) -> Iterator[Violation]:
+    least, most = node_range(experiment.resources.nodes)
+    if least > most:
+        problem = f"found {experiment.resources.nodes!r}, expected the smaller number first"
+        yield Violation(key=("resources", "nodes"), problem=problem, hint=f"{most}-{least}")
+
+
+@rule("resources.groups", "resources.nodes", "resources.tasks_per_node")
+def _groups(experiment: Experiment) -> Iterator[Violation]:
+    resources = experiment.resources
+    given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
+    if resources.groups and given:
+        problem = f"found groups together with {' and '.join(given)}"
+        hint = "groups say how many hosts and tasks there are: leave the others out"
+        yield Violation(key=("resources", given[0]), problem=problem, hint=hint)
+
+
+@rule(
+    "resources.world_size",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _world_size(experiment: Experiment) -> Iterator[Violation]:
+    resources = experiment.resources
+    typed, size = resources.world_size, world_size(resources)
+    if typed is not None and typed != size:
+        problem = f"found {typed}, but the other keys of resources make {size} processes"
+        hint = "leave it out, or make it the number of hosts times the processes of each"
+        yield Violation(key=("resources", "world_size"), problem=problem, hint=hint)
+
+
+@rule("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
+def _hosts(experiment: Experiment) -> Iterator[Violation]:
+    resources = experiment.resources
+    given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
+    given += [name for name in ("groups", "nodelist") if getattr(resources, name)]
+    if resources.hosts and given:
+        problem = f"found hosts together with {' and '.join(given)}"
+        hint = "hosts say which there are and how many processes: leave the others out"
+        yield Violation(key=("resources", given[0]), problem=problem, hint=hint)
+
+
+@rule("resources.hosts", "train.device")
+def _host_names(experiment: Experiment) -> Iterator[Violation]:
+    hosts = experiment.resources.hosts
+    for name in hosts:
+        if not _HOST.fullmatch(name):
+            problem = f"found {name!r}, expected the name or the address of a host"
+            yield Violation(key=("resources", "hosts", name), problem=problem)
+    if twice := named_twice(hosts):
+        problem = f"{twice[0]} and {twice[1]} are the same host"
+        yield Violation(key=("resources", "hosts", twice[1]), problem=problem, hint="keep one of them")
+    without = [name for name, gpus in hosts.items() if gpus == 0]
+    if without and len(without) < len(hosts) and experiment.train.device != "cpu":
+        problem = "found 0 GPUs, but the other hosts have some: they cannot add up their gradients"
+        hint = "leave it out, or set train.device to cpu"
+        yield Violation(key=("resources", "hosts", without[0]), problem=problem, hint=hint)
+
+
+@rule(
+    "resources.environment",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
+    typed = experiment.resources.environment.get("WORLD_SIZE")
+    least, size = smallest_world(experiment.resources), world_size(experiment.resources)
+    if typed is not None and typed not in (str(number) for number in range(least, size + 1)):
+        problem = f"found {typed!r}, but the resources make a world of {size} processes"
+        hint = "leave it out: every rank gets it by itself"
+        yield Violation(key=("resources", "environment", "WORLD_SIZE"), problem=problem, hint=hint)
+
+
+@rule(
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+    "train.logical_ranks",
+)
+def _world(experiment: Experiment) -> Iterator[Violation]:
+    size, ranks = world_size(experiment.resources), experiment.train.logical_ranks
+    if size > ranks:
+        problem = f"found {size} processes, but train.logical_ranks is {ranks}, so {size - ranks} had no work"
+        hint = f"ask for at most {ranks} processes, or set train.logical_ranks to {size} or more"
+        resources = experiment.resources
+        key = "hosts" if resources.hosts else "groups" if resources.groups else "tasks_per_node"
+        yield Violation(key=("resources", key), problem=problem, hint=hint)
+
+
+@rule(
+    "train.parallel",
+    "resources.hosts",
+    "resources.groups",
+    "resources.nodes",
+    "resources.tasks_per_node",
+)
+def _parallel(experiment: Experiment) -> Iterator[Violation]:
+    size, parallel = world_size(experiment.resources), experiment.train.parallel
+    if parallel in ("dp", "none") and size > 1:
+        problem = f"found {parallel}, which is for one process, but the resources make {size}"
+        yield Violation(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
+
+
+@rule("resources.time")
+def _time(experiment: Experiment) -> Iterator[Violation]:
+    time = experiment.resources.time
+    if time is not None and not re.fullmatch(TIME_PATTERN, time, re.ASCII):
+        problem = f"found {time!r}, expected minutes or one of M:S, H:M:S, D-H, D-H:M, D-H:M:S"
+        yield Violation(key=("resources", "time"), problem=problem)
+
+
+@rule("resources.environment")
+def _variables(experiment: Experiment) -> Iterator[Violation]:
+    for name in experiment.resources.environment:
+        if not _VARIABLE.fullmatch(name):
+            problem = f"found {name!r}, expected a variable's name: letters, digits and _, no digit first"
+            yield Violation(key=("resources", "environment", name), problem=problem)
+
+
+@rule("resources.sbatch")
+def _options(experiment: Experiment) -> Iterator[Violation]:
+    for name, value in experiment.resources.sbatch.items():
+        key = ("resources", "sbatch", name)
+        if not _SBATCH_OPTION.fullmatch(name):
+            problem = f"found {name!r}, expected an option's long name without dashes before it"
+            yield Violation(key=key, problem=problem, hint="as in: kill-on-invalid-dep: yes")
+        elif not isinstance(value, str | int | float):
+            yield Violation(key=key, problem="expected text, a number, or true for a flag")
+
+
+@rule()
+def _one_line(experiment: Experiment) -> Iterator[Violation]:
+    """A line break would end its line of the batch script and begin another."""
+    if is_dataclass(experiment.resources):
+        for key, text in _texts(experiment.resources, ("resources",)):
+            if "\n" in text or "\r" in text:
+                problem = f"found {text!r}, which holds a line break and would break the batch script"
+                yield Violation(key=key, problem=problem, hint="shell lines belong in resources.setup")
+
+
+def _texts(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
+    """The texts within resources that stand in one line of the batch script."""
+    if isinstance(value, str):
+        yield key, value
+    elif is_dataclass(value):
+        for each in fields(value):
+            if each.name not in ("environment", "setup"):
+                yield from _texts(getattr(value, each.name), (*key, each.name))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(inner, (*key, name))
+    elif isinstance(value, tuple | list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*key, str(index)))
+
+
+RULES = (
+    _nodes,
+    _groups,
+    _world_size,
+    _hosts,
+    _host_names,
+    _typed_world_size,
+    _world,
+    _parallel,
+    _time,
+    _variables,
+    _options,
+    _one_line,
+)

@@ -1,0 +1,1 @@
+"""The checks of `stk doctor`: each yields findings."""

@@ -1,0 +1,113 @@
+"""One experiment against this cluster: will it be given hosts, is its warning early enough, has it room?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from slurm.client.time_limits import format_minutes
+from slurm.doctor.checks.saves import Saves, saves_of
+from slurm.doctor.cluster import Cluster
+from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
+from slurm.job.time_budget import budgets_of_request, measured_lead_s, too_short
+from slurm.submission.checks.gpu_checks import hidden_gpus
+from slurm.submission.checks.preflight import check_fits, read_facts
+from slurm.submission.job_options import components, signal_lead_s
+from toolkit.config import run_id
+from toolkit.config.schema import Experiment
+from toolkit.errors import StkError
+from toolkit.run.run_dir import RunDir
+
+#: Kept besides the newest ones: the best, and the one that is being written.
+_MORE_CHECKPOINTS = 2
+#: What the cure of a budget may name.
+_KEYS = ("resources.signal_s", "checkpoint.every_steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An experiment, and the folder that its run has or will have."""
+
+    experiment: Experiment
+    run: RunDir
+
+    @property
+    def name(self) -> str:
+        """The run's id."""
+        return run_id(self.experiment)
+
+
+def on_cluster(asked: Asked, cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
+    """Findings about an experiment on a cluster. Four short calls of Slurm's programs.
+
+    saves  of other runs, where this one has none yet
+    """
+    try:
+        yield from _fits(asked.experiment)
+        for found in hidden_gpus(asked.experiment):
+            yield Finding(CHANGE, found.problem, found.hint, ".".join(found.key))
+        yield from _time(asked.experiment, cluster)
+        yield from _warning(asked, saves)
+    except StkError as error:
+        yield Finding(PROBLEM, f"it cannot be checked: {error}")
+
+
+def _fits(experiment: Experiment) -> Iterator[Finding]:
+    reasons = check_fits(experiment.resources, read_facts(experiment.resources))
+    for reason in reasons:
+        yield Finding(PROBLEM, reason, "such a job would be refused, or wait for ever", "resources")
+    if not reasons:
+        yield Finding(OK, "there are hosts that fit it")
+
+
+def partitions_of(experiment: Experiment, cluster: Cluster) -> list[str]:
+    """The partitions that its job may run in."""
+    named = str(components(experiment.resources)[0].options.get("partition", ""))
+    return [name for name in (named or cluster.default_partition()).split(",") if name]
+
+
+def _time(experiment: Experiment, cluster: Cluster) -> Iterator[Finding]:
+    if experiment.resources.time is not None:
+        return
+    names = partitions_of(experiment, cluster)
+    for each in cluster.partitions:
+        if each.name not in names:
+            continue
+        minutes = each.max_time_min if each.default_time_min is None else each.default_time_min
+        if minutes is not None:
+            found = f"it asks for no time and gets {format_minutes(minutes)} in partition {each.name}"
+            follows = "the run goes on in another job then; a shorter limit often starts sooner"
+            yield Finding(NOTE, found, follows, "resources.time")
+
+
+def _warning(asked: Asked, saves: Saves | None) -> Iterator[Finding]:
+    """Whether a step and a save fit between a request to leave and the end."""
+    own_s = measured_lead_s(asked.run)
+    lead_s = own_s if own_s is not None else saves.longest_s if saves else None
+    budgets = budgets_of_request(asked.experiment.resources)
+    if lead_s is None:
+        shown = "".join(f"; {budget.name} leaves {budget.seconds:g} s" for budget in budgets)
+        yield Finding(NOTE, f"no save of it has been measured yet{shown}", "it is compared once there is one")
+        return
+    whose = "" if own_s is not None else " (measured in another run)"
+    found = f"a step and a save take {lead_s:.1f} s{whose}"
+    short = [budget for budget in budgets if too_short(lead_s, [budget])]
+    for budget in short:
+        key = next((key for key in _KEYS if key in budget.cure), "")
+        yield Finding(CHANGE, f"{found}, but {budget.name} leaves {budget.seconds:g} s", budget.cure, key)
+    if not short:
+        lead = signal_lead_s(asked.experiment.resources)
+        yield Finding(OK, f"{found}: the warning {lead} s before the time limit will do")
+
+
+def room(asked: Asked, free_mb: int) -> Iterator[Finding]:
+    """Whether the checkpoints that it keeps find room, as far as their size is known from its saves."""
+    size = max((size for _, size in saves_of(asked.run)), default=0)
+    if not size:
+        return
+    needed_mb = size * (asked.experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
+    found = f"its checkpoints of {size / 2**20:.0f} MB take up to {needed_mb} MB; {free_mb} MB are free"
+    if needed_mb > free_mb:
+        yield Finding(CHANGE, found, "make room, or keep fewer", "checkpoint.keep")
+    else:
+        yield Finding(OK, found)

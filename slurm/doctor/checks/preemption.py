@@ -1,0 +1,128 @@
+"""Who may take a job's hosts, how it is told, and whether the time left is enough for a save."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from slurm.config.resources import Resources
+from slurm.doctor.checks.saves import Saves
+from slurm.doctor.cluster import Cluster
+from slurm.doctor.findings import CHANGE, NOTE, OK, Finding, count
+from slurm.doctor.partitions import preempting
+from slurm.job.time_budget import Budget, too_short
+
+#: How a preempted job is told, by setting: the second since 23.02.
+_SIGNAL_PARAMETERS = (
+    ("SlurmctldParameters", "preempt_send_user_signal"),
+    ("PreemptParameters", "send_user_signal"),
+)
+_MODES = {
+    "REQUEUE": "the run saves, goes back into the queue, and continues",
+    "CANCEL": "Slurm ends the job instead of putting it back: the run saves and asks for its return itself",
+    "SUSPEND": "its processes stop where they are and go on later: nothing is saved, memory stays taken",
+}
+_MORE_OFTEN = "checkpoint.every_minutes"
+
+
+def preemption(cluster: Cluster, saves: Saves | None, partition: str = "") -> Iterator[Finding]:
+    """Findings about preemption; of one partition alone, where one is given. Pure."""
+    yield _before_the_limit(saves)
+    kind = cluster.setting("PreemptType")
+    if kind in ("", "none"):
+        yield Finding(OK, "no job is preempted (PreemptType=preempt/none)")
+        yield _measured(saves)
+        return
+    yield _signal(cluster)
+    if exempt := cluster.value("PreemptExemptTime").replace("00:00:00", ""):
+        yield Finding(OK, f"no job is preempted in its first {exempt} (PreemptExemptTime)")
+    yield from _by_qos(cluster, saves) if kind == "qos" else _by_partition(cluster, saves, partition)
+    yield _measured(saves)
+
+
+def _before_the_limit(saves: Saves | None) -> Finding:
+    """The warning before a time limit, with the default of the experiment file."""
+    seconds = Resources().signal_s
+    found = f"a run is warned {seconds} s before its time limit, unless its file says otherwise"
+    if saves is not None and too_short(saves.longest_s, [Budget(name="this", seconds=seconds, cure="")]):
+        follows = f"your longest save took {saves.longest_s:.1f} s: ask for an earlier warning"
+        return Finding(CHANGE, found, follows, "resources.signal_s")
+    return Finding(OK, found, "it leaves in time for a step and a save, and goes on in the next job")
+
+
+def _signal(cluster: Cluster) -> Finding:
+    sends_own = any(cluster.parameter(*each) is not None for each in _SIGNAL_PARAMETERS)
+    name = "the job's own signal (USR2)" if sends_own else "SIGTERM"
+    return Finding(OK, f"a preempted job gets {name}", "a run takes it as a request to save and leave")
+
+
+def _measured(saves: Saves | None) -> Finding:
+    if saves is None:
+        return Finding(
+            NOTE,
+            "no save has been measured here yet",
+            "once a run has saved, its time is compared with what there is",
+        )
+    return Finding(
+        OK,
+        f"saves of your last {count(saves.runs, 'run')} took {saves.median_s:.1f} s (median of "
+        f"{saves.saves}), {saves.longest_s:.1f} s at most ({saves.longest_run})",
+    )
+
+
+def _by_partition(cluster: Cluster, saves: Saves | None, only: str) -> Iterator[Finding]:
+    alike = defaultdict(list)
+    above = preempting(cluster)
+    for each in cluster.partitions:
+        if above.get(each.name) and only in ("", each.name):
+            alike[_mode(each.preempt_mode), each.grace_s, above[each.name]].append(each.name)
+    for (mode, grace_s, takers), names in alike.items():
+        what = f"partition{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        yield _leave(what, f"partition {_listed(takers)}", mode, grace_s, cluster.kill_wait_s, saves)
+    if not alike:
+        which = f"partition {only}" if only else "any other that it shares hosts with"
+        yield Finding(OK, f"no partition stands above {which}", "nothing is preempted there")
+
+
+def _by_qos(cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
+    if cluster.qos is None:
+        yield Finding(
+            NOTE, "jobs are preempted by QOS, but which ones do so is not told here", "ask your site"
+        )
+        return
+    for victim in cluster.qos:
+        takers = tuple(each.name for each in cluster.qos if victim.name in each.preempts)
+        own = victim.preempt_mode.upper()
+        mode = _mode(cluster.value("PreemptMode") if own in ("", "CLUSTER") else own)
+        if takers and mode != "OFF":
+            what = f"QOS {victim.name}"
+            yield _leave(what, f"QOS {_listed(takers)}", mode, victim.grace_s, cluster.kill_wait_s, saves)
+    if not any(each.preempts for each in cluster.qos):
+        yield Finding(OK, "no QOS preempts another one")
+
+
+def _mode(printed: str) -> str:
+    """REQUEUE of GANG,REQUEUE."""
+    modes = [mode for mode in printed.upper().split(",") if mode not in ("GANG", "WITHIN", "PRIORITY")]
+    return modes[0] if modes else "SUSPEND"
+
+
+def _leave(what: str, takers: str, mode: str, grace_s: int, kill_wait_s: int, saves: Saves | None) -> Finding:
+    """One kind of preemption, against the longest save that was measured."""
+    found = f"{what}: jobs make room for those of {takers} (PreemptMode {mode})"
+    does = _MODES.get(mode, "")
+    if mode == "SUSPEND":
+        return Finding(NOTE, found, does)
+    total_s = grace_s + kill_wait_s
+    found += f"; {total_s} s to save: GraceTime {grace_s} + KillWait {kill_wait_s}"
+    budget = Budget(name="this", seconds=total_s, cure="")
+    if saves is not None and too_short(saves.longest_s, [budget]):
+        lost = f"your longest save took {saves.longest_s:.1f} s: what came after the save before may be lost"
+        return Finding(CHANGE, found, f"{lost}; save more often, or choose another partition", _MORE_OFTEN)
+    if saves is None and not grace_s:
+        return Finding(NOTE, found, f"{does}; large models may need longer to save", _MORE_OFTEN)
+    return Finding(OK if mode == "REQUEUE" else NOTE, found, does)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -1,0 +1,67 @@
+"""How long saves took in the runs that are there, as their events say."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from toolkit.run.events import SaveEvent, last_events
+from toolkit.run.records.from_json import from_json
+from toolkit.run.run_dir import RunDir, find_runs
+
+#: Runs and bytes that are looked at: the newest ones say what a save takes now.
+_RUNS, _TAIL_BYTES = 20, 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saves:
+    """Saves of the newest runs: seconds until they lay on the disk, pauses of the writer left out.
+
+    longest_run   the run with the longest one
+    bytes         of the largest checkpoint
+    """
+
+    runs: int
+    saves: int
+    median_s: float
+    longest_s: float
+    longest_run: str
+    bytes: int
+
+
+def measured_saves(experiments: Path) -> Saves | None:
+    """What saves took in the newest runs below a folder; None where none was measured."""
+    found = [(each, *save) for each in _newest(experiments) for save in saves_of(each)]
+    if not found:
+        return None
+    longest = max(found, key=lambda save: save[1])
+    return Saves(
+        runs=len({run.run_id for run, _, _ in found}),
+        saves=len(found),
+        median_s=median(seconds for _, seconds, _ in found),
+        longest_s=longest[1],
+        longest_run=longest[0].run_id,
+        bytes=max(size for _, _, size in found),
+    )
+
+
+def _newest(experiments: Path) -> list[RunDir]:
+    """The runs to which something happened last."""
+    dated = []
+    with suppress(OSError):
+        for run in find_runs(experiments):
+            with suppress(OSError):
+                dated.append((run.events.stat().st_mtime, run.run_id, run))
+    return [run for _, _, run in heapq.nlargest(_RUNS, dated)]
+
+
+def saves_of(run: RunDir) -> Iterator[tuple[float, int]]:
+    """Seconds and bytes of the latest saves of a run."""
+    for event in last_events(run, _TAIL_BYTES):
+        save = from_json(SaveEvent, event.facts)
+        if event.name == "save" and save.work_s is not None and save.bytes:
+            yield save.work_s, save.bytes

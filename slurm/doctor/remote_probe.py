@@ -1,0 +1,94 @@
+"""The same questions asked on a host of the cluster, in a job of one task that is gone afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from slurm.client import programs
+from slurm.client.topology import scrub
+from slurm.config.resources import Resources
+from slurm.doctor.cluster import Cluster
+from slurm.doctor.partitions import rows
+from slurm.submission.job_options import components
+from toolkit.monitoring.diagnostics import child_process
+from toolkit.monitoring.diagnostics.folder import PREFIX, nearest
+from toolkit.monitoring.diagnostics.shared_folder_probe import answer
+
+#: How long a free host is waited for, and how long the questions may take on it.
+WAIT_S, _MINUTES = 60, 5
+_PATIENCE_S = WAIT_S + 60.0 * _MINUTES + 30.0
+#: Of a job of the experiment, what decides whether and where a job of one task may run.
+_KEPT = ("account", "qos", "reservation", "constraint", "exclude")
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """What a host answered, and what srun complained of; the latter is empty where all went well."""
+
+    answers: dict[str, Any]
+    complaint: str
+
+    @property
+    def host(self) -> str:
+        """Its name; empty where it did not come to that."""
+        return str(self.answers.get("machine", {}).get("host", ""))
+
+
+def ask_on_host(cluster: Cluster, partition: str, resources: Resources | None, folder: Path) -> HostAnswer:
+    """Ask on one host of a partition, whichever is free; files are exchanged with it through a folder.
+
+    Nothing stays in the queue: srun gives up when no host is free within WAIT_S seconds, and Slurm itself
+    drops the job should this process be killed meanwhile. Raises SchedulerError for a missing program, and
+    OSError where the folder cannot be written.
+    """
+    name = f"stk-doctor-{uuid4().hex[:8]}"
+    with _answering(folder) as exchange:
+        # torch last: it takes longest, and the job has a time limit.
+        command = child_process.command(["machine", "gpus", f"exchange={exchange}", "torch"])
+        output, complaint = programs.step(
+            _options(cluster, partition, resources),
+            command,
+            name=name,
+            timeout_s=_PATIENCE_S,
+            env=child_process.environment(scrub()),
+        )
+    return HostAnswer(child_process.read(output), complaint)
+
+
+def _options(cluster: Cluster, partition: str, resources: Resources | None) -> list[str]:
+    options = [
+        "--nodes=1",
+        "--ntasks=1",
+        f"--partition={partition}",
+        f"--time={_MINUTES}",
+        f"--immediate={WAIT_S}",
+        f"--deadline=now+{2 * _MINUTES}minutes",
+    ]
+    # Where jobs see their own GPUs only, one that asked for none sees none.
+    if any(row.name == partition and any(row.gpus_free.values()) for row in rows(cluster)):
+        options.append("--gres=gpu:1")
+    given = {} if resources is None else components(resources)[0].options
+    return options + [f"--{key}={given[key]}" for key in _KEPT if key in given]
+
+
+@contextmanager
+def _answering(parent: Path) -> Iterator[Path]:
+    """A hidden folder in which another host is answered by a thread."""
+    over = threading.Event()
+    exchange = Path(tempfile.mkdtemp(prefix=PREFIX, dir=nearest(parent)))
+    thread = threading.Thread(target=answer, args=(exchange, over), daemon=True)
+    thread.start()
+    try:
+        yield exchange
+    finally:
+        over.set()
+        thread.join(timeout=5)
+        shutil.rmtree(exchange, ignore_errors=True)

@@ -1,0 +1,223 @@
+"""All findings, in order: the cluster, this machine, a host of the cluster, file systems, an experiment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slurm.client import programs
+from slurm.doctor.checks import experiment as of_experiment
+from slurm.doctor.checks import files, machine
+from slurm.doctor.checks.experiment import Asked
+from slurm.doctor.checks.hosts import hosts
+from slurm.doctor.checks.preemption import preemption
+from slurm.doctor.checks.rules import limits, requeueing, scheduler
+from slurm.doctor.checks.saves import Saves, measured_saves
+from slurm.doctor.cluster import Cluster, read_cluster
+from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section
+from slurm.doctor.partitions import PartitionRow, rows
+from slurm.doctor.remote_probe import WAIT_S, HostAnswer, ask_on_host
+from toolkit.errors import SchedulerError, UserError
+from toolkit.monitoring.diagnostics.child_process import ask_here
+from toolkit.run.create_run import experiment_dir
+
+_QUICK_S, _FILES_S, _TORCH_S = 30.0, 60.0, 180.0
+_ELSEWHERE = "`stk doctor --on-node` looks at a host of the cluster"
+_CODE = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found.
+
+    cluster     name of the cluster, empty without Slurm
+    partitions  a row for each, the default one first
+    facts       what the machines answered, by place: here, and a host where one was asked
+    """
+
+    cluster: str
+    sections: tuple[Section, ...]
+    partitions: tuple[PartitionRow, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_problem(self) -> bool:
+        """Whether anything that was found must be mended before a job can do well."""
+        return any(finding.level == PROBLEM for section in self.sections for finding in section.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of --json."""
+        return {
+            "cluster": self.cluster,
+            "findings": [
+                {"section": section.title, **finding.to_json()}
+                for section in self.sections
+                for finding in section.findings
+            ],
+            "partitions": [row.to_json() for row in self.partitions],
+            "facts": self.facts,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is to be examined.
+
+    asks_slurm   whether a cluster is to be asked; where none answers there is an error
+    wants_slurm  whether it would have been, had one answered
+    partition    the only one that is shown, and asked; empty for all, and for that of the experiment
+    """
+
+    asks_slurm: bool
+    wants_slurm: bool
+    asked: Asked | None = None
+    partition: str = ""
+    on_node: bool = False
+
+
+def examine(options: Options, say: Callable[[str], None] = lambda what: None) -> Report:
+    """Look at everything and tell `say` what is being done. Raises SchedulerError, UserError."""
+    cluster = None
+    if options.asks_slurm:
+        say("asking Slurm")
+        cluster = read_cluster()
+        _check_partition(options.partition, cluster)
+    experiments = experiment_dir()
+    here = _ask_here(experiments, say)
+    # Not read where the file system has just shown that it hangs.
+    saves = measured_saves(experiments) if "path" in here["runs"] else None
+    found = list(_of_cluster(cluster, saves, options))
+    found += _of_machines(here, "" if cluster is None else _ELSEWHERE)
+    told = _ask_on_host(options, cluster, experiments, say)
+    if told is not None:
+        found.append(_of_host(told))
+    found.append(Section("Files", tuple(_of_files(here))))
+    if options.asked is not None:
+        say("checking the experiment")
+        title = f"Experiment {options.asked.name}"
+        found.append(Section(title, tuple(_of_experiment(options.asked, cluster, saves, here))))
+    every = [] if cluster is None else rows(cluster)
+    return Report(
+        cluster="" if cluster is None else cluster.value("ClusterName"),
+        sections=tuple(found),
+        partitions=tuple(row for row in every if options.partition in ("", row.name)),
+        facts={"here": here, "host": None if told is None else told.answers},
+    )
+
+
+def _check_partition(name: str, cluster: Cluster) -> None:
+    known = [each.name for each in cluster.partitions]
+    if name and known and name not in known:
+        raise UserError(f"--partition is {name!r}: there is no such partition; there are {', '.join(known)}")
+
+
+# -- asking
+
+
+def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """What children of this process answer, one after the other, so that none slows another one down."""
+    say("looking at this machine")
+    facts = ask_here(["machine", "gpus"], _QUICK_S)
+    say("trying the file systems")
+    for name, question in _folders(experiments).items():
+        facts[name] = _only(ask_here([question], _FILES_S))
+    say("importing torch")
+    return {**facts, "torch": _only(ask_here(["torch"], _TORCH_S))}
+
+
+def _only(answers: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a single question, or why there is none."""
+    told = next((each for each in answers.values() if isinstance(each, dict)), None)
+    return told or {"why": answers.get("why", "no answer")}
+
+
+def _folders(experiments: Path) -> dict[str, str]:
+    """The question about each folder; only that of the runs is written into."""
+    data = os.environ.get("STK_DATA_DIR")
+    found = {"runs": f"folder={experiments}", "code": f"mount={_CODE}"}
+    return found | ({"data": f"mount={Path(data).resolve()}"} if data else {})
+
+
+def _ask_on_host(
+    options: Options, cluster: Cluster | None, experiments: Path, say: Callable[[str], None]
+) -> HostAnswer | None:
+    if not options.on_node or cluster is None:
+        return None
+    resources = None if options.asked is None else options.asked.experiment.resources
+    named = of_experiment.partitions_of(options.asked.experiment, cluster) if options.asked else []
+    partition = options.partition or next(iter(named), "") or cluster.default_partition()
+    if not partition:
+        raise UserError("this cluster has no default partition: say where with --partition")
+    say(f"asking on a host of partition {partition}, for which it may wait {WAIT_S} s")
+    try:
+        return ask_on_host(cluster, partition, resources, experiments)
+    except (SchedulerError, OSError) as error:
+        return HostAnswer({}, str(error))
+
+
+# -- what it means
+
+
+def _of_cluster(cluster: Cluster | None, saves: Saves | None, options: Options) -> Iterator[Section]:
+    if cluster is None:
+        yield Section("Slurm", (_without_slurm(options.wants_slurm),))
+        return
+    yield Section("Slurm", tuple(scheduler(cluster)))
+    yield Section("Time limits and preemption", tuple(preemption(cluster, saves, options.partition)))
+    yield Section("Requeue", tuple(requeueing(cluster)))
+    yield Section("Limits", tuple(limits(cluster)))
+    yield Section("Hosts", tuple(hosts(cluster)))
+
+
+def _without_slurm(wants_slurm: bool) -> Finding:
+    follows = "`stk submit` trains in processes of this machine"
+    if not programs.is_installed():
+        return Finding(NOTE, "Slurm is not installed here", follows)
+    if wants_slurm:
+        return Finding(PROBLEM, "Slurm is installed, but no controller answers (scontrol ping)", follows)
+    return Finding(NOTE, "Slurm was not asked", follows)
+
+
+def _of_machines(here: dict[str, Any], elsewhere: str) -> Iterator[Section]:
+    name = here.get("machine", {}).get("host", "")
+    yield Section(f"This machine{f', {name}' if name else ''}", tuple(machine.findings(here, elsewhere)))
+
+
+def _of_host(told: HostAnswer) -> Section:
+    found = list(machine.findings(told.answers))
+    if "exchange" in told.answers:
+        found += files.exchanged(told.host, told.answers["exchange"])
+    if told.complaint:
+        found.append(_of_complaint(told.complaint))
+    return Section(f"Host {told.host}" if told.host else "A host of the cluster", tuple(found))
+
+
+def _of_complaint(words: str) -> Finding:
+    if "nodes are busy" in words:
+        found = f"no host was free within {WAIT_S} s"
+        return Finding(NOTE, found, "nothing stays in the queue; try later, or another --partition")
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    follows = "a job of yours may fail in the same way"
+    if "No such file or directory" in words:
+        follows = f"is {sys.executable} in a folder that all hosts share?"
+    return Finding(PROBLEM, f"a step on a host failed: {lines[-1]}", follows)
+
+
+def _of_files(here: dict[str, Any]) -> Iterator[Finding]:
+    variables = {"runs": "STK_EXPERIMENT_DIR", "data": "STK_DATA_DIR", "code": ""}
+    for what, variable in variables.items():
+        if what in here:
+            yield from files.findings(what, variable, here[what])
+
+
+def _of_experiment(
+    asked: Asked, cluster: Cluster | None, saves: Saves | None, here: dict[str, Any]
+) -> Iterator[Finding]:
+    if cluster is not None:
+        yield from of_experiment.on_cluster(asked, cluster, saves)
+    if "free_mb" in here["runs"]:
+        yield from of_experiment.room(asked, here["runs"]["free_mb"])

@@ -1,0 +1,191 @@
+"""Decide whether a run continues after a step that did not finish it, and how. The batch script runs this.
+
+python -P -m slurm.job.decide_restart RUN CODE [in-place]
+python -P -m slurm.job.decide_restart CONFIG CODE [key=value …]
+
+After a step that saved and exited, rank 0 has usually requeued the job already. This module handles failures,
+and stops after which rank 0 could not requeue. It may take its time: only an idle job waits for it. It exits
+with RESTART_STEP if the script should start the step again and has said that it can.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
+from slurm.job.oom_log import out_of_memory
+from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
+from slurm.status.rows import is_training_here
+from slurm.submission.restart_in_place import EVENT, IN_PLACE, attempts_before
+from slurm.submission.submit_job import without_hosts
+from slurm.submissions import last_resources
+from toolkit.config import load, load_submitted, run_id
+from toolkit.errors import ExitCode, StkError
+from toolkit.reliability import restart_policy
+from toolkit.reliability.notifications.notify import notify
+from toolkit.run.attempts.crash_record import CrashHint, record_crash
+from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.events import note_event
+from toolkit.run.failure.classes import FAILURE_CLASSES, OOM_KILLED
+from toolkit.run.run_dir import RunDir, find_run
+
+#: How long a controller that does not answer is asked: a restart of it takes minutes.
+_PATIENCE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The step that has ended.
+
+    attempt    its record; None if it died before it wrote one
+    is_newest  whether no other start has begun since
+    """
+
+    run: RunDir
+    job: Job
+    code: int
+    attempt: AttemptRecord | None
+    is_newest: bool
+
+    @classmethod
+    def of(cls, run: RunDir, code: int, environ: Mapping[str, str]) -> Step:
+        job = Job.around(environ)
+        attempts = read_attempts(run)
+        before = attempts_before(run, job.environ["SLURM_JOB_ID"], job.restart)
+        own = [each for each in attempts if _is_of(each, job) and each.attempt > before]
+        attempt = own[-1] if own else None
+        is_newest = attempt is attempts[-1] if own else not is_training_here(run)
+        return cls(run=run, job=job, code=code, attempt=attempt, is_newest=is_newest)
+
+    @property
+    def was_orderly(self) -> bool:
+        """Whether it saved and left because it was asked to."""
+        attempt = self.attempt
+        return attempt is not None and attempt.time_end is not None and attempt.why not in FAILURE_CLASSES
+
+
+def _is_of(attempt: AttemptRecord, job: Job) -> bool:
+    return (attempt.job_id, attempt.restart) == (job.environ["SLURM_JOB_ID"], job.restart)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done, in a sentence, and whether the script is to start the step again."""
+
+    text: str
+    again: bool = False
+
+
+def decide(
+    run: RunDir,
+    code: int,
+    environ: Mapping[str, str],
+    patience_s: float = _PATIENCE_S,
+    *,
+    in_place: bool = False,
+) -> Outcome:
+    """Continue the run where it should continue.
+
+    in_place  whether the script can start the step again
+
+    Raises SchedulerError where no controller answered, or all ways were refused.
+    """
+    if run.result.exists():
+        return Outcome("the run has finished")
+    step = Step.of(run, code, environ)
+    if not step.is_newest:
+        return Outcome("another start of the run has taken over")
+    try:
+        if step.was_orderly:
+            return Outcome(_after_stop(step, patience_s))
+        return _after_failure(step, patience_s, in_place)
+    except StkError as error:
+        note_event(run, "requeue_failed", job_id=step.job.id, reason=str(error))
+        notify(run, "failure", f"it could not be started again: {error}")
+        raise
+
+
+def _after_stop(step: Step, patience_s: float) -> str:
+    """Requeue the run, if its rank 0 could not."""
+    assert step.attempt is not None
+    assert step.attempt.time_end is not None
+    if is_settled(step.run, step.attempt.time_end):
+        return "the run has been handed over"
+    facts = step.job.facts(patience_s)
+    why = why_of(step.job, facts, seen_before(step.run, step.job))
+    explain_last(step.run, why)
+    continue_run(step.run, step.job, facts, why, patience_s)
+    return f"the run was stopped: {why}"
+
+
+def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
+    """Act on what Slurm did to the job; else on the failure itself."""
+    run, job = step.run, step.job
+    facts = job.facts(patience_s)
+    seen = StopEvidence(reason=None, restart=job.restart)
+    why = why_of(job, facts, seen)
+    if why != REQUESTED or is_back(facts, job.restart):
+        if step.attempt is not None:
+            # If the step died before it wrote a line, the newest line is another attempt's.
+            explain_last(run, why)
+        continue_run(run, job, facts, why, patience_s)
+        return Outcome(f"the job was stopped: {why}")
+    record_crash(run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart, hint=_crash_hint(step))
+    decision = restart_policy.after_failure(run, load_submitted(run.config, run.job))
+    if decision.action != "retry":
+        note_event(run, "not_requeued", job_id=job.id, why=decision.why)
+        notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
+        return Outcome(f"not started again: {decision.why}")
+    resources = last_resources(run)
+    avoids = without_hosts(resources, decision.exclude) != resources
+    if in_place and not avoids and step.attempt is not None:
+        # One that died before it wrote a line goes back into the queue: nothing would count its starts here.
+        _note_again(step, step.attempt, decision.why)
+        return Outcome(f"starting again in this job: {decision.why}", again=True)
+    chained = avoids or wants_chain(run, decision.why)
+    start_again(run, job, decision.why, chained, exclude=decision.exclude, patience_s=patience_s)
+    notify(run, "requeue", decision.why)
+    return Outcome(f"starting again: {decision.why}")
+
+
+def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
+    job = step.job
+    facts = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart, "attempt": attempt.attempt}
+    note_event(step.run, EVENT, why=why, **facts)
+    notify(step.run, "requeue", why)
+
+
+def _crash_hint(step: Step) -> CrashHint:
+    """What Slurm knows of ranks that died without an error message."""
+    found = out_of_memory(step.run.job_log(step.job.environ["SLURM_JOB_ID"]))
+    return CrashHint() if found is None else CrashHint(kind=OOM_KILLED, rank=found.task)
+
+
+def run_of(what: str, overrides: Sequence[str]) -> RunDir:
+    """The run that a folder, an id or an experiment file names."""
+    path = Path(what)
+    if path.is_file():
+        return RunDir(experiment_dir() / run_id(load(path, overrides)))
+    return find_run(what, experiment_dir())
+
+
+def main() -> int:
+    what, code, *overrides = sys.argv[1:]
+    in_place = overrides == [IN_PLACE]
+    try:
+        run = run_of(what, [] if in_place else overrides)
+        outcome = decide(run, int(code), os.environ, in_place=in_place)
+        print(f"stk: {outcome.text}", flush=True)
+    except StkError as error:
+        print(f"stk: not started again, stk resume does it. {error}", flush=True)
+        return error.exit_code
+    return ExitCode.RESTART_STEP if outcome.again else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""After a stop: record why, and continue the run.
+
+A preempted job goes back into the queue under its own id, for Slurm would put it back itself. Before
+its time limit a job submits the next one, which starts a second after it instead of two minutes. What
+one way refuses, the other is tried for. Everything here may be done twice. Whether a run may start again is
+decided in toolkit.reliability.restart_policy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from slurm.client import programs
+from slurm.client.stop_reason import (
+    CANCELLED,
+    PREEMPTED,
+    REQUESTED,
+    TIME_LIMIT,
+    StopEvidence,
+    classify_stop,
+    is_array_task,
+    is_back,
+    job_target,
+    restarts_before,
+)
+from slurm.job.stop_signals import JobStop
+from slurm.submission.job_options import signal_lead_s
+from slurm.submission.submit_job import chain
+from slurm.submissions import last_resources
+from toolkit.config import load_submitted
+from toolkit.errors import SchedulerError, SlurmRefused, StkError
+from toolkit.reliability import restart_policy
+from toolkit.reliability.notifications.notify import notify
+from toolkit.run.attempts.records import explain_last, read_attempts
+from toolkit.run.events import note_event, read_events
+from toolkit.run.run_dir import RunDir
+
+#: How long a rank that holds up its job asks a controller that does not answer.
+PATIENCE_S = 30.0
+
+#: What in events.jsonl says that a stop has been dealt with.
+SETTLED = frozenset({"requeue", "chained", "cancelled", "not_requeued"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The job around this process.
+
+    id         as `scontrol` wants it
+    restart    how often it was put back before this start
+    environ    of this process as it was started: what a library set since must not reach the next job
+    """
+
+    id: str
+    restart: int
+    environ: Mapping[str, str]
+
+    @classmethod
+    def around(cls, environ: Mapping[str, str]) -> Job:
+        return cls(id=job_target(environ), restart=restarts_before(environ), environ=environ)
+
+    def facts(self, patience_s: float) -> dict[str, str]:
+        """What the controller knows of it. Raises SchedulerError."""
+        return programs.patiently(lambda: programs.show_job(self.id, timeout_s=10), patience_s)
+
+
+def requeue_or_chain(
+    run: RunDir, environ: Mapping[str, str], stop: JobStop, patience_s: float = PATIENCE_S
+) -> None:
+    """After the save: ask Slurm why the job was stopped, record it, and continue the run where it should.
+
+    Called by one rank. Raises SchedulerError if nothing worked; `slurm.job.decide_restart` tries again.
+    """
+    job = Job.around(environ)
+    seen = _seen(run, stop, job)
+    note_event(
+        run, "signal", job_id=job.id, reason=seen.reason, requested=seen.requested, signals=stop.signals
+    )
+    try:
+        facts = job.facts(patience_s)
+        why = why_of(job, facts, seen)
+        explain_last(run, why, signals=stop.signals)
+        continue_run(run, job, facts, why, patience_s)
+    except StkError as error:
+        note_event(run, "requeue_failed", job_id=job.id, reason=str(error))
+        raise
+
+
+def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
+    return StopEvidence(
+        reason=stop.reason_to_stop(),
+        restart=job.restart,
+        signal_s=signal_lead_s(last_resources(run)),
+        requested=stop.watch is not None and stop.watch.is_requested,
+    )
+
+
+def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
+    """Why the job was stopped."""
+    why = classify_stop(facts, seen, time.time())
+    if why == REQUESTED and not seen.requested and is_back(facts, job.restart) and _can_be_preempted(facts):
+        # Without a grace period all trace of a preemption is gone when one can ask (measured, 22.05).
+        return PREEMPTED
+    return why
+
+
+def _can_be_preempted(facts: Mapping[str, str]) -> bool:
+    names = facts.get("Partition", "").split(",")
+    try:
+        partitions = programs.partitions()
+    except SchedulerError:
+        return False
+    return any(each.can_be_preempted for each in partitions if each.name in names)
+
+
+def continue_run(
+    run: RunDir, job: Job, facts: Mapping[str, str], why: str, patience_s: float = PATIENCE_S
+) -> None:
+    """Continue a run that was stopped, unless it was cancelled. Raises SchedulerError where it cannot."""
+    if why == CANCELLED:
+        note_event(run, "cancelled", job_id=job.id, why=why)
+    elif is_back(facts, job.restart):
+        note_event(run, "requeue", job_id=job.id, why=why, by="slurm")
+        notify(run, "requeue", why)
+    elif facts.get("BatchFlag") == "0":
+        note_event(run, "not_requeued", job_id=job.id, why=why, reason="an interactive job has no queue")
+    else:
+        decision = restart_policy.after_stop(run, load_submitted(run.config, run.job), why)
+        if decision.action == "retry":
+            start_again(run, job, why, wants_chain(run, why), patience_s=patience_s)
+            notify(run, "requeue", why)
+        else:
+            note_event(run, "not_requeued", job_id=job.id, why=why, reason=decision.why)
+            notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
+
+
+def wants_chain(run: RunDir, why: str) -> bool:
+    """Whether resources.requeue asks for a new job rather than this one again.
+
+    A preempted job, and one that somebody asked back, keep their id: Slurm may have put them back
+    itself, and then there would be two.
+    """
+    wanted = last_resources(run).requeue
+    if why in (PREEMPTED, REQUESTED) or wanted == "same_job":
+        return False
+    return wanted == "chain" or why == TIME_LIMIT
+
+
+def start_again(
+    run: RunDir,
+    job: Job,
+    why: str,
+    chained: bool,
+    *,
+    exclude: Iterable[str] = (),
+    patience_s: float = PATIENCE_S,
+) -> None:
+    """Put the job back into the queue, or chain the next one to it; if Slurm refuses, the other way.
+
+    Raises SchedulerError where both are refused, or no controller answers for patience_s seconds.
+    """
+
+    def requeue() -> None:
+        programs.requeue(job.id, timeout_s=10)
+        note_event(run, "requeue", job_id=job.id, why=why, by="stk")
+
+    def chain_next() -> None:
+        if is_array_task(job.environ):
+            raise SlurmRefused(f"{job.id} is one task of an array: it keeps its id")
+        following = chain(run, job.id, job.environ, exclude)
+        note_event(run, "chained", job_id=job.id, next_job_id=following.job_id, why=why)
+
+    ways = (chain_next, requeue) if chained else (requeue, chain_next)
+    _first_that_works(ways, patience_s)
+
+
+def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> None:
+    refusals: list[str] = []
+    for way in ways:
+        try:
+            return programs.patiently(way, patience_s)
+        except SlurmRefused as refusal:
+            refusals.append(str(refusal))
+    raise SlurmRefused("\n".join(refusals))
+
+
+def seen_before(run: RunDir, job: Job) -> StopEvidence:
+    """What rank 0 knew when it could not hand the run over: by its event, else by the ledger."""
+    known = [event.facts for event in read_events(run, "signal")]
+    last = known[-1] if known and known[-1].get("job_id") == job.id else {}
+    attempts = read_attempts(run)
+    return StopEvidence(
+        reason=last.get("reason") or (attempts[-1].why if attempts else None),
+        restart=job.restart,
+        signal_s=signal_lead_s(last_resources(run)),
+        requested=bool(last.get("requested")),
+    )
+
+
+def is_settled(run: RunDir, since: float) -> bool:
+    """Whether a stop after that time has been dealt with."""
+    return any(event.time >= since for event in read_events(run, *SETTLED))

@@ -1,0 +1,211 @@
+"""Requests to stop from Slurm: signals, the end of the job, and what a warning means.
+
+A handler only notes the signal. Rank 0 also watches the job's end, because a warning may be missing or
+come too late. It asks the controller in a thread, so that training never waits for an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FrameType
+
+from slurm.client import programs
+from slurm.client.stop_reason import (
+    TIME_LIMIT,
+    WARNING,
+    StopEvidence,
+    classify_stop,
+    end_of,
+    job_target,
+    length_s,
+    restarts_before,
+)
+from slurm.job.time_budget import Budget, budgets_of_job, too_short
+from slurm.submission.job_options import signal_lead_s
+from slurm.submissions import last_resources
+from toolkit.errors import StkError
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.events import note_event, read_events
+from toolkit.run.run_dir import RunDir
+
+#: Seconds to wait for the answer of a controller before a warning is believed.
+_PATIENCE_S = 5.0
+_ASK_AGAIN_S = 60.0
+#: Seconds for exiting and requeueing, besides one step and a save.
+_LEAVE_S = 20.0
+
+#: In events.jsonl: `stk requeue` asked for a stop.
+REQUEST_EVENT = "requeue_requested"
+
+log = logging.getLogger("toolkit.slurm")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the controller said about the job, asked at `time`."""
+
+    time: float
+    job: Mapping[str, str]
+    requested: bool
+
+
+class JobWatch:
+    """What Slurm says about this job, for rank 0. Every method returns at once."""
+
+    def __init__(self, run: RunDir, environ: Mapping[str, str]) -> None:
+        self._run = run
+        self._job = job_target(environ)
+        self._restart = restarts_before(environ)
+        self.signal_s = 0
+        self._end = _seconds(environ.get("SLURM_JOB_END_TIME"))
+        self._answer: _Answer | None = None
+        self._budgets: list[Budget] | None = None
+        self._warned_of_budgets = False
+        self._near_since: float | None = None
+        self._asked = 0.0
+        self._thread: threading.Thread | None = None
+        self._requests = count_requests(run)
+        self.ask()
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether `stk requeue` was called since this start."""
+        return count_requests(self._run) > self._requests
+
+    def ask(self) -> None:
+        """Ask the controller again, unless a question is under way."""
+        if self._thread is None or not self._thread.is_alive():
+            self._asked = time.time()
+            self._thread = threading.Thread(target=self._ask, daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Return when the question under way is answered, or given up."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _ask(self) -> None:
+        asked = time.time()
+        try:
+            job = programs.show_job(self._job, timeout_s=10)
+            self.signal_s = self.signal_s or signal_lead_s(last_resources(self._run))
+            self._answer = _Answer(asked, job, self.is_requested)
+            if self._budgets is None:
+                self._budgets = budgets_of_job(job, self.signal_s)
+        except (StkError, OSError) as error:
+            log.warning("Slurm cannot be asked about job %s: %s", self._job, str(error).partition("\n")[0])
+
+    def reason_to_stop(self, lead_s: float, warned: float | None) -> str | None:
+        """Why to stop now; warned is when Slurm's warning came, if it did."""
+        self._check_budgets(lead_s)
+        now = time.time()
+        if warned is not None and self._is_more_than_the_end(warned, now):
+            return WARNING
+        return TIME_LIMIT if self._is_near(lead_s, now) else None
+
+    def _is_more_than_the_end(self, warned: float, now: float) -> bool:
+        """Whether a warning says more than that the end is near, which is known anyway.
+
+        With `preempt_send_user_signal` it means a preemption; `stk requeue` sends it too. Where no
+        controller answers, it is believed.
+        """
+        answer = self._answer
+        if answer is None or answer.time < warned:
+            self.ask()
+            return now - warned > _PATIENCE_S
+        seen = StopEvidence(
+            reason=WARNING, restart=self._restart, signal_s=self.signal_s, requested=answer.requested
+        )
+        return classify_stop(answer.job, seen, warned) != TIME_LIMIT
+
+    def _is_near(self, lead_s: float, now: float) -> bool:
+        """Whether the job's end is near, by an answer of this moment: a limit may have been raised."""
+        answer = self._answer
+        if answer is None and now - self._asked > _ASK_AGAIN_S:
+            self.ask()
+        end = self._end if answer is None else end_of(answer.job)
+        length = None if answer is None else length_s(answer.job)
+        if end is None or end - now > margin_s(lead_s, length):
+            self._near_since = None
+            return False
+        if self._near_since is None:
+            self._near_since = now
+        if answer is not None and answer.time >= self._near_since:
+            return True
+        self.ask()
+        return now - self._near_since > _PATIENCE_S
+
+    def _check_budgets(self, lead_s: float) -> None:
+        """Say once if a warning or a preemption leaves less time than a step and a save take here."""
+        if self._warned_of_budgets or not self._budgets:
+            return
+        if short := too_short(lead_s, self._budgets):
+            self._warned_of_budgets = True
+            for line in short:
+                log.warning("%s", line)
+            note_event(self._run, "budget_too_short", lead_s=round(lead_s, 3), reasons=short)
+
+
+class JobStop(StopFlag):
+    """Asked to stop by Slurm: SIGTERM, its warning before the time limit, or the end of the job.
+
+    signals     names and times of the signals that this process got
+    watch       on rank 0 of a job, once it is set
+    is_watched  whether rank 0 of this job has one: it judges the warning then, which every task of a
+                step gets; elsewhere the warning is a reason to stop
+    """
+
+    def __init__(self, *, is_watched: bool = False) -> None:
+        super().__init__()
+        self.watch: JobWatch | None = None
+        self.signals: list[tuple[str, float]] = []
+        self._is_watched = is_watched
+        self._warned: float | None = None
+
+    def install(self, *signals: signal.Signals) -> JobStop:
+        wanted = signals or (signal.SIGTERM, signal.Signals[WARNING])
+        super().install(*wanted)
+        # Slurm wakes the tasks before each signal; submitit would log every one.
+        signal.signal(signal.SIGCONT, self._note)
+        return self
+
+    def reason_to_stop(self, lead_s: float = 0.0) -> str | None:
+        if self._reason is None and self.watch is not None:
+            self._reason = self.watch.reason_to_stop(lead_s, self._warned)
+        return self._reason
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signals.append((signal.Signals(number).name, time.time()))
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._note(number, frame)
+        name = self.signals[-1][0]
+        if self._is_watched and name == WARNING:
+            # The latest: a request may follow the warning.
+            self._warned = self.signals[-1][1]
+        else:
+            super()._handle(number, frame)
+
+
+def margin_s(lead_s: float, length_s: float | None) -> float:
+    """How long before the job's end to stop: two steps with saves, and the time to exit.
+
+    A short job gets less of it, or it would never train: at most half of its time.
+    """
+    if length_s is None:
+        return 2 * lead_s + _LEAVE_S
+    return min(2 * lead_s + min(_LEAVE_S, length_s / 10), length_s / 2)
+
+
+def count_requests(run: RunDir) -> int:
+    """How often `stk requeue` asked the run to stop: a count does not depend on the clocks of hosts."""
+    return len(list(read_events(run, REQUEST_EVENT)))
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and text.isdecimal() else None

@@ -1,0 +1,79 @@
+"""What runs as one task of the job: a path, nothing more.
+
+submitit pickles a TrainJob by the name of its class, so the job needs no object from the submitter
+and runs the code that lies in the run folder. The name is `slurm.job.TrainJob` in every version.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from slurm.client.topology import world_from_step
+from slurm.job.requeue import requeue_or_chain
+from slurm.job.stop_signals import JobStop, JobWatch
+from toolkit.config import load_resolved
+from toolkit.errors import ExitCode, StkError
+from toolkit.registry import worker_of
+from toolkit.run.events import note_event
+from toolkit.run.failure.import_errors import record_import_error
+from toolkit.run.run_dir import RunDir
+from toolkit.system.process_main import exit_process
+from toolkit.world import World
+
+log = logging.getLogger("toolkit.slurm")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainJob:
+    """Trains the run in a folder, as the rank that Slurm's step says."""
+
+    __module__ = "slurm.job"
+
+    run_dir: str
+
+    def __call__(self) -> NoReturn:
+        # submitit itself exits with 0 or 1 only, and this status decides whether the run goes on.
+        exit_process(run_rank(RunDir(Path(self.run_dir)), world_from_step(os.environ)))
+
+
+def run_rank(run: RunDir, world: World) -> int:
+    """Train a run as one rank of a job's step, or of torchrun; return the exit status.
+
+    Stopped by Slurm, it saves, and rank 0 sees to it that the run goes on. In a job rank 0 alone
+    returns YIELDED: srun would end it for another rank's status before it had done that.
+    """
+    if run.result.exists():
+        # Slurm may start a job again that had just finished: not even torch is imported for it.
+        return 0
+    # As it was before any library set anything: the next job inherits it.
+    environ = dict(os.environ)
+    is_job = "SLURM_JOB_ID" in environ
+    # First of all, because a signal may come in the seconds that torch takes to import.
+    stop = JobStop(is_watched=is_job).install()
+    if is_job and world.is_main:
+        stop.watch = JobWatch(run, environ)
+    kind = load_resolved(run.config).task.kind
+    # Imported here: the login node unpickles and submits this class without paying for torch.
+    with record_import_error(run, world):
+        worker = worker_of(kind)
+    try:
+        outcome = worker(run, world, stop)
+    finally:
+        if stop.signals:
+            note_event(run, "signals", rank=world.rank, signals=stop.signals)
+    if outcome.is_finished:
+        return 0
+    if not is_job:
+        return ExitCode.YIELDED
+    if not world.is_main:
+        return 0
+    try:
+        requeue_or_chain(run, environ, stop)
+    except StkError as error:
+        # The batch script tries again; and a stop that could not be handed over is still no failure.
+        log.error("the run was not handed over: %s", error)
+    return ExitCode.YIELDED

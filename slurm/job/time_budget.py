@@ -1,0 +1,96 @@
+"""Is there time enough to save when Slurm wants the hosts back?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from slurm.client import programs
+from slurm.client.parse import Partition
+from slurm.config.resources import Resources
+from slurm.submission.job_options import components, signal_lead_s
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
+
+#: The share of a budget that a save may be expected to take: disks are busy when many jobs leave.
+_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Seconds between a request to leave and the end of the processes.
+
+    name   what gives them
+    cure   what to do where they are too few
+    """
+
+    name: str
+    seconds: float
+    cure: str
+
+
+def too_short(lead_s: float, budgets: Iterable[Budget]) -> list[str]:
+    """A sentence for each budget that one step and a save, lead_s, would use up."""
+    return [
+        f"a step and a save take {lead_s:.1f} s here, but {budget.name} leaves {budget.seconds:g} s: "
+        f"{budget.cure}"
+        for budget in budgets
+        if lead_s > _SHARE * budget.seconds
+    ]
+
+
+def budgets_of_job(job: Mapping[str, str], signal_s: int) -> list[Budget]:
+    """The budgets of a job that runs, from its record. Two calls of scontrol."""
+    names = job.get("Partition", "").split(",")
+    has_limit = job.get("TimeLimit", "")[:1].isdecimal()
+    return budgets(names, programs.partitions(), programs.config(), signal_s if has_limit else 0)
+
+
+def budgets_of_request(resources: Resources) -> list[Budget]:
+    """The budgets that a job with these resources will have. Two calls of scontrol."""
+    partitions = programs.partitions()
+    named = str(components(resources)[0].options.get("partition", ""))
+    names = named.split(",") if named else [each.name for each in partitions if each.is_default]
+    return budgets(names, partitions, programs.config(), signal_lead_s(resources) if resources.time else 0)
+
+
+def budgets(
+    names: Iterable[str], partitions: Iterable[Partition], config: Mapping[str, str], signal_s: int
+) -> list[Budget]:
+    """The budgets in partitions of these names; all are read from what the controller says.
+
+    signal_s   the warning's lead before the time limit; 0 for none
+    """
+    found, names = [], set(names)
+    if signal_s:
+        cure = "raise resources.signal_s"
+        found.append(Budget(name=f"resources.signal_s ({signal_s})", seconds=signal_s, cure=cure))
+    if config.get("PreemptType", "") != "preempt/partition_prio":
+        # With QOS the grace is the QOS's, which not every cluster lets users read.
+        return found
+    match = re.match(r"\d+", config.get("KillWait", ""))
+    kill_wait_s = int(match[0]) if match else 0
+    for partition in partitions:
+        if partition.name in names and partition.can_be_preempted:
+            found.append(_of_preemption(partition, kill_wait_s))
+    return found
+
+
+def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:
+    return Budget(
+        name=f"a preemption in partition {partition.name} "
+        f"(GraceTime {partition.grace_s} s, KillWait {kill_wait_s} s)",
+        seconds=partition.grace_s + kill_wait_s,
+        cure="save more often (checkpoint.every_steps or every_minutes), for what came after is lost",
+    )
+
+
+def measured_lead_s(run: RunDir) -> float | None:
+    """What a step and a save took in earlier starts of a run; None where none was measured."""
+    measured = [
+        attempt.step_s + attempt.save_s
+        for attempt in read_attempts(run)
+        if attempt.step_s is not None and attempt.save_s is not None
+    ]
+    return max(measured, default=None)

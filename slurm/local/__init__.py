@@ -1,0 +1,1 @@
+"""Runs on this machine: how many ranks, and with which code."""

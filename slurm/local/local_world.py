@@ -1,0 +1,187 @@
+"""What `stk run` starts on this machine: how many processes, on which GPUs, with which other machines."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+
+from slurm.client.topology import scrub
+from slurm.config.resources import Resources
+from slurm.local.rank_count import local_processes, ranks_of_a_host, refuse_more_than_gpus
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.launch.machines.layout import DEFAULT_PORT, Machines, layout, machines_of_hosts, own_names
+from toolkit.system import idle_gpus
+
+#: Options of `stk run` that describe several machines.
+_BY_HAND = ("node_rank", "nnodes", "master_addr", "master_port", "gpus_per_node")
+#: Of the devices that Slurm has granted, in a job or a step.
+_GRANTED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
+
+
+def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
+    """This machine and the others that the arguments, or resources.hosts, name.
+
+    Raises UserError where they contradict each other, or what is known about the size of the world.
+    """
+    for name in ("procs", "gpus"):
+        _check_procs(_option(name), getattr(arguments, name), experiment)
+    machines = _machines(arguments, experiment, environ)
+    if arguments.procs is not None:
+        refuse_more_than_gpus(arguments.procs, experiment, environ)
+    _check_size(machines, arguments, experiment, environ)
+    return machines
+
+
+def _machines(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
+    resources = experiment.resources
+    given = [_option(name) for name in _BY_HAND if getattr(arguments, name) is not None]
+    alone = [name for name in ("procs", "gpus") if getattr(arguments, name) is not None]
+    if len(alone) == 2 or (alone and given):
+        together = [*map(_option, alone), *given]
+        raise UserError(
+            f"{' and '.join(together[:2])} say different things of the number of processes: give one of them"
+        )
+    if alone:
+        return Machines.alone(getattr(arguments, alone[0]))
+    if resources.hosts and not arguments.nnodes and not arguments.gpus_per_node:
+        return _of_hosts(arguments, resources, environ)
+    if not given:
+        return Machines.alone(local_processes(experiment, environ))
+    return _by_hand(arguments, resources)
+
+
+def refuse_by_hand(arguments: Namespace) -> None:
+    """Raise UserError for options that number the processes, where a launcher has done that already."""
+    for name in ("procs", "gpus", *_BY_HAND):
+        if getattr(arguments, name) is not None:
+            raise UserError(
+                f"{_option(name)} is for `stk run` that starts the processes itself; here this is one of the "
+                "ranks of a launcher around it (RANK and WORLD_SIZE, or an srun step)"
+            )
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _check_procs(option: str, procs: int | None, experiment: Experiment) -> None:
+    most = experiment.train.logical_ranks
+    if procs is not None and not 1 <= procs <= most:
+        raise UserError(f"{option} is {procs}: it must be from 1 to train.logical_ranks, {most}")
+
+
+def _of_hosts(arguments: Namespace, resources: Resources, environ: Mapping[str, str]) -> Machines:
+    return machines_of_hosts(
+        resources.hosts,
+        own_names(),
+        own_count=max(1, idle_gpus.count_visible(environ)),
+        node=arguments.node_rank,
+        master_addr=arguments.master_addr,
+        master_port=_port(arguments),
+    )
+
+
+def _by_hand(arguments: Namespace, resources: Resources) -> Machines:
+    counts = _counts(arguments, resources)
+    if len(counts) > 1 and arguments.node_rank is None:
+        raise UserError(
+            f"there are {len(counts)} machines, and this one must be told which of them it is: give "
+            f"--node-rank 0 on the first, 1 on the next, up to {len(counts) - 1}"
+        )
+    return Machines(
+        layout=layout(counts),
+        node=arguments.node_rank or 0,
+        master_addr=arguments.master_addr,
+        master_port=_port(arguments),
+    )
+
+
+def _port(arguments: Namespace) -> int:
+    return DEFAULT_PORT if arguments.master_port is None else int(arguments.master_port)
+
+
+def _counts(arguments: Namespace, resources: Resources) -> list[int]:
+    """Processes of each machine: one number stands for all of them."""
+    if arguments.gpus_per_node is None:
+        return [ranks_of_a_host(resources)] * (1 if arguments.nnodes is None else arguments.nnodes)
+    try:
+        counts = [int(part) for part in arguments.gpus_per_node.split(",")]
+    except ValueError:
+        raise UserError(
+            f"--gpus-per-node is {arguments.gpus_per_node!r}, expected one whole number for each machine, "
+            "such as 3,1"
+        ) from None
+    nnodes = len(counts) if arguments.nnodes is None else arguments.nnodes
+    if len(counts) not in (1, nnodes):
+        raise UserError(
+            f"--nnodes is {nnodes}, but --gpus-per-node has the numbers of {len(counts)} machines"
+        )
+    # A CPU has no GPU to count, and runs one process.
+    return [max(1, count) if count == 0 else count for count in counts] * (nnodes if len(counts) == 1 else 1)
+
+
+def _check_size(
+    machines: Machines, arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]
+) -> None:
+    size, most = machines.layout.size, experiment.train.logical_ranks
+    # Alone, a machine has its own share of what is meant for a cluster.
+    resources = experiment.resources if len(machines.layout.counts) > 1 else None
+    check_world_size(size, arguments, environ, resources)
+    if size > most:
+        raise UserError(
+            f"the machines have {size} processes in all: it must be from 1 to train.logical_ranks, {most}"
+        )
+
+
+def check_world_size(
+    size: int, arguments: Namespace, environ: Mapping[str, str], resources: Resources | None = None
+) -> None:
+    """Raise UserError where another world size was given than there will be.
+
+    Not one that a launcher such as torchrun has set: that comes with a RANK.
+    """
+    typed = None if arguments.world_size is None else str(arguments.world_size)
+    source = "--world-size"
+    if typed is None and resources is not None and resources.world_size is not None:
+        typed, source = str(resources.world_size), "resources.world_size"
+    if typed is None and "RANK" not in environ:
+        typed, source = environ.get("WORLD_SIZE"), "WORLD_SIZE in the environment"
+    if typed is not None and typed != str(size):
+        raise UserError(
+            f"{source} is {typed}, but {size} processes make up this world: leave it out, every rank gets it "
+            "automatically"
+        )
+
+
+def rank_environ(machines: Machines, arguments: Namespace, experiment: Experiment) -> dict[str, str]:
+    """What the ranks of this machine inherit: without a job's variables, with the least busy GPUs.
+
+    Raises UserError where --gpus asks for what is not there. Without it, where there are GPUs and the
+    machines were told of, the least busy are chosen as well; a grant of the scheduler stays as it is.
+    """
+    environ = scrub()
+    is_asked = arguments.gpus is not None
+    is_told = is_asked or arguments.gpus_per_node is not None or len(machines.layout.counts) > 1
+    if not is_told or experiment.train.device == "cpu":
+        return environ
+    if (granted := granted_gpus(os.environ)) is not None:
+        if is_asked and machines.count > granted:
+            raise UserError(
+                f"--gpus is {machines.count}, but Slurm has granted {granted} GPUs on this machine"
+            )
+        return environ
+    try:
+        return idle_gpus.choose(machines.count, environ)
+    except idle_gpus.NoGpus:
+        if is_asked or experiment.train.device == "cuda":
+            raise
+        return environ
+
+
+def granted_gpus(environ: Mapping[str, str]) -> int | None:
+    """How many GPUs of this machine Slurm has granted to the job around us; None without a grant."""
+    if "SLURM_JOB_ID" not in environ or not any(environ.get(name) for name in _GRANTED):
+        return None
+    return len([part for part in environ.get(idle_gpus.VARIABLE, "").split(",") if part])

@@ -1,0 +1,50 @@
+"""A module of the toolkit in new processes, with the code that a run has kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from slurm.client.topology import scrub
+from toolkit.launch.launcher import rank_environment
+from toolkit.launch.machines.layout import Machines
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.module_names import module_in
+from toolkit.run.run_dir import RunDir, find_run
+
+
+class SnapshotHost:
+    """What the command of a workload gets of this program: see toolkit.command.Host."""
+
+    def find_run(self, name: str) -> Path:
+        return find_run(name, experiment_dir()).path
+
+    def process(
+        self, run_dir: Path, module: str, request: str, *earlier: str
+    ) -> tuple[list[str], dict[str, str]]:
+        (found,) = processes(RunDir(run_dir), module, request, earlier=earlier)
+        return found
+
+
+def processes(
+    run: RunDir, module: str, request: str, procs: int = 1, *, earlier: Sequence[str] = ()
+) -> list[tuple[list[str], dict[str, str]]]:
+    """Command line and environment of each process of a module that is asked something about a run.
+
+    earlier   names of the module in earlier versions, beside those that module_in knows
+    """
+    found = module_in(run, module, *earlier)
+    # -P: or Python would prefer the code in the working directory to the run's own.
+    command = [sys.executable, "-P", "-m", found or module, str(run.path), request]
+    environ = scrub()
+    # Faults are for a run.
+    environ.pop("STK_FAULTS", None)
+    environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    # For a run that is older than the module there is the code that is installed.
+    own = {} if found else {"PYTHONPATH": environ.get("PYTHONPATH", "")}
+    nonce, machines = f"again-{uuid4().hex[:8]}", Machines.alone(procs)
+    return [
+        (command, {**rank_environment(run, nonce, rank, machines, environ), **own}) for rank in range(procs)
+    ]

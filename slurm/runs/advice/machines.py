@@ -1,0 +1,157 @@
+"""Advice on memory, CPUs and GPUs, from what the ranks wrote down of themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from slurm.client.quantities import format_mb
+from slurm.runs.advice.requested import AskedMemory, Resources, asked_cpus, asked_memory, asks_for_gpus
+from toolkit.monitoring.usage.values import RankUsage
+from toolkit.report import Advice, RunSummary, formats
+
+#: Shares of what was asked for: below the first it is too much, above the second too little.
+LEAST_MEMORY, MOST_MEMORY = 0.5, 0.9
+LEAST_CPUS, MOST_CPUS = 0.5, 0.95
+#: Mean utilisation in per cent below which a GPU is idle, or has little to do.
+IDLE_GPU, LOW_GPU = 15.0, 50.0
+_ROOM = 1.25
+_WORTH_MB = 1024
+#: Shorter than this, what was measured says nothing.
+_MEASURED_S = 60.0
+
+
+def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
+    """Yield whether less memory would do, or more is needed, on the host that took most of what it had.
+
+    A host's peak is the sum of its ranks' peaks, which is at least what they had at the same time.
+    """
+    hosts = [(ranks, asked_memory(resources, ranks)) for ranks in _hosts(summary.usage)]
+    asked_for = [(_peak_mb(ranks), ranks, asked) for ranks, asked in hosts if asked is not None]
+    if not asked_for:
+        yield from _near_limit(summary.usage)
+        return
+    peak_mb, ranks, asked = max(asked_for, key=lambda host: host[0] / host[2].megabytes)
+    share = peak_mb / asked.megabytes
+    if share < LEAST_MEMORY and asked.megabytes - peak_mb > _WORTH_MB:
+        why = "Less memory is free on more hosts, so the job starts sooner."
+        yield _memory(asked, peak_mb, ranks[0].host, f"{LEAST_MEMORY:.0%}", why)
+    elif share > MOST_MEMORY:
+        why = "Beyond what was asked for the run is killed."
+        yield _memory(asked, peak_mb, ranks[0].host, f"{MOST_MEMORY:.0%}", why)
+
+
+def _memory(asked: AskedMemory, peak_mb: float, host: str, bound: str, reason: str) -> Advice:
+    return Advice(
+        topic="memory",
+        found=f"{formats.memory(peak_mb)} at most on {host}",
+        bound=f"{bound} of {formats.memory(asked.megabytes)}",
+        change=f"{asked.key}={format_mb(_rounded_mb(_ROOM * peak_mb / asked.units))}",
+        reason=reason,
+    )
+
+
+def _near_limit(usage: Sequence[RankUsage]) -> Iterator[Advice]:
+    """Of what the cluster gives where nothing is asked for."""
+    for ranks in _hosts(usage):
+        limit_mb, peak_mb = ranks[0].memory_limit_mb, _peak_mb(ranks)
+        if limit_mb and peak_mb > MOST_MEMORY * limit_mb:
+            asked = AskedMemory(megabytes=int(limit_mb), key="resources.mem", units=1)
+            why = "None was asked for, and beyond the cluster's own limit the run is killed."
+            yield _memory(asked, peak_mb, ranks[0].host, f"{MOST_MEMORY:.0%}", why)
+            return
+
+
+def cpu_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]:
+    """Yield whether the ranks leave CPUs idle, or a GPU may be waiting for them."""
+    ranks = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
+    if not ranks:
+        return
+    asked = asked_cpus(resources)
+    busy = max(rank.cpu_percent_mean for rank in ranks) / 100
+    found = f"{busy:.1f} of {asked} CPUs of a rank were busy"
+    if asked > 1 and busy < LEAST_CPUS * asked and (enough := max(1, math.ceil(_ROOM * busy))) < asked:
+        yield Advice(
+            topic="CPUs",
+            found=found,
+            bound=f"{LEAST_CPUS:.0%}",
+            change=f"resources.cpus_per_task={enough}",
+            reason="Fewer CPUs are free on more hosts, so the job starts sooner.",
+        )
+    elif busy > MOST_CPUS * asked and any(rank.gpu for rank in ranks):
+        yield Advice(
+            topic="CPUs",
+            found=found,
+            bound=f"{MOST_CPUS:.0%}",
+            change=f"resources.cpus_per_task={2 * asked}",
+            reason="A GPU may be waiting for its samples.",
+        )
+
+
+def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Advice]:
+    """Yield GPUs that were held and not used, or had little to do."""
+    if resources is not None and asks_for_gpus(resources) and not any(start.gpus for start in summary.starts):
+        yield Advice(
+            topic="GPUs",
+            found="GPUs were asked for, and the run trained on the CPU",
+            bound="none",
+            change="train.device=cuda",
+            reason="Then a start without a GPU says so at once. Or ask for none.",
+        )
+    measured = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
+    means = _utilization(measured)
+    if not means:
+        return
+    idle = sorted(rank for rank, mean in means.items() if mean < IDLE_GPU)
+    mean = sum(means.values()) / len(means)
+    if idle:
+        which = "all ranks" if len(idle) == len(means) else _named(idle)
+        yield _gpu(f"the GPU of {which} was {min(means.values()):.0f} % busy", f"idle below {IDLE_GPU:.0f} %")
+    elif mean < LOW_GPU:
+        yield _gpu(f"GPUs were {mean:.0f} % busy on average", f"low below {LOW_GPU:.0f} %")
+
+
+def _gpu(found: str, bound: str) -> Advice:
+    return Advice(
+        topic="GPUs",
+        found=found,
+        bound=bound,
+        change="fewer GPUs, or more work in a step: train.accumulation, train.batch_size, model",
+        reason="Hours count whether a GPU works or not. Changing batch size or model changes the result.",
+    )
+
+
+def _utilization(ranks: Sequence[RankUsage]) -> dict[int, float]:
+    """Mean utilisation of each rank's GPU over its starts, in per cent."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for rank in ranks:
+        if rank.gpu is not None and rank.gpu.utilization_mean is not None:
+            found.setdefault(rank.rank, []).append((rank.seconds, rank.gpu.utilization_mean))
+    return {
+        rank: sum(seconds * mean for seconds, mean in parts) / sum(seconds for seconds, _ in parts)
+        for rank, parts in found.items()
+    }
+
+
+def _named(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8]))
+    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {shown}{more}"
+
+
+def _hosts(usage: Sequence[RankUsage]) -> list[list[RankUsage]]:
+    """The ranks that shared a host in a start."""
+    found: dict[tuple[str, str], list[RankUsage]] = {}
+    for rank in usage:
+        found.setdefault((rank.nonce, rank.host), []).append(rank)
+    return list(found.values())
+
+
+def _peak_mb(ranks: Sequence[RankUsage]) -> float:
+    return sum(rank.rss_peak_mb for rank in ranks)
+
+
+def _rounded_mb(megabytes: float) -> int:
+    """Megabytes up to what a person would write: whole gigabytes, of little memory quarters of one."""
+    step = 1024 if megabytes > 2048 else 256
+    return step * max(1, math.ceil(megabytes / step))

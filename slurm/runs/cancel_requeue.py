@@ -1,0 +1,85 @@
+"""What a person may do to a run: end it, or send it back into the queue."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+
+from slurm.client import programs
+from slurm.client.parse import Job
+from slurm.client.stop_reason import WARNING_SIGNAL
+from slurm.job.release_requeued import waits_for_begin_time
+from slurm.job.stop_signals import REQUEST_EVENT
+from slurm.status.rows import RunStatus, is_launcher_alive
+from slurm.submissions import last_submission
+from toolkit.errors import UserError
+from toolkit.run.events import note_event
+from toolkit.run.run_dir import RunDir
+
+
+def cancel(target: RunDir, now: RunStatus) -> str:
+    """End a live run; say what was done. Raises UserError, also for a job of another run; SchedulerError."""
+    submission = last_submission(target)
+    if not now.is_live:
+        return f"not live ({now.state}), nothing to cancel"
+    if submission is None:
+        raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
+    if submission.cluster == "slurm":
+        check_job(target, submission.job_id)
+        programs.cancel(submission.job_id)
+        return f"job {submission.job_id} cancelled"
+    if not is_launcher_alive(target, submission):
+        raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
+    os.kill(submission.pid, signal.SIGTERM)
+    return "asked to save and leave"
+
+
+def check_job(target: RunDir, job_id: str) -> None:
+    """Raise UserError unless Slurm itself says that a job is of this run: files may name any job."""
+    check_jobs({job_id: target})
+
+
+def check_jobs(targets: Mapping[str, RunDir]) -> None:
+    """As `check_job`, for many jobs with one call. Raises SchedulerError where Slurm does not answer."""
+    own = {
+        name
+        for job in programs.jobs(ids=targets)
+        for name in (job.job_id, job.base_id)
+        if name in targets and works_for(job, targets[name])
+    }
+    for job_id, target in targets.items():
+        if job_id not in own:
+            raise UserError(
+                f"{target.submissions} names job {job_id[:40]}, but Slurm knows no such job that works in "
+                f"{target.path}: nothing was done to it"
+            )
+
+
+def works_for(job: Job, target: RunDir) -> bool:
+    """Whether a job works in a run's folder; the task of an array goes there by a link of its number."""
+    places = (job.work_dir, os.path.join(job.work_dir, job.job_id.partition("_")[2]))
+    return any(os.path.realpath(place) == os.path.realpath(target.path) for place in places)
+
+
+def requeue(target: RunDir, now: RunStatus) -> str:
+    """Send a running job back into the queue, or let a requeued one start at once; say what was done.
+
+    Raises UserError for a job of another run, SchedulerError.
+    """
+    submission = last_submission(target)
+    if not now.is_live:
+        return f"not live ({now.state}): stk resume {target.run_id} starts it again"
+    if submission is None or submission.cluster != "slurm":
+        return f"no job of Slurm's: stk cancel {target.run_id} lets it save, stk resume goes on"
+    job_id = submission.job_id
+    check_job(target, job_id)
+    if now.state == "running":
+        # Written first: it tells the run that this signal is not Slurm's warning of the time limit.
+        note_event(target, REQUEST_EVENT, job_id=job_id)
+        programs.signal_steps(job_id, WARNING_SIGNAL)
+        return f"job {job_id} was asked to save and to go back into the queue"
+    if waits_for_begin_time(now):
+        programs.release_now(job_id)
+        return f"job {job_id} may start in {programs.RELEASE_DELAY_S} s"
+    return f"job {job_id} waits already ({now.reason or now.state})"

@@ -1,0 +1,59 @@
+"""Checkpoints that runs begin with: the folders that configs name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+from toolkit.config.composition.yaml_files import Unreadable, parse, read_text
+from toolkit.config.fields import limits
+from toolkit.config.schema import Train
+from toolkit.registry import task_kinds
+from toolkit.run.run_dir import RunDir
+
+
+@cache
+def _keys() -> tuple[tuple[str, str], ...]:
+    """Section and key of each option that names what an earlier run has left, in any installed task."""
+    sections: set[tuple[str, type]] = {("train", Train)}
+    for task in task_kinds().values():
+        sections |= {("task", task.config), ("data", task.data)}
+        sections |= {("model", model) for model, _ in task.models.values()}
+    found = {(name, each.name) for name, of in sections for each in fields(of) if limits(each).run}
+    return tuple(sorted(found))
+
+
+@cache
+def _given() -> re.Pattern[str]:
+    """Matches a config in which one of these keys has a value."""
+    names = "|".join(sorted({key for _, key in _keys()}))
+    return re.compile(rf"^ +({names}): (?!null\s*$)", re.MULTILINE)
+
+
+def references(runs: Iterable[RunDir]) -> dict[Path, str]:
+    """What runs begin with or build on: each path that a config names, resolved, with the run's id."""
+    return {path: run.run_id for run in runs for path in _named_by(run)}
+
+
+def _named_by(run: RunDir) -> Iterator[Path]:
+    # Most configs name nothing, and reading them as YAML takes long.
+    try:
+        text = read_text(run.config)
+        tree = parse(text).value if _given().search(text) else {}
+    except Unreadable:
+        return
+    for section, key in _keys():
+        values = tree.get(section) if isinstance(tree, Mapping) else None
+        if isinstance(values, Mapping) and isinstance(name := values.get(key), str):
+            with suppress(OSError, RuntimeError, ValueError):
+                yield Path(name).expanduser().resolve()
+
+
+def user_of(folder: Path, named: Mapping[Path, str]) -> str | None:
+    """The run that names this folder or something in it; None where none does."""
+    target = folder.resolve()
+    return next((run_id for path, run_id in named.items() if path.is_relative_to(target)), None)

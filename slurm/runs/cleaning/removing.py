@@ -1,0 +1,58 @@
+"""Taking things away, so that a crash in the middle leaves nothing half there under its name."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from slurm.runs.cleaning.choosing import of_run
+from slurm.runs.cleaning.items import Item, Wishes
+from slurm.runs.cleaning.references import references
+from slurm.status.rows import status
+from slurm.submissions import exclusively
+from toolkit.checkpoint.paths import remove, repair_last_link
+from toolkit.errors import StkError
+from toolkit.run.run_dir import RunDir, find_runs
+
+
+def remove_items(items: Sequence[Item], parent: Path, wishes: Wishes) -> tuple[list[Item], dict[str, str]]:
+    """Delete what was proposed and still may go; return that, and why other runs were left as they are.
+
+    Each run is held against its submission meanwhile, and looked at again: it may have been started since.
+    One that cannot be deleted costs no other.
+    """
+    removed: list[Item] = []
+    failed: dict[str, str] = {}
+    for run in dict.fromkeys(item.run for item in items):
+        own = [item for item in items if item.run == run]
+        try:
+            removed += _of_run(run, own, parent, wishes)
+        except OSError as error:
+            failed[run.run_id] = f"cannot delete {error.filename}: {error.strerror or error}"
+        except StkError as error:
+            failed[run.run_id] = str(error)
+    return removed, failed
+
+
+def _of_run(run: RunDir, items: Sequence[Item], parent: Path, wishes: Wishes) -> Sequence[Item]:
+    if items[0].kind == "old":
+        _remove(items)
+        return items
+    with exclusively(run):
+        (now,) = status([run])
+        again = of_run(run, now, references([*find_runs(parent), run]), wishes)
+        still = {each.paths for each in again if isinstance(each, Item)}
+        own = [item for item in items if item.paths in still]
+        _remove(own)
+        repair_last_link(run)
+    return own
+
+
+def _remove(items: Iterable[Item]) -> None:
+    for item in items:
+        for path in item.paths:
+            if path.is_dir() and not path.is_symlink():
+                remove(path, uuid.uuid4().hex[:8])
+            else:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,51 @@
+"""`stk clean` for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from slurm.runs.cleaning.items import Item, Proposal
+from toolkit.report.formats import clean, duration
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def show(proposal: Proposal) -> None:
+    """Print what would go, and under it what stays although it was meant."""
+    Console().print(table(proposal))
+
+
+def table(proposal: Proposal) -> Group:
+    """The same, to be printed."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("run", overflow="fold")
+    table.add_column("what", overflow="fold")
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("age", justify="right", no_wrap=True)
+    for item in proposal.items:
+        table.add_row(*_cells(item))
+    kept = [Text(line, style="bright_black") for line in _kept(proposal)]
+    return Group(table, *kept) if proposal.items else Group(*kept)
+
+
+def _cells(item: Item) -> tuple[Text, ...]:
+    cells = (item.run.run_id, item.what, readable(item.bytes), duration(item.age_s))
+    return tuple(Text(str(clean(cell))) for cell in cells)
+
+
+def _kept(proposal: Proposal) -> Iterator[str]:
+    for each in proposal.kept:
+        what = "" if each.what == "all" else f", {each.what}"
+        yield str(clean(f"kept: {each.run_id}{what}: {each.why}"))
+
+
+def readable(size: int) -> str:
+    """Bytes with three digits or so, such as 803 MB or 1.6 GB."""
+    amount, unit = float(size), 0
+    while amount >= 999.5 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}" if amount < 10 and unit else f"{amount:.0f} {_UNITS[unit]}"

@@ -1,0 +1,139 @@
+"""The logs as they come: across requeues and restarts, until the run is no longer live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from slurm.runs.logs.lines import Tail, shown, tail_start
+from slurm.runs.logs.merging import Clock, merged
+from slurm.runs.logs.showing import heading, labelled
+from slurm.runs.logs.sources import Attempt, Rank, Source, sources
+from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
+from slurm.status.rows import Ask, status
+from toolkit.errors import RunNotFound
+from toolkit.run.run_dir import RunDir
+
+POLL_S = 0.5
+
+
+class Liveness:
+    """Whether a run is live; may be asked often, because Slurm is asked twice a minute at most."""
+
+    def __init__(self, run: RunDir, ask: Ask | None = None) -> None:
+        self._run = run
+        self._ask = ask or RateLimitedPoll()
+
+    def __call__(self) -> bool:
+        return not self._run.result.exists() and status([self._run], self._ask)[0].is_live
+
+
+@dataclass(slots=True)
+class _Followed:
+    source: Source
+    tail: Tail
+    clock: Clock = field(default_factory=Clock)
+
+
+class Follower:
+    """Follows the logs of a run.
+
+    lines     how many of those that are there are shown first; None for all of the newest start's
+    is_live   asked before each look, so that nothing is missed that was written before the end
+    """
+
+    def __init__(
+        self,
+        run: RunDir,
+        rank: Rank,
+        attempt: Attempt,
+        *,
+        lines: int | None,
+        is_live: Callable[[], bool],
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._run = run
+        self._rank = rank
+        self._attempt = attempt
+        self._lines = lines
+        self._is_live = is_live
+        self._pause = pause
+        self._followed: list[_Followed] = []
+        self._seen: set[str] = set()
+        self._listed: frozenset[str] | None = None
+        self._group = ""
+
+    def lines(self) -> Iterator[str]:
+        """What is there, then what comes, until the run is no longer live."""
+        while True:
+            is_live = self._is_live()
+            self._find()
+            yield from self._mixed(not is_live) if self._rank == "all" else self._one_by_one(not is_live)
+            if not is_live:
+                return
+            self._pause(POLL_S)
+
+    def _find(self) -> None:
+        """Take up logs that have appeared: at first the newest start's, then whatever comes."""
+        listing = self._listing()
+        if listing == self._listed:
+            return
+        self._listed = listing
+        is_first = not self._followed
+        comes = "all" if self._attempt == "newest" else self._attempt
+        for source in self._wanted(self._attempt if is_first else comes):
+            if source.path.name not in self._seen:
+                self._take_up(source, self._lines if is_first else None)
+        if self._followed and is_first:
+            # What older starts have left is not news.
+            self._seen.update(source.path.name for source in self._wanted("all"))
+
+    def _listing(self) -> frozenset[str]:
+        """The logs that there are: only when others have come, ledger and files are read."""
+        if self._rank == "batch":
+            return frozenset(path.name for path in self._run.job_logs())
+        return frozenset(path.name for _, _, path in self._run.rank_logs())
+
+    def _wanted(self, attempt: Attempt) -> list[Source]:
+        try:
+            return sources(self._run, self._rank, attempt)
+        except RunNotFound:
+            # Not yet.
+            return []
+
+    def _take_up(self, source: Source, lines: int | None) -> None:
+        self._seen.add(source.path.name)
+        try:
+            position = 0 if lines is None else tail_start(source.path, lines)
+        except OSError:
+            position = 0
+        self._followed.append(_Followed(source, Tail(source.path, position)))
+
+    def _one_by_one(self, last: bool) -> Iterator[str]:
+        """The lines of one rank, or of the job."""
+        for followed in self._followed:
+            for line in followed.tail.look(last=last):
+                yield from self._heading(followed.source)
+                yield shown(line)
+
+    def _mixed(self, last: bool) -> Iterator[str]:
+        """The lines of all ranks, by time as far as they have come."""
+        # By file: ranks of several starts have the same labels.
+        by_name = {followed.source.path.name: followed for followed in self._followed}
+        looks = {name: followed.tail.look(last=last) for name, followed in by_name.items()}
+        clocks = {name: followed.clock for name, followed in by_name.items()}
+        for name, line in merged(looks, clocks):
+            yield from self._heading(by_name[name].source)
+            yield labelled(by_name[name].source.label, line)
+
+    def _heading(self, source: Source) -> Iterator[str]:
+        """What stands above the lines of another start than the lines before."""
+        if source.group == self._group:
+            return
+        is_first, self._group = not self._group, source.group
+        if not is_first:
+            # Asked for again: by now more is known of the start than when its log appeared.
+            found = [each for each in self._wanted("all") if each.path == source.path]
+            title = found[0].title if found else source.title
+            yield from ("", heading(title.rpartition(": ")[0] if self._rank == "all" else title))

@@ -1,0 +1,94 @@
+"""Which files are shown, in which order, and what stands above each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from slurm.runs.logs.starts import Start, chosen, starts
+from toolkit.errors import RunNotFound
+from toolkit.run.run_dir import RunDir
+
+#: Of whom a log is wanted: one rank, all of them, or the job itself.
+Rank = int | Literal["all", "batch"]
+Attempt = int | Literal["all", "newest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file to show.
+
+    title  what stands above it where several are shown
+    label  what stands before its lines where they are mixed with others'
+    group  the same for all logs of one start
+    """
+
+    path: Path
+    group: str
+    title: str
+    label: str
+
+
+def sources(run: RunDir, rank: Rank, attempt: Attempt, first: int | None = None) -> list[Source]:
+    """The logs that are wanted, oldest start first.
+
+    first   the rank whose log comes first in each start
+
+    The newest start is the newest that has such a log. Raises RunNotFound where there is none.
+    """
+    if rank == "batch":
+        return _of_jobs(run, attempt)
+    every = starts(run)
+    wanted = [chosen(run, attempt, every)] if isinstance(attempt, int) else every
+    fitting = [start for start in wanted if (start.logs if rank == "all" else rank in start.logs)]
+    if not fitting:
+        raise RunNotFound(_tell_none(run, rank, wanted))
+    if attempt == "newest":
+        fitting = fitting[-1:]
+    return [source for start in fitting for source in _of_start(start, rank, first)]
+
+
+def _of_start(start: Start, rank: Rank, first: int | None) -> list[Source]:
+    ranks = [each for each in start.logs if rank in ("all", each)]
+    ranks.sort(key=lambda each: (each != first, each))
+    width = len(str(max(ranks)))
+    return [
+        Source(
+            path=start.logs[each],
+            group=start.nonce,
+            title=_title(start, each),
+            label=f"rank {each:>{width}}",
+        )
+        for each in ranks
+    ]
+
+
+def _title(start: Start, rank: int) -> str:
+    host = f" on {start.hosts[rank]}" if rank in start.hosts else ""
+    return f"{start.title}: rank {rank}{host}"
+
+
+def _of_jobs(run: RunDir, attempt: Attempt) -> list[Source]:
+    """What the batch scripts and local launchers said; those of one job's restarts stand in one file."""
+    files = run.job_logs()
+    if isinstance(attempt, int):
+        start = chosen(run, attempt, starts(run))
+        files = [path for path in files if start.job_id and path.name.startswith(f"{start.job_id}.")]
+    if not files:
+        raise RunNotFound(
+            f"{run.run_id} has no log of a batch script in {run.logs}: it was not submitted, has not begun, "
+            "or resources.sbatch sends its output elsewhere"
+        )
+    shown = files[-1:] if attempt == "newest" else files
+    return [Source(path=path, group=path.name, title=path.name, label="batch") for path in shown]
+
+
+def _tell_none(run: RunDir, rank: Rank, every: Sequence[Start]) -> str:
+    with_logs = [start for start in every if start.logs]
+    whose = "any rank" if rank == "all" else f"rank {rank}"
+    if not with_logs:
+        return f"{run.run_id} has no log of {whose} yet in {run.logs}"
+    ranks = ", ".join(map(str, with_logs[-1].logs))
+    return f"{run.run_id} has no log of {whose} yet in {run.logs}; {with_logs[-1].title} has those of {ranks}"

@@ -1,0 +1,119 @@
+"""The starts of a run by what they left in `logs/`: who wrote a log, and where it lies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolkit.errors import RunNotFound
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.records.ranks import hosts_of
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of a run.
+
+    number  as in attempts.jsonl; of one that has no line there yet, the number that it will get; None
+            for one that never got a line although others came after it
+    logs    file by rank
+    hosts   host by rank, as far as the ranks came to write it down
+    record  from attempts.jsonl; None where it has none
+    """
+
+    number: int | None
+    nonce: str
+    logs: Mapping[int, Path] = field(default_factory=dict)
+    hosts: Mapping[int, str] = field(default_factory=dict)
+    record: AttemptRecord | None = None
+
+    @property
+    def job_id(self) -> str | None:
+        return self.record.job_id if self.record else None
+
+    @property
+    def time_s(self) -> float | None:
+        """When it began, in seconds since 1970; None where its line does not say."""
+        return self.record.time_start if self.record else None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        name = f"start {self.number}" if self.number is not None else f"start {self.nonce}"
+        return f"{name}, job {self.job_id}" if self.job_id else name
+
+
+def starts(run: RunDir) -> list[Start]:
+    """All starts of a run that have a line in its ledger or a log, oldest first."""
+    logs: dict[str, dict[int, Path]] = defaultdict(dict)
+    for nonce, rank, path in run.rank_logs():
+        logs[nonce][rank] = path
+    records = read_attempts(run)
+    named = {record.nonce for record in records}
+    unnamed = [nonce for nonce in logs if nonce not in named]
+    claimed = [_nonce(record, unnamed) for record in records]
+    known = [
+        _start(run, record.attempt, nonce, logs, record)
+        for record, nonce in zip(records, claimed, strict=True)
+    ]
+    late, early = _unclaimed({name: logs[name] for name in logs if name not in claimed}, known)
+    last = known[-1].number or 0 if known else 0
+    return [
+        *(_start(run, None, nonce, logs) for nonce in early),
+        *known,
+        *(_start(run, number, nonce, logs) for number, nonce in enumerate(late, start=last + 1)),
+    ]
+
+
+def _start(
+    run: RunDir,
+    number: int | None,
+    nonce: str,
+    logs: Mapping[str, Mapping[int, Path]],
+    record: AttemptRecord | None = None,
+) -> Start:
+    return Start(
+        number=number,
+        nonce=nonce,
+        logs=dict(sorted(logs.get(nonce, {}).items())),
+        hosts=hosts_of(run, nonce),
+        record=record,
+    )
+
+
+def _nonce(record: AttemptRecord, unnamed: Iterable[str]) -> str:
+    """The name of a start's logs; one that died early has a line with no more than its job and restart.
+
+    unnamed  logs that no line names: a job may have had other starts
+    """
+    if record.nonce:
+        return record.nonce
+    begin, end = f"{record.job_id}.", f".{record.restart}"
+    return next((nonce for nonce in unnamed if nonce.startswith(begin) and nonce.endswith(end)), "")
+
+
+def _unclaimed(logs: Mapping[str, Mapping[int, Path]], known: Sequence[Start]) -> tuple[list[str], list[str]]:
+    """Starts without a line: those that are just beginning, and those that never came so far; by time."""
+    last = max((start.time_s or 0.0 for start in known), default=0.0)
+    written = {nonce: max(_written(path) for path in files.values()) for nonce, files in logs.items()}
+    ordered = sorted(written, key=lambda nonce: (written[nonce], nonce))
+    return [n for n in ordered if written[n] > last], [n for n in ordered if written[n] <= last]
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def chosen(run: RunDir, attempt: int, every: Sequence[Start]) -> Start:
+    """The start of that number. Raises RunNotFound."""
+    for start in every:
+        if start.number == attempt:
+            return start
+    known = ", ".join(str(start.number) for start in every if start.number is not None) or "none"
+    raise RunNotFound(f"{run.run_id} has no start {attempt}; there are: {known}")

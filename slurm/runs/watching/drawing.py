@@ -1,0 +1,70 @@
+"""Numbers as characters: curves, spans on a line, bars. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import fmean
+
+from rich.text import Text
+
+from toolkit.run.attempts.goodput import Span
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+#: Characters and colours of spans: told apart without colours, too.
+SPANS: dict[str, tuple[str, str]] = {
+    "waiting": ("·", "bright_black"),
+    "starting": ("▒", "yellow"),
+    "training": ("█", "green"),
+    "repeated": ("▚", "red"),
+    "away": (" ", ""),
+}
+SAVE = ("◆", "cyan")
+
+
+def sparkline(values: Sequence[float], width: int, top: float | None = None) -> str:
+    """Values as bars; of several in one place, their mean.
+
+    top  what a full bar stands for, an empty one being 0; without it they range over the values
+    """
+    if not values or width < 1:
+        return ""
+    cells = _binned(values, min(width, len(values)))
+    low, high = (min(cells), max(cells)) if top is None else (0.0, top)
+    scale = (len(_LEVELS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_LEVELS[max(0, min(7, round((value - low) * scale)))] for value in cells)
+
+
+def stretched(values: Sequence[float], width: int) -> Sequence[float]:
+    """Values that fill a width, each as often as it takes; more than that as they are."""
+    if not values or len(values) >= width:
+        return values
+    return [values[number * len(values) // width] for number in range(width)]
+
+
+def _binned(values: Sequence[float], count: int) -> list[float]:
+    edges = [len(values) * number // count for number in range(count + 1)]
+    return [fmean(values[edges[number] : edges[number + 1]]) for number in range(count)]
+
+
+def timeline(spans: Sequence[Span], saves: Sequence[float], width: int) -> Text:
+    """Spans over the whole width, each place as what most of it was; a mark where a checkpoint was saved."""
+    if not spans or width < 1:
+        return Text()
+    begin, end = spans[0].begin, max(span.end for span in spans)
+    step = (end - begin) / width
+    marks = {min(width - 1, int((save - begin) / step)) for save in saves if begin <= save <= end}
+    cells = [_kind(spans, begin + number * step, begin + (number + 1) * step) for number in range(width)]
+    drawn = [SAVE if number in marks else SPANS[kind] for number, kind in enumerate(cells)]
+    return Text.assemble(*((glyph * len(list(run)), style) for (glyph, style), run in groupby(drawn)))
+
+
+def _kind(spans: Sequence[Span], begin: float, end: float) -> str:
+    return max(spans, key=lambda span: min(span.end, end) - max(span.begin, begin)).kind
+
+
+def bar(share: float, width: int) -> Text:
+    """A share of a whole as a bar."""
+    full = round(max(0.0, min(1.0, share)) * width)
+    return Text.assemble(("━" * full, "green"), ("─" * (width - full), "bright_black"))

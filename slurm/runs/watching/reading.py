@@ -1,0 +1,175 @@
+"""What a run's folder says, read again and again: only what is new, and only what is shown."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from rich.text import Text
+
+from slurm.runs.watching.incremental_jsonl import GrowingLines, last_lines
+from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
+from slurm.status.rows import RunStatus
+from slurm.submissions import submissions
+from toolkit.files import read_json
+from toolkit.monitoring.usage.values import usage_of
+from toolkit.report.formats import NOT_SCORES, clean
+from toolkit.run.attempts.goodput import spans
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.failure.records import last_heartbeat
+from toolkit.run.records.ranks import RankRecord, read_ranks
+from toolkit.run.run_dir import RunDir
+
+#: Of very many only the first are read.
+RANKS, STARTS, LOG_LINES = 64, 5, 60
+#: Characters of a line of a log.
+_LINE = 500
+
+Record = Mapping[str, Any]
+
+
+class RunReader:
+    """Reads one run. Whatever is missing or damaged in its folder is left out."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._metrics = GrowingLines(run.metrics)
+        self._events = GrowingLines(run.events)
+
+    def read(self, row: RunStatus) -> Snapshot:
+        """The run at this moment. row: where it stands, as `status` says."""
+        now = time.time()
+        metrics = self._metrics.look()
+        attempts = self._attempts()
+        newest = attempts[-1] if attempts else None
+        until = now if row.is_live else self._last_sign(newest, metrics)
+        nonce = newest.nonce if newest else ""
+        known = self._known_ranks(nonce)
+        return Snapshot(
+            now=now,
+            row=row,
+            curves=curves(metrics),
+            spans=spans(attempts, self._submitted(), until, is_live=row.is_live),
+            saves=tuple(self._saves()),
+            starts=tuple(_start(each) for each in attempts[-STARTS:] if each.time_start is not None),
+            start_count=len(attempts),
+            ranks=tuple(self._rank(nonce, record, now) for record in known[:RANKS]),
+            rank_count=len(known),
+            log=tuple(self._log(nonce)),
+        )
+
+    def _attempts(self) -> list[AttemptRecord]:
+        try:
+            return read_attempts(self._run)
+        except OSError:
+            return []
+
+    def _submitted(self) -> list[float]:
+        """When the run was submitted."""
+        # A line may be damaged or of another version.
+        with suppress(OSError, KeyError, TypeError):
+            return [float(each.time) for each in submissions(self._run)]
+        return []
+
+    def _last_sign(self, newest: AttemptRecord | None, metrics: Sequence[Record]) -> float:
+        """When a run that is not live was last heard of."""
+        progress: Any = None
+        with suppress(OSError, ValueError):
+            progress = read_json(self._run.progress)
+        signs = [*metrics[-1:], *self._events.look()[-1:], progress]
+        times = [moment for sign in signs if isinstance(sign, dict) for moment in _numbers(sign, "time")]
+        known = (newest.time_start, newest.time_end) if newest else ()
+        return max([*times, *(moment for moment in known if moment is not None)], default=0.0)
+
+    def _saves(self) -> Iterable[float]:
+        for event in self._events.look():
+            if event.get("event") == "save":
+                yield from _numbers(event, "time")
+
+    def _known_ranks(self, nonce: str) -> list[RankRecord]:
+        """Who the ranks of the newest start are."""
+        with suppress(OSError):
+            return read_ranks(self._run, nonce)
+        return []
+
+    def _rank(self, nonce: str, record: RankRecord, now: float) -> Rank:
+        number = record.rank or 0
+        sign: Any = {}
+        with suppress(OSError, ValueError):
+            sign = last_heartbeat(self._run, nonce, number)
+        sign = sign if isinstance(sign, dict) else {}
+        said = next(iter(_numbers(sign, "time")), now)
+        return Rank(
+            rank=number,
+            host=_one_line(record.host),
+            device=_one_line(record.device or ""),
+            phase=_one_line(sign.get("phase", "")),
+            silent_s=max(0.0, now - said),
+            usage=usage_of(self._run, nonce, number),
+        )
+
+    def _log(self, nonce: str) -> Iterable[str]:
+        path = self._run.log(nonce, 0)
+        for line in last_lines(path, LOG_LINES):
+            # Of a line that was drawn several times, the last drawing.
+            yield _one_line(Text.from_ansi(line.rstrip("\r").rpartition("\r")[2][:_LINE]).plain)
+
+
+def _start(attempt: AttemptRecord) -> Start:
+    return Start(
+        number=attempt.attempt,
+        begin=attempt.began,
+        end=attempt.time_end,
+        steps=(attempt.first_step, attempt.last_step),
+        why=_one_line(attempt.why or ""),
+        hosts=tuple(map(_one_line, attempt.hosts)),
+    )
+
+
+def _numbers(record: Record, *names: str) -> list[float]:
+    """The finite numbers under these names."""
+    values = (record.get(name) for name in names)
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+
+
+def _one_line(value: object) -> str:
+    """Foreign text that may be shown: nothing in it moves a cursor."""
+    return str(clean(str(value))).replace("\n", "␊").replace("\t", "    ")
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def curves(metrics: Sequence[Record]) -> tuple[Curve, ...]:
+    """Loss, the main metric of the validation, and the speed, as far as they are there."""
+    wanted = [("train", "loss"), ("validation", _main_metric(metrics)), ("train", _speed(metrics))]
+    found = (
+        Curve(name=_title(split, name), values=tuple(_series(metrics, split, name))) for split, name in wanted
+    )
+    return tuple(curve for curve in found if curve.values)
+
+
+def _series(metrics: Sequence[Record], split: str, name: str) -> Iterable[float]:
+    for line in metrics:
+        if line.get("split") == split:
+            yield from _numbers(line, name)
+
+
+def _main_metric(metrics: Sequence[Record]) -> str:
+    """The first score of the validation beside its loss; without one, the loss."""
+    line: Record = next((line for line in reversed(metrics) if line.get("split") == "validation"), {})
+    return next((name for name in line if name != "loss" and name not in NOT_SCORES), "loss")
+
+
+def _speed(metrics: Sequence[Record]) -> str:
+    """Tokens a second where tokens are counted, else samples."""
+    return "tokens_per_s" if any(_series(metrics, "train", "tokens_per_s")) else "samples_per_s"
+
+
+def _title(split: str, name: str) -> str:
+    if name.endswith("_per_s"):
+        return name.replace("_per_s", "/s")
+    return _one_line(f"{split} {name.replace('_', ' ')}")

@@ -1,0 +1,224 @@
+"""The view of one run: a snapshot drawn for a terminal of some size. Pure functions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group
+from rich.text import Text
+
+from slurm.runs.watching.drawing import SAVE, SPANS, bar, sparkline, stretched, timeline
+from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
+from toolkit.report.formats import clean, count, duration, one_line
+
+KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
+
+#: A rank's heartbeat comes every 15 s at the latest.
+_SILENT_S = 60.0
+_LABEL, _VALUE = 22, 24
+_DIM = "bright_black"
+_STATES = {"running": "green", "finished": "green", "failed": "red", "unknown": "red", "held": "magenta"}
+
+
+def view(snapshot: Snapshot, width: int, height: int, message: str = "") -> Group:
+    """Draw a snapshot. What does not fit is left out: ranks first, then lines of the log.
+
+    message  stands above the keys: a question, or what became of one
+    """
+    top = [*_head(snapshot, width), Text(), *_curves(snapshot.curves, width), *_time(snapshot, width)]
+    foot = [Text(one_line(clean(message), 1000), style="bold yellow"), _keys()]
+    room = max(0, height - len(top) - len(foot))
+    ranks = _ranks(snapshot, room // 2 if snapshot.log else room)
+    log = _log(snapshot, room - len(ranks))
+    body = [*top, *ranks, *log][: max(0, height - len(foot))]
+    filling = [Text()] * (height - len(foot) - len(body))
+    return Group(*(_cut(line, width) for line in (*body, *filling, *foot)))
+
+
+def _cut(line: Text, width: int) -> Text:
+    line = line.copy()
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line
+
+
+# -- where it stands -----------------------------------------------------------------------------
+
+
+def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
+    row = snapshot.row
+    # In the user's words, where `status` has them.
+    doing = row.doing or row.state
+    job = f"job {row.job_id}" if row.job_id and not row.job_id.startswith("local-") else ""
+    facts = [
+        ("bold", row.run_id),
+        (_STATES.get(row.state, "yellow"), doing),
+        ("", job),
+        ("", _hosts(snapshot)),
+    ]
+    yield _spread(
+        Text("   ").join(Text(one_line(clean(text), 80), style=style) for style, text in facts if text),
+        Text(time.strftime("%H:%M:%S", time.localtime(snapshot.now)), style=_DIM),
+        width,
+    )
+    if row.reason and row.reason != doing:
+        yield Text(one_line(clean(row.reason), 1000), style=_DIM)
+    yield _progress(snapshot, width)
+
+
+def _hosts(snapshot: Snapshot) -> str:
+    hosts = snapshot.starts[-1].hosts if snapshot.starts and snapshot.row.state == "running" else ()
+    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
+    return f"on {', '.join(hosts[:3])}{more}" if hosts else ""
+
+
+def _spread(left: Text, right: Text, width: int) -> Text:
+    """Two texts at the two ends of a line."""
+    gap = width - left.cell_len - right.cell_len
+    return Text.assemble(left, " " * gap, right) if gap > 0 else left
+
+
+def _progress(snapshot: Snapshot, width: int) -> Text:
+    row = snapshot.row
+    if not row.total_steps:
+        return Text(f"step {count(row.step)}")
+    share = row.step / row.total_steps
+    left = f"step {count(row.step)} of {count(row.total_steps)}  "
+    epoch = "" if row.epoch is None else f"  epoch {row.epoch:.2f}"
+    eta = "" if row.eta_s is None else f"  about {duration(row.eta_s)} left"
+    right = f"  {share:.1%}{epoch}{eta}"
+    return Text.assemble(left, bar(share, max(0, width - len(left) - len(right))), right)
+
+
+# -- how it goes ---------------------------------------------------------------------------------
+
+
+def _curves(curves: Sequence[Curve], width: int) -> Iterator[Text]:
+    for curve in curves:
+        label = f"{one_line(curve.name, _LABEL - 2):<{_LABEL}}"
+        first, last = (_number(value) for value in (curve.values[0], curve.values[-1]))
+        values = f"{first} → {last}" if len(curve.values) > 1 else last
+        room = width - _LABEL - _VALUE
+        # Of a speed its share of the best one counts, of a score how it changes.
+        top = max(curve.values) if curve.name.endswith("/s") else None
+        line = sparkline(stretched(curve.values, room), room, top)
+        yield Text.assemble((label, _DIM), f"{values:<{_VALUE}}", (line, "cyan"))
+
+
+def _number(value: float) -> str:
+    """Four digits that count."""
+    return count(value) if abs(value) >= 1000 else f"{value:.4g}"
+
+
+# -- where its time went ---------------------------------------------------------------------------
+
+
+def _time(snapshot: Snapshot, width: int) -> Iterator[Text]:
+    if not snapshot.spans:
+        return
+    begin, end = snapshot.spans[0].begin, snapshot.spans[-1].end
+    yield Text()
+    yield timeline(snapshot.spans, snapshot.saves, width)
+    yield _spread(
+        Text(_clock(begin, snapshot.now), style=_DIM), Text(_clock(end, snapshot.now), style=_DIM), width
+    )
+    seconds: dict[str, float] = {}
+    for span in snapshot.spans:
+        seconds[span.kind] = seconds.get(span.kind, 0.0) + span.end - span.begin
+    legend = [(*SPANS[kind], f"{kind} {duration(seconds[kind])}") for kind in SPANS if kind in seconds]
+    legend += [(*SAVE, f"{len(snapshot.saves)} saved")] if snapshot.saves else []
+    yield Text("   ").join(Text.assemble((glyph, style), f" {words}") for glyph, style, words in legend)
+    if snapshot.start_count > 1:
+        yield from (_start(start, snapshot) for start in snapshot.starts)
+
+
+def _start(start: Start, snapshot: Snapshot) -> Text:
+    is_newest = start.number == snapshot.starts[-1].number
+    end = start.end or (snapshot.now if is_newest and snapshot.row.is_live else None)
+    first, last = start.steps
+    steps = "" if first is None else f"from step {count(first)}" + (f" to {count(last)}" if last else "")
+    why = start.why or ("goes on" if is_newest and snapshot.row.is_live else "no word of its end")
+    facts = [
+        f"start {start.number}",
+        f"{_clock(start.begin, snapshot.now):<12}",
+        f"{duration(end - start.begin) if end else '?':<12}",
+        f"{steps:<28}",
+        one_line(why, 30),
+    ]
+    return Text("  ".join(facts), style="" if is_newest else _DIM)
+
+
+def _clock(moment: float, now: float) -> str:
+    """A point in time: the clock of today, or with the day before it."""
+    then = time.localtime(moment)
+    is_today = time.strftime("%F", then) == time.strftime("%F", time.localtime(now))
+    return time.strftime("%H:%M:%S" if is_today else "%d %b %H:%M", then)
+
+
+# -- what its ranks take -----------------------------------------------------------------------------
+
+
+_COLUMNS = ("rank", "host", "doing", "memory", "CPU", "GPU", "GPU memory")
+
+
+def _ranks(snapshot: Snapshot, room: int) -> list[Text]:
+    if not snapshot.ranks or room < 4:
+        return []
+    shown = snapshot.ranks[: room - 3]
+    rows = [_COLUMNS, *(_cells(rank, snapshot) for rank in shown)]
+    if not any(rank.device.startswith("cuda") for rank in snapshot.ranks):
+        rows = [row[:-2] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
+    more = snapshot.rank_count - len(shown)
+    return [
+        Text(),
+        Text(lines[0], style=_DIM),
+        *(Text(line, style=_style(rank, snapshot)) for rank, line in zip(shown, lines[1:], strict=True)),
+        *([Text(f"and {more} more", style=_DIM)] if more else []),
+    ]
+
+
+def _style(rank: Rank, snapshot: Snapshot) -> str:
+    return "red" if snapshot.row.state == "running" and rank.silent_s > _SILENT_S else ""
+
+
+def _cells(rank: Rank, snapshot: Snapshot) -> tuple[str, ...]:
+    doing = one_line(rank.phase, 16)
+    if _style(rank, snapshot):
+        doing = f"silent for {duration(rank.silent_s)}"
+    who = (str(rank.rank), one_line(rank.host, 24), doing)
+    if (usage := rank.usage) is None:
+        return (*who, "", "", "", "")
+    memory = _of(usage.rss_mb, usage.memory_limit_mb)
+    cpu = f"{usage.cpu_percent / 100:.1f} of {usage.cpus} core{'s' * (usage.cpus != 1)}"
+    load = sparkline([moment.cpu_percent for moment in usage.history], 10, 100.0 * usage.cpus)
+    cells = (*who, memory, f"{cpu} {load}")
+    if (gpu := usage.gpu) is None:
+        return (*cells, "", "")
+    told = [moment.gpu_utilization for moment in usage.history if moment.gpu_utilization is not None]
+    share = "?" if gpu.utilization is None else f"{gpu.utilization:3.0f} %"
+    return (*cells, f"{share} {sparkline(told, 10, 100.0)}", _of(gpu.memory_mb, gpu.memory_total_mb))
+
+
+def _of(used_mb: float, limit_mb: float | None) -> str:
+    return f"{_gb(used_mb)} GB" if limit_mb is None else f"{_gb(used_mb)} of {_gb(limit_mb)} GB"
+
+
+def _gb(megabytes: float) -> str:
+    return f"{megabytes / 1024:.1f}"
+
+
+# -- what it says -------------------------------------------------------------------------------------
+
+
+def _log(snapshot: Snapshot, room: int) -> list[Text]:
+    if not snapshot.log or room < 3:
+        return []
+    lines = snapshot.log[-(room - 2) :]
+    return [Text(), Text("log of rank 0", style=_DIM), *(Text(line) for line in lines)]
+
+
+def _keys() -> Text:
+    return Text("   ").join(Text.assemble((key, "bold reverse"), f" {words}") for key, words in KEYS)

@@ -1,0 +1,112 @@
+"""Which runs `stk status` shows, and in which order."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import get_args
+
+from slurm.client.queue import State
+from slurm.status.rows import RunStatus
+from toolkit.run.run_dir import RunDir
+
+STATES: tuple[str, ...] = get_args(State)
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
+
+#: In this order by state: what may need a hand stands near the top.
+_BY_STATE = ("running", "requeued", "pending", "held", "failed", "unknown", "cancelled", "finished")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which runs are wanted; all conditions must hold.
+
+    states   any of these; empty for all
+    name     a pattern of ids, such as bert-*; None for all
+    sweep    a pattern of the names of arrays; None for all
+    since    seconds since the epoch: only those to which something happened after it
+    is_live  only those that wait, run or are held
+    """
+
+    states: frozenset[str] = frozenset()
+    name: str | None = None
+    sweep: str | None = None
+    since: float | None = None
+    is_live: bool = False
+
+    def of_runs(self, runs: Sequence[RunDir]) -> list[RunDir]:
+        """Those that the name leaves, before anything is read."""
+        return [run for run in runs if self.name is None or fnmatchcase(run.run_id, self.name)]
+
+    def of_rows(self, rows: Sequence[RunStatus]) -> list[RunStatus]:
+        """Those that everything else leaves."""
+        return [row for row in rows if self._wants(row)]
+
+    def _wants(self, row: RunStatus) -> bool:
+        return (
+            (not self.states or row.state in self.states)
+            and (self.sweep is None or fnmatchcase(row.sweep, self.sweep))
+            and (self.since is None or (row.updated or 0.0) >= self.since)
+            and (row.is_live or not self.is_live)
+        )
+
+
+#: By which one can sort: best, furthest, newest, most first, as `stk status --help` says.
+_KEYS: dict[str, Callable[[RunStatus], float | int | str | None]] = {
+    "name": lambda row: row.run_id,
+    "state": lambda row: _BY_STATE.index(row.state),
+    "progress": lambda row: None if row.percent is None else -row.percent,
+    "metric": lambda row: _goodness(row),
+    "age": lambda row: None if row.updated is None else -row.updated,
+    "gpu-hours": lambda row: None if row.gpu_hours is None else -row.gpu_hours,
+}
+ORDERS = tuple(_KEYS)
+
+
+def ordered(rows: Sequence[RunStatus], by: str, *, is_reversed: bool = False) -> list[RunStatus]:
+    """Sort by one of ORDERS, equal ones by name; those without a value come last either way."""
+    key = _KEYS[by]
+    by_name = sorted(rows, key=lambda row: row.run_id)
+    known = [row for row in by_name if key(row) is not None]
+    known.sort(key=lambda row: key(row), reverse=is_reversed)  # type: ignore[arg-type,return-value]
+    return known + [row for row in by_name if key(row) is None]
+
+
+def _goodness(row: RunStatus) -> float | None:
+    """Sort key of the main metric: smaller is better. None where nothing says which way is better."""
+    if row.main_value is None or (goal := row.main_goal or _declared_goal(row.main_metric)) is None:
+        return None
+    return row.main_value if goal == "min" else -row.main_value
+
+
+def _declared_goal(metric: str | None) -> str | None:
+    from toolkit.registry import metric_of  # slow to import, and only this order needs it
+
+    known = metric_of(metric or "")
+    return None if known is None else known.goal
+
+
+def moment(text: str, now: float | None = None) -> float:
+    """Seconds since the epoch of what a user writes.
+
+    That is `2d`, so long ago (s, m, h, d, w), or a date such as 2026-03-01 or 2026-03-01T14:00 in local time.
+    Raises ValueError.
+    """
+    if match := _SPAN.fullmatch(text.strip()):
+        return (time.time() if now is None else now) - float(match[1]) * _UNITS[match[2]]
+    return datetime.fromisoformat(text.strip()).timestamp()
+
+
+def states(text: str) -> frozenset[str]:
+    """The states of a list such as `running,failed`. Raises ValueError that names the one at fault."""
+    found = [word.strip() for word in text.split(",")]
+    for word in found:
+        if word not in STATES:
+            raise ValueError(f"{word!r} is none of {', '.join(STATES)}")
+    return frozenset(found)

@@ -1,0 +1,84 @@
+"""Signs of life of a run: its lock, its launcher, its heartbeat."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slurm.submissions import Submission
+from toolkit.files import read_json, regular
+from toolkit.run.attempts.records import AttemptRecord
+from toolkit.run.run_dir import RunDir
+from toolkit.system.host import is_here
+from toolkit.system.sanitize import number
+
+#: Heartbeats come every 15 s or sooner; another host may see one a minute late over a network file system.
+#: One that lies further than this in the future shows that clocks differ, and not that its rank lives.
+SILENCE_S = 120.0
+
+
+def is_training_here(run: RunDir) -> bool:
+    """Whether a rank 0 holds the run's lock, as far as this host's file system can tell."""
+    try:
+        descriptor = regular(str(run.alive), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two who look do not see each other, and may look who may not write.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
+    """Whether the launcher of a local submission lives; only its own host can say so.
+
+    The process that was written down counts only if its command line is that of a launcher of this very run:
+    the number may be another process's by now, and a user who may write the folder may write any number.
+    """
+    if not is_here(submission.host, submission.boot):
+        return False
+    import psutil  # slow to import, and only local runs need it
+
+    try:
+        process = psutil.Process(submission.pid)
+        is_old_enough = process.create_time() <= submission.time + 1
+        return (
+            is_old_enough and _launches(process.cmdline(), run) and process.status() != psutil.STATUS_ZOMBIE
+        )
+    except (psutil.Error, ValueError):
+        return False
+
+
+def _launches(command: Sequence[str], run: RunDir) -> bool:
+    """Whether a command line, as `slurm.submission.submit` makes it, launches a run, or waits to do so."""
+    return {"-m", "toolkit.launch", str(run.path)} <= set(command)
+
+
+def heartbeat(run: RunDir, start: AttemptRecord | None) -> dict[str, Any]:
+    """What rank 0 of a start last said of itself; empty where it never did.
+
+    Its time is the older one of the rank's clock and the file server's: a clock may be ahead.
+    """
+    if start is None or not start.nonce:
+        return {}
+    path = run.heartbeat(start.nonce, 0)
+    try:
+        found, noted = read_json(path), path.stat().st_mtime
+    except (OSError, ValueError):
+        return {}
+    told = number(found.get("time")) if isinstance(found, dict) else None
+    return {} if told is None else {**found, "time": min(told, noted)}
+
+
+def silent_s(sign: Mapping[str, Any]) -> float:
+    """Seconds since a heartbeat; less than none where this host's clock is behind."""
+    return time.time() - float(sign["time"])

@@ -1,0 +1,226 @@
+"""The state of one run. Its folder counts before Slurm, because a batch script can hide a failure.
+
+Why a job was stopped, preempted or cancelled for example, is told by slurm.client.stop_reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from slurm.client.queue import JobState
+from slurm.status import phrases
+from slurm.status.dependency import standing
+from slurm.status.liveness import SILENCE_S, heartbeat, is_launcher_alive, is_training_here, silent_s
+from slurm.status.run_files import Folder, wants_gpus
+from toolkit.run.attempts.records import AttemptRecord
+from toolkit.run.events import last_events
+from toolkit.run.failure.classes import NO_PROGRESS
+from toolkit.run.records.failures import FailureRecord
+from toolkit.run.run_dir import RunDir
+from toolkit.system.host import is_here
+from toolkit.system.sanitize import number
+
+#: States in which a job of the run waits or runs.
+LIVE = ("pending", "running", "requeued", "held")
+
+#: Start of the reason of a run whose job may still wait or run.
+CANNOT_ASK = "Slurm cannot be asked about the job"
+
+#: After this long without output, the table says how long the start has taken.
+_LONG_START_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """Where a run stands.
+
+    state    one of the eight of --json
+    doing    the same in the user's words
+    reason   why; Slurm's own word where that says it
+    """
+
+    state: str
+    doing: str
+    reason: str = ""
+    is_live: bool = False
+
+
+def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
+    """The state of a run. job: what Slurm says of its newest job; None where it was not asked."""
+    found = _state_of(folder, job, now)
+    return _behind_another(folder.run, found) if folder.awaits_another else found
+
+
+def _behind_another(run: RunDir, found: RunState) -> RunState:
+    """The state of a run that was submitted to follow another one, in terms of that one."""
+    state, reason = standing(run, found.state, found.reason)
+    if (state, reason) == (found.state, found.reason):
+        return found
+    doing = "waiting for another run" if state == "pending" else "not begun"
+    return replace(found, state=state, doing=doing, reason=reason)
+
+
+def _state_of(folder: Folder, job: JobState | None, now: float) -> RunState:
+    if folder.has_result:
+        return RunState(state="finished", doing="finished")
+    if folder.has_lock and is_training_here(folder.run):
+        return _running(folder, job, now)
+    submission = folder.submission
+    if submission is not None and submission.cluster == "slurm":
+        if job is not None and job.state in (*LIVE, "cancelled"):
+            return _of_job(folder, job, now)
+    elif submission is not None and is_launcher_alive(folder.run, submission):
+        return RunState(state="pending", doing="starting", reason="the processes are starting", is_live=True)
+    return _seen_elsewhere(folder, job, now) or _ended(folder, job)
+
+
+# -- a job that waits or runs ---------------------------------------------------------------------
+
+
+def _of_job(folder: Folder, job: JobState, now: float) -> RunState:
+    reason = _why(job)
+    if job.state == "running":
+        return _running(folder, job, now, reason)
+    if job.state == "cancelled":
+        # The controller keeps the reason for which the job had waited.
+        told = reason if reason.startswith(("cancelled", "Dependency")) else ""
+        return RunState(state="cancelled", doing=phrases.cancelled(job.reason), reason=told)
+    if job.state == "held":
+        doing = f"held ({job.reason})" if job.reason else "held"
+    elif job.slurm_state in ("CONFIGURING", "POWER_UP_NODE"):
+        doing = "its hosts are starting"
+    elif job.slurm_state == "PENDING":
+        hosts = "GPUs" if wants_gpus(folder.run) else "hosts"
+        doing = phrases.waits_for(job, hosts=hosts, now=datetime.fromtimestamp(now))
+    else:
+        doing = "going back into the queue"
+    return RunState(state=job.state, doing=doing, reason=reason, is_live=True)
+
+
+def _why(job: JobState) -> str:
+    """Slurm's reason, and what to do where waiting does not help."""
+    if job.reason in job.advice:
+        return job.advice or job.reason
+    return f"{job.reason}: {job.advice}" if job.advice else job.reason
+
+
+def _running(folder: Folder, job: JobState | None, now: float, reason: str = "") -> RunState:
+    return RunState(state="running", doing=_doing(folder, job, now), reason=reason, is_live=True)
+
+
+def _doing(folder: Folder, job: JobState | None, now: float) -> str:
+    """What a run that has its hosts does, by Slurm's word, its ledger and its heartbeat."""
+    if job is not None and (word := phrases.of_running_job(job.slurm_state)) is not None:
+        return word
+    start = folder.last_start
+    if start is None or not _is_of(start, job):
+        return "starting"
+    if start.time_end is not None:
+        # A start that failed and was explained is followed by the next one in its job, or by the job's end.
+        return "starting" if start.concluded else "ending"
+    begun, stepped = start.time_start or now, number(folder.progress.get("time")) or 0.0
+    sign = heartbeat(folder.run, start)
+    if stepped > max(begun, number(sign.get("time")) or 0.0) and now - stepped < SILENCE_S:
+        # A step that is younger than the heartbeat, which may be 15 s old and of another phase.
+        return phrases.phase("")
+    if not sign:
+        return f"starting for {phrases.span(now - begun)}" if now - begun > _LONG_START_S else "starting"
+    if (silence_s := silent_s(sign)) > SILENCE_S:
+        return phrases.silent(silence_s)
+    still_s, limit_s = number(sign.get("still_s")), number(sign.get("limit_s"))
+    if still_s and limit_s and still_s > limit_s / 2:
+        return phrases.standing_still(still_s)
+    return phrases.phase(str(sign.get("phase")))
+
+
+def _is_of(start: AttemptRecord, job: JobState | None) -> bool:
+    """Whether a line of the ledger is of the job as it runs now, and not of a start before that."""
+    if job is None or not job.raw_id or not start.job_id:
+        return True
+    return (start.job_id, start.restart) == (job.raw_id, job.restarts)
+
+
+def _seen_elsewhere(folder: Folder, job: JobState | None, now: float) -> RunState | None:
+    """Running, judged by a recent heartbeat from another host; None without one."""
+    start = folder.last_start
+    if start is None or start.time_end is not None or (job is not None and job.is_terminal):
+        return None
+    sign = heartbeat(folder.run, start)
+    # Of this host the lock has said more than a heartbeat of some seconds ago.
+    if not sign or is_here(sign.get("host"), sign.get("boot")):
+        return None
+    if abs(silence_s := silent_s(sign)) > SILENCE_S:
+        return None
+    known = f"{job.reason}; " if job is not None and job.reason else ""
+    reason = f"{known}its rank 0 on {sign.get('host')} gave a sign of life {max(0.0, silence_s):.0f} s ago"
+    return RunState(state="running", doing=_doing(folder, None, now), reason=reason, is_live=True)
+
+
+# -- a run that waits no more ---------------------------------------------------------------------
+
+
+def _ended(folder: Folder, job: JobState | None) -> RunState:
+    if folder.failure:
+        return _of_failure(folder.failure)
+    if job is not None and job.state == "failed":
+        return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=job.reason)
+    if job is not None and job.reason.startswith(CANNOT_ASK):
+        return RunState(state="unknown", doing="unknown", reason=job.reason)
+    if (last := folder.last_start) is not None and last.time_end is not None:
+        return _of_stop(folder, last)
+    return _of_silence(folder, job)
+
+
+def _of_failure(failure: FailureRecord) -> RunState:
+    if failure.error == NO_PROGRESS:
+        message, _, _ = failure.message.partition("\n")
+        return RunState(state="held", doing="held: makes no progress", reason=message)
+    return RunState(state="failed", doing=phrases.failed(failure.error), reason=failure.summary)
+
+
+def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
+    """A run that saved and exited, and was not started again."""
+    why = str(end.why)
+    after = "" if end.last_step is None else f" after step {end.last_step}"
+    reason = f"stopped by {why}{after}; "
+    return RunState(
+        state="cancelled", doing=phrases.stopped(why), reason=f"{reason}{_against(folder)}stk resume goes on"
+    )
+
+
+def _against(folder: Folder) -> str:
+    """Why it was not started again, if that was a decision."""
+    for event in reversed(last_events(folder.run)):
+        reason = event.facts.get("reason")
+        if event.name in ("requeue", "chained", "cancelled", "released"):
+            break
+        if event.name == "not_requeued" and reason:
+            return f"{reason}; "
+        if event.name == "requeue_failed" and reason:
+            line = str(reason).partition("\n")[0]
+            return f"it could not be put back into the queue ({line}); "
+    return ""
+
+
+def _of_silence(folder: Folder, job: JobState | None) -> RunState:
+    submission = folder.submission
+    if folder.faults and not folder.starts and submission is None:
+        return RunState(state="unknown", doing="unknown", reason="; ".join(folder.faults))
+    if job is not None and job.state == "finished":
+        return RunState(
+            state="failed",
+            doing=phrases.failed_job("COMPLETED"),
+            reason="the job ended without finishing the run; its log may say why",
+        )
+    if submission is not None and submission.cluster == "local" and is_here(submission.host, submission.boot):
+        reason = "its processes are gone without an error message (killed?); stk resume goes on"
+        return RunState(state="failed", doing=phrases.failed("killed"), reason=reason)
+    if submission is None and folder.has_intent:
+        reason = "it was being submitted, and its job is not known; stk submit looks for it"
+        return RunState(state="unknown", doing="being submitted", reason=reason)
+    reason = "neither the scheduler nor the run folder says how it ended; stk resume goes on"
+    sign = heartbeat(folder.run, folder.last_start)
+    if sign and (ahead_s := -silent_s(sign)) > SILENCE_S:
+        reason = f"its last sign of life is {phrases.span(ahead_s)} in the future: clocks differ; {reason}"
+    return RunState(state="unknown", doing="unknown", reason=reason)

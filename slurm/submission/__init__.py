@@ -1,0 +1,1 @@
+"""From an experiment to a job in the queue."""

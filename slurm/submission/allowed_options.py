@@ -1,0 +1,80 @@
+"""Which options of sbatch `resources.sbatch` may hold, and which not, with what is there instead.
+
+sbatch takes the beginning of a name for the name: `arr` is `array`. Only full names pass, from a list.
+"""
+
+from __future__ import annotations
+
+from slurm.config.resources import Resources
+from toolkit.config.faults import suggest
+from toolkit.errors import UserError
+
+#: Options that the promises of this project rest on, and what to use instead.
+OURS = {
+    "job-name": "a lost job is found again by its name; `name` is its first part",
+    "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses where that lies",
+    "open-mode": "what an earlier start wrote must stay",
+    "requeue": "an interrupted job must go back into the queue",
+    "no-requeue": "an interrupted job must go back into the queue",
+    "signal": "resources.signal_s sets the warning before the time limit",
+    "array": "one run is one job, and `stk sweep` makes arrays of runs",
+    "wrap": "the batch script is the plan's own",
+    "nodes": "use resources.nodes",
+    "ntasks": "use resources.nodes and resources.tasks_per_node",
+    "ntasks-per-node": "use resources.tasks_per_node",
+    "tasks-per-node": "use resources.tasks_per_node",
+    "ntasks-per-gpu": "use resources.tasks_per_node",
+    "resources": "use resources.nodes, resources.tasks_per_node, resources.gres and the like",
+    "license": "use resources.licenses",
+    "test-only": "`stk plan --test-only` asks Slurm whether it would take the job",
+    "wait": "the submission does not wait for the job; `stk watch` shows when it ends",
+    "clusters": "a run belongs to the cluster where it is submitted",
+    "cluster-constraint": "a run belongs to the cluster where it is submitted",
+    "parsable": "the job's id is read from what sbatch says",
+    "quiet": "the job's id is read from what sbatch says",
+    "help": "the job would not be submitted",
+    "usage": "the job would not be submitted",
+    "version": "the job would not be submitted; `stk doctor` shows the version",
+}
+
+#: All others: of `sbatch --help` and the manual of 22.05, then those that came until 26.05, then those of the
+#: plugin pyxis, which many clusters with GPUs have.
+OTHERS = (
+    "account", "acctg-freq", "batch", "bb", "bbf", "begin", "comment", "constraint", "container",
+    "contiguous", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline",
+    "delay-boot", "dependency", "distribution", "error", "exclude", "exclusive", "export", "export-file",
+    "extra-node-info", "get-user-env", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node",
+    "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "hold", "ignore-pbs", "input",
+    "kill-on-invalid-dep", "licenses", "mail-type", "mail-user", "mcs-label", "mem", "mem-bind",
+    "mem-per-cpu", "mem-per-gpu", "mincpus", "network", "nice", "no-kill", "nodefile", "nodelist",
+    "ntasks-per-core", "ntasks-per-socket", "output", "overcommit", "oversubscribe", "partition", "power",
+    "prefer", "priority", "profile", "propagate", "qos", "reboot", "reservation", "sockets-per-node",
+    "spread-job", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "uid",
+    "use-min-nodes", "verbose", "wait-all-nodes", "wckey",
+    "consolidate-segments", "container-id", "container-type", "extra", "mem-update", "oom-kill-step",
+    "resv-ports", "segment", "spread-segments", "stepmgr", "tres-bind", "tres-per-task",
+    "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
+    "container-mount-home", "container-mounts", "container-name", "container-readonly",
+    "container-remap-root", "container-save", "container-workdir", "container-writable",
+    "no-container-entrypoint", "no-container-entrypoint-log", "no-container-mount-home",
+    "no-container-remap-root",
+)  # fmt: skip
+
+
+def check_options(resources: Resources) -> None:
+    """Raise UserError for an option that sbatch does not have, or that would break what the job relies on."""
+    for given in resources.sbatch:
+        name = given.replace("_", "-")
+        if name in OURS:
+            raise UserError(f"resources.sbatch.{given} cannot be set here: {OURS[name]}.")
+        if name not in OTHERS:
+            raise UserError(f"resources.sbatch.{given}: sbatch has no such option. {_meant(name)}")
+
+
+def _meant(name: str) -> str:
+    """What an unknown name stands for: the names that it begins, or the nearest one."""
+    known = (*OURS, *OTHERS)
+    if full := [each for each in known if each.startswith(name)]:
+        return f"Write the full name: {' or '.join(sorted(full))}."
+    hint = suggest(name, known)
+    return f"{hint[0].upper()}{hint[1:]}" if hint.startswith("did") else "`sbatch --help` lists them."

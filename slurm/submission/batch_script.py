@@ -1,0 +1,209 @@
+"""JobPlan: an experiment, where it will run, and the very script that does it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slurm.client.stop_reason import WARNING_SIGNAL
+from slurm.config.resources import Resources
+from slurm.submission.folder_guard import LINES
+from slurm.submission.job_options import Component, components, signal_lead_s, world_size
+from slurm.submission.quoting import directive, export
+from slurm.submission.restart_in_place import IN_PLACE
+from toolkit.config import identity, to_plain
+from toolkit.config.schema import Experiment
+from toolkit.errors import ExitCode, UserError
+from toolkit.run.module_names import module_in
+from toolkit.run.run_dir import RunDir
+
+#: Measured with Slurm 22.05: a batch script in such a folder starts nowhere, or elsewhere.
+_NOT_IN_FOLDERS = {
+    "%": "Slurm expands it as a pattern",
+    "\\": "Slurm drops it",
+    "\n": "sbatch reads its options line by line",
+    ":": "it separates folders in PYTHONPATH",
+}
+
+#: Run by the batch script after a step that did not finish the run, with the run's own code.
+DECIDE_RESTART = "slurm.job.decide_restart"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """What `stk submit` would do; str(plan) is the batch script, byte for byte.
+
+    number is how often the run was submitted before: it makes the job's name unique, so that a job
+    whose id was never recorded is found again by name. after is the job that this one follows, whatever
+    that comes to; what the resources depend on has come true by then. awaits is a job that must have
+    ended well, or this one is taken out of the queue.
+    """
+
+    experiment: Experiment
+    resources: Resources
+    run: RunDir
+    number: int = 0
+    after: str | None = None
+    awaits: str | None = None
+    python: str = sys.executable
+
+    @property
+    def identity(self) -> str:
+        return identity(self.experiment)
+
+    @property
+    def world_size(self) -> int:
+        return world_size(self.resources)
+
+    @property
+    def job_name(self) -> str:
+        return f"{self.run.run_id}.{self.number}"
+
+    def __str__(self) -> str:
+        _check_folder(self.run)
+        parts = components(self.resources)
+        return "\n".join(
+            [
+                "#!/bin/bash",
+                *directives(self.options()),
+                *(line for part in parts[1:] for line in ["#SBATCH hetjob", *directives(part.options)]),
+                "",
+                *LINES,
+                "",
+                *self._environment(),
+                "",
+                *self._launch(parts),
+                "",
+            ]
+        )
+
+    def options(self) -> dict[str, object]:
+        """What sbatch is told of the job, or of the first component of an uneven one."""
+        # Slurm must put the job back after a preemption or the loss of a host, and what the first
+        # start wrote must still be there then.
+        fixed = {
+            "job-name": self.job_name,
+            "chdir": self.run.path,
+            "output": "logs/%j.batch.log",
+            "open-mode": "append",
+            "requeue": True,
+            "signal": f"{WARNING_SIGNAL}@{signal_lead_s(self.resources)}",
+        }
+        given = components(self.resources)[0].options
+        return {**fixed, **given, **self._dependencies(given.get("dependency"))}
+
+    def _dependencies(self, given: object) -> dict[str, object]:
+        """What the job waits for, besides what the resources say."""
+        if self.after:
+            return {"dependency": f"afterany:{self.after}"}
+        if not self.awaits:
+            return {}
+        if "?" in str(given or ""):
+            raise UserError(
+                f"resources.dependency is {given}, where one of several is enough: the job of the run before "
+                "must end well in any case, and Slurm cannot be told both"
+            )
+        every = ",".join(filter(None, [str(given or ""), f"afterok:{self.awaits}"]))
+        # What can never start would stay in the queue for ever.
+        return {"dependency": every, "kill-on-invalid-dep": "yes"}
+
+    def _environment(self) -> list[str]:
+        return [
+            *self.resources.setup,
+            *(export(name, value) for name, value in self.resources.environment.items()),
+            f"export PYTHONPATH={shlex.quote(str(self.run.code))}${{PYTHONPATH:+:$PYTHONPATH}}",
+            "export PYTHONUNBUFFERED=1",
+            "export SUBMITIT_EXECUTOR=slurm",
+            # torch warns on each connection where a host has no name for an address.
+            "export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}",
+        ]
+
+    def _launch(self, parts: tuple[Component, ...]) -> list[str]:
+        pickle = '"submitit/${SLURM_JOB_ID}_submitted.pkl"'
+        return [
+            # The submitter may have died before naming the pickle after the job.
+            # -f, for the submitter may be naming it in this very moment.
+            f"[ -e {pickle} ] || ln -f submitit/job.pkl {pickle} || exit 1",
+            "mkdir -p logs",
+            "",
+            # Ignored, not trapped: bash heeds a trapped signal only after the command that runs, and a
+            # `wait` for one in the background returns early, even for a signal that came before it did.
+            # srun takes its signals whether they are ignored or not, and the ranks are not its children.
+            "# The ranks save when they are asked to leave: no signal may end this script before them.",
+            "trap '' TERM INT HUP USR1 USR2",
+            *self._steps(" ".join(["srun", *self._srun_options(parts), *self._command()])),
+            'exit "$code"',
+        ]
+
+    def _steps(self, srun: str) -> list[str]:
+        """One step; or one after another, as long as a crash is no reason to give the hosts back."""
+        module = module_in(self.run, DECIDE_RESTART) or DECIDE_RESTART
+        words = [self.python, "-P", "-m", module, str(self.run.path)]
+        question = "# A step that did not finish the run: does the run go on, and how?"
+        after = f'{shlex.join(words)} "$code"'
+        if self.resources.requeue != "auto":
+            return [srun, "code=$?", "", question, f'[ "$code" = 0 ] || {after}']
+        return [
+            "while true; do",
+            srun,
+            "code=$?",
+            "",
+            question,
+            '[ "$code" != 0 ] || break',
+            f"{after} {IN_PLACE}",
+            f'[ "$?" = {ExitCode.RESTART_STEP} ] || break',
+            "done",
+        ]
+
+    def _srun_options(self, parts: tuple[Component, ...]) -> list[str]:
+        options = [
+            "--kill-on-bad-exit=1",
+            # Rank 0 writes the report alone: a cluster's WaitTime would have it killed meanwhile.
+            "--wait=0",
+            *(f"--{name}={value}" for name, value in _step_options(parts[0]).items()),
+            "--unbuffered",
+            "--open-mode=append",
+            '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"',
+        ]
+        if len(parts) > 1:
+            options.append("--het-group=" + ",".join(map(str, range(len(parts)))))
+        return options
+
+    def _command(self) -> list[str]:
+        return [shlex.quote(self.python), "-u", "-m", "submitit.core._submit", "submitit"]
+
+    def to_json(self) -> dict[str, object]:
+        """What `stk plan --json` prints."""
+        return {
+            "run_id": self.run.run_id,
+            "identity": self.identity,
+            "config": to_plain(self.experiment),
+            "script": str(self),
+            "world_size": self.world_size,
+        }
+
+
+def directives(options: Mapping[str, object]) -> list[str]:
+    """One #SBATCH line for each option."""
+    return [directive(name, value) for name, value in options.items()]
+
+
+def _check_folder(run: RunDir) -> None:
+    """Raise UserError for a folder that would not reach the job unchanged."""
+    for character, reason in _NOT_IN_FOLDERS.items():
+        if character in str(run.path):
+            raise UserError(
+                f"the run folder {str(run.path)!r} holds {character!r}: {reason}. "
+                "STK_EXPERIMENT_DIR chooses another place."
+            )
+
+
+def _step_options(first: Component) -> dict[str, str]:
+    """What the step is told of its tasks, quoted for the shell."""
+    if first.step_options:
+        return {name: shlex.quote(str(value)) for name, value in first.step_options.items()}
+    cpus = first.options.get("cpus-per-task")
+    # From 22.05 on srun does not take this over from the job.
+    return {"cpus-per-task": "${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))}

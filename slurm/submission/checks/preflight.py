@@ -1,0 +1,198 @@
+"""Find what can never run before it is queued, and say which limit stands against it.
+
+`sbatch` takes many of these requests and lets them wait for ever (measured: time, node count, account
+and state of the partition, unless EnforcePartLimits is set). What cannot be known from outside, such
+as limits of accounts, is left to Slurm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from slurm.client import programs
+from slurm.client.hostlist import expand
+from slurm.client.parse import HostGroup, Partition
+from slurm.client.time_limits import format_minutes, parse_minutes
+from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
+from slurm.submission.checks.host_fit import Request, host_reasons, listed, unseen_hosts
+from slurm.submission.job_options import components
+from toolkit.errors import SlurmRefused, UserError
+
+#: Words of AccountingStorageEnforce with which limits hold.
+_ENFORCING = {"limits", "safe", "all"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the cluster offers.
+
+    max_array_size   one more than the largest index of an array; None for unknown, 0 for no arrays
+    max_jobs         jobs that the controller holds at a time, each task of an array one; None for unknown
+    tracks_memory    whether memory is handed out to jobs
+    limits_submits   whether limits of accounts and QOS are enforced
+    qos_flags        flags of the requested QOS, which may lift a partition's limits; None for unknown
+    """
+
+    partitions: tuple[Partition, ...]
+    hosts: tuple[HostGroup, ...]
+    max_array_size: int | None = None
+    max_jobs: int | None = None
+    tracks_memory: bool = False
+    limits_submits: bool = False
+    qos_flags: frozenset[str] | None = frozenset()
+
+
+def preflight(resources: Resources) -> Facts:
+    """Raise SlurmRefused with all reasons why these resources would never be given; return what was asked.
+
+    Costs three short calls of Slurm's programs, four with a QOS.
+    """
+    facts = read_facts(resources)
+    if reasons := check_fits(resources, facts):
+        lines = "\n".join(f"  - {reason}" for reason in reasons)
+        raise SlurmRefused(f"This cluster cannot run it (nothing was submitted):\n{lines}")
+    return facts
+
+
+def read_facts(resources: Resources) -> Facts:
+    """Ask the controller for what `check_fits` needs."""
+    qos = components(resources)[0].options.get("qos")
+    config = programs.config()
+    return Facts(
+        partitions=tuple(programs.partitions()),
+        hosts=tuple(programs.hosts()),
+        max_array_size=_count(config.get("MaxArraySize", "")),
+        max_jobs=_count(config.get("MaxJobCount", "")),
+        tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
+        limits_submits=bool(_ENFORCING & set(config.get("AccountingStorageEnforce", "").lower().split(","))),
+        qos_flags=programs.qos_flags(str(qos)) if qos else frozenset(),
+    )
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def check_fits(resources: Resources, facts: Facts) -> list[str]:
+    """All reasons why these resources would never be given; empty where none is known."""
+    reasons = _reasons(resources, facts)
+    return reasons + list(_fewer_cpus(resources, facts)) if reasons else []
+
+
+def _fewer_cpus(resources: Resources, facts: Facts) -> Iterator[str]:
+    """What helps where the CPUs that a rank on a GPU gets by default are all that stands in the way."""
+    if resources.cpus_per_task is not None:
+        return
+    for cpus in range(CPUS_BESIDE_A_GPU - 1, 0, -1):
+        if not _reasons(replace(resources, cpus_per_task=cpus), facts):
+            default = f"a rank on a GPU gets {CPUS_BESIDE_A_GPU} CPUs by default"
+            yield f"{default}: resources.cpus_per_task={cpus} fits"
+            return
+
+
+def _reasons(resources: Resources, facts: Facts) -> list[str]:
+    reasons: list[str] = []
+    parts = components(resources)
+    names = [*resources.hosts] or [f"groups[{number}]" for number in range(len(parts))]
+    for number, part in enumerate(parts):
+        prefix = f"{names[number]}: " if len(parts) > 1 else ""
+        reasons += [prefix + reason for reason in _component(Request.of(part), facts)]
+    return list(dict.fromkeys(reasons))
+
+
+def _component(request: Request, facts: Facts) -> list[str]:
+    """Reasons against one component: it may run in any partition that it names."""
+    known = {partition.name: partition for partition in facts.partitions}
+    if not known:
+        return []
+    named = [name for name in request.text("partition").split(",") if name]
+    chosen = named or [partition.name for partition in facts.partitions if partition.is_default]
+    if not chosen:
+        return [f"no partition was given and the cluster has no default; there are {listed(known)}"]
+    missing = [name for name in chosen if name not in known]
+    there_are = f"does not exist; there are {listed(known)}"
+    reasons = [f"partition {name!r} {there_are}{_hint(name, known)}" for name in missing]
+    reasons += _host_names(request, facts)
+    if reasons:
+        return reasons
+    attempts = [list(_partition(request, known[name], facts)) for name in chosen]
+    return [] if not all(attempts) else [reason for attempt in attempts for reason in attempt]
+
+
+def _partition(request: Request, partition: Partition, facts: Facts) -> Iterator[str]:
+    if partition.state != "UP":
+        yield f"partition {partition.name} is {partition.state}, not UP"
+    yield from _time(request, partition, facts.qos_flags)
+    yield from _node_count(request, partition, facts.qos_flags)
+    yield from _permissions(request, partition)
+    yield from host_reasons(request, partition, facts.hosts, tracks_memory=facts.tracks_memory)
+
+
+def _time(request: Request, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
+    if not (text := request.text("time")):
+        return
+    try:
+        minutes = parse_minutes(text)
+    except UserError as error:
+        yield f"time: {error}"
+        return
+    limit = partition.max_time_min
+    if limit is None or "time-min" in request.options or _is_lifted("PartitionTimeLimit", qos_flags):
+        return
+    if minutes is None or minutes > limit:
+        asked, allowed = format_minutes(minutes), format_minutes(limit)
+        yield f"time {asked} is above MaxTime {allowed} of partition {partition.name}"
+
+
+def _node_count(request: Request, partition: Partition, qos_flags: frozenset[str] | None) -> Iterator[str]:
+    nodes, name, most = request.nodes, partition.name, partition.max_nodes
+    if partition.total_nodes and nodes > partition.total_nodes:
+        yield f"{nodes} nodes, but partition {name} has {partition.total_nodes}"
+    if most is not None and nodes > most and not _is_lifted("PartitionMaxNodes", qos_flags):
+        yield f"{nodes} nodes are above MaxNodes {most} of partition {name}"
+    if nodes < partition.min_nodes and not _is_lifted("PartitionMinNodes", qos_flags):
+        yield f"{nodes} nodes are below MinNodes {partition.min_nodes} of partition {name}"
+
+
+def _is_lifted(flag: str, qos_flags: frozenset[str] | None) -> bool:
+    """Whether the QOS lifts a limit of the partition; taken for granted where its flags are unknown."""
+    return qos_flags is None or flag in qos_flags
+
+
+def _permissions(request: Request, partition: Partition) -> Iterator[str]:
+    rules = (
+        ("account", "AllowAccounts", partition.allow_accounts, partition.deny_accounts),
+        ("qos", "AllowQos", partition.allow_qos, partition.deny_qos),
+    )
+    for option, rule, allowed, denied in rules:
+        # Which account or QOS stands in for none is not known here. Slurm writes both in small letters.
+        if not (value := request.text(option).lower()):
+            continue
+        if allowed is not None and value not in {name.lower() for name in allowed}:
+            yield f"{option} {value} is not among {rule} of partition {partition.name}: {listed(allowed)}"
+        elif value in {name.lower() for name in denied}:
+            yield f"{option} {value} is denied by partition {partition.name}"
+
+
+def _host_names(request: Request, facts: Facts) -> Iterator[str]:
+    """Hosts that are named but do not exist."""
+    if any(unseen_hosts(partition, facts.hosts) for partition in facts.partitions):
+        return
+    known = {host for group in facts.hosts for host in expand(group.hosts)}
+    for option in ("nodelist", "exclude"):
+        try:
+            named = request.hosts(option)
+        except UserError as error:
+            yield f"{option}: {error}"
+            continue
+        for host in named:
+            if known and host not in known:
+                yield f"{option}: there is no host {host!r}{_hint(host, known)}"
+
+
+def _hint(name: str, valid: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only for a refusal
+
+    matches = get_close_matches(name, list(valid), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

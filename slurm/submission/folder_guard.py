@@ -1,0 +1,31 @@
+"""The check that a batch script makes of its run's folder, before it executes anything in it.
+
+`toolkit.run.folder_trust` has checked before the job was submitted. The job may start hours
+later. A user who may write in the folder of all runs can have replaced this one by then.
+"""
+
+from __future__ import annotations
+
+from toolkit.run.folder_trust import VARIABLE
+
+#: Lines of bash that end the script, in a run's folder, if another user owns or may write what it executes.
+LINES = (
+    "# Refuse to execute anything here that another user owns or may write.",
+    "refuse_others() {",
+    "    local each found group=(-perm -g+w) named",
+    f'    IFS=: read -ra named <<<"${{{VARIABLE}:-}}"',
+    '    for each in "${named[@]}"; do',
+    """        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* ]] || return 0""",
+    "    done",
+    '    [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")',
+    '    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")',
+    r"""    local tell=(\( "${others[@]}" \) -ls -quit)""",
+    '    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null',
+    '        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)',
+    '    [ -z "$found" ] && return',
+    '    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2',
+    f'    echo "If you trust it, set {VARIABLE}=$PWD" >&2',
+    "    exit 2",
+    "}",
+    "refuse_others",
+)

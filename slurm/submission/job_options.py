@@ -1,0 +1,171 @@
+"""Resources -> sbatch's options: one component, or several for uneven hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slurm.client.time_limits import parse_minutes
+from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
+from slurm.config.world_size import node_range
+from slurm.submission.allowed_options import check_options
+from toolkit.errors import UserError
+from toolkit.launch.machines.host_names import is_local_name
+
+#: Fields that sbatch knows by the same name, with dashes.
+_SAME_NAME = (
+    "gres",
+    "gpus_per_node",
+    "gpus_per_task",
+    "cpus_per_task",
+    "mem",
+    "mem_per_cpu",
+    "mem_per_gpu",
+    "time",
+    "partition",
+    "account",
+    "qos",
+    "constraint",
+    "nodelist",
+    "exclude",
+    "reservation",
+    "dependency",
+    "mail_user",
+    "mail_type",
+    "comment",
+    "licenses",
+    "exclusive",
+)
+
+#: Options of the whole job: the first component of a heterogeneous job carries them.
+_OF_THE_JOB = ("dependency", "kill-on-invalid-dep", "mail-user", "mail-type", "comment", "licenses")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Equal hosts of a job.
+
+    nodes         the most that it may get; least_nodes are enough to start
+    options       for sbatch
+    step_options  what its srun must be told because sbatch was not
+    """
+
+    nodes: int
+    tasks_per_node: int
+    options: Mapping[str, object]
+    least_nodes: int
+    step_options: Mapping[str, object]
+
+
+def components(resources: Resources) -> tuple[Component, ...]:
+    """The job's components: one, or one for each group of uneven hosts, or for each host that is named."""
+    if resources.hosts:
+        return tuple(
+            _group(resources, Group(nodes=1, gpus=gpus), number, _job_host(name))
+            for number, (name, gpus) in enumerate(resources.hosts.items())
+        )
+    if not resources.groups:
+        return (_component(resources.nodes, resources.tasks_per_node, _options(resources)),)
+    return tuple(_group(resources, group, number) for number, group in enumerate(resources.groups))
+
+
+def world_size(resources: Resources) -> int:
+    """How many ranks the job starts, the largest number where its hosts are a range."""
+    return sum(part.nodes * part.tasks_per_node for part in components(resources))
+
+
+def _job_host(name: str) -> str:
+    """A host's name for sbatch. Raises UserError for one that means another host there than here."""
+    if is_local_name(name):
+        raise UserError(
+            f"resources.hosts holds {name}, which on each host means that host itself: a Slurm job needs the "
+            "name that `sinfo -N` shows"
+        )
+    return name
+
+
+def _group(resources: Resources, group: Group, number: int, host: str | None = None) -> Component:
+    options = _options(resources)
+    if host is not None:
+        options["nodelist"] = host
+    if group.gpus:
+        options["gres"] = f"gpu:{group.gpus}"
+    for name in ("partition", "constraint"):
+        if (value := getattr(group, name)) is not None:
+            options[name] = value
+    if number > 0:
+        options = {name: value for name, value in options.items() if name not in _OF_THE_JOB}
+    return _component(group.nodes, max(1, group.gpus), options)
+
+
+def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]) -> Component:
+    least, most = node_range(nodes)
+    tasks: dict[str, object] = {"ntasks-per-node": tasks_per_node}
+    options = _with_cpus(options)
+    if isinstance(nodes, int):
+        return Component(most, tasks_per_node, {"nodes": nodes, **tasks, **options}, least, {})
+    asked, step = _elastic(tasks_per_node, options)
+    return Component(most, tasks_per_node, {"nodes": nodes, **asked}, least, {**tasks, **step})
+
+
+def _with_cpus(options: dict[str, object]) -> dict[str, object]:
+    """Options with CPUs for all threads of a rank on a GPU, where the user has not said how many."""
+    gpus = any(name.startswith("gpus-per") for name in options) or "gpu" in str(options.get("gres"))
+    if not gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
+        return options
+    return {**options, "cpus-per-task": CPUS_BESIDE_A_GPU}
+
+
+def _elastic(tasks: int, options: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Options of a range of hosts: for sbatch, what each host must give; for srun, what each task gets.
+
+    Were sbatch told the tasks of a host, it would count them for the smallest number of hosts and give no
+    more than those (measured, 22.05).
+    """
+    cpus, gpus = options.get("cpus-per-task"), options.get("gpus-per-task")
+    asked = {name: value for name, value in options.items() if name != "gpus-per-task"}
+    if cpus is not None or tasks > 1:
+        asked["cpus-per-task"] = tasks * _whole("cpus-per-task", cpus or 1)
+    step: dict[str, object] = {"cpus-per-task": cpus or 1}
+    if gpus is not None:
+        kind, colon, count = str(gpus).rpartition(":")
+        asked["gpus-per-node"] = f"{kind}{colon}{tasks * _whole('gpus-per-task', count)}"
+        step["gpus-per-task"] = gpus
+    return asked, step
+
+
+def _whole(option: str, value: object) -> int:
+    if not str(value).isdecimal():
+        raise UserError(
+            f"{option} is {value!r}, expected a whole number: with a range of nodes it is counted for a host"
+        )
+    return int(str(value))
+
+
+def signal_lead_s(resources: Resources) -> int:
+    """Seconds before the time limit at which Slurm is to warn the ranks.
+
+    Slurm may be a minute early, and a warning in the first seconds of a short job would find ranks that
+    cannot take it yet: it comes two minutes after the start at the earliest, or in the last sixth.
+    """
+    minutes = parse_minutes(resources.time) if resources.time else None
+    if minutes is None:
+        return resources.signal_s
+    return min(resources.signal_s, max(60 * minutes - 120, 10 * minutes))
+
+
+def _options(resources: Resources) -> dict[str, object]:
+    """Options that were given, then any option by name, which wins; one without a value is taken away."""
+    check_options(resources)
+    named = {name.replace("_", "-"): getattr(resources, name) for name in _SAME_NAME}
+    given: dict[str, object] = {n: v for n, v in named.items() if v is not None and v is not False}
+    if "dependency" in given:
+        # A job that can never start because of it would stay in the queue for ever.
+        given["kill-on-invalid-dep"] = "yes"
+    for name, value in resources.sbatch.items():
+        key = name.replace("_", "-")
+        if value is None or value is False:
+            given.pop(key, None)
+        else:
+            given[key] = value
+    return given

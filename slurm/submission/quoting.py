@@ -1,0 +1,51 @@
+"""Text that reaches sbatch's option parser or a shell unchanged."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from toolkit.config.secrets import split_references
+from toolkit.errors import Fault, UserError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^&|!*\[\]()-]+")
+
+
+def directive(name: str, value: object) -> str:
+    """One #SBATCH line; True stands for a flag without a value.
+
+    Raises UserError for a line break or NUL, which sbatch cannot take in any quoting.
+    """
+    if value is True:
+        return f"#SBATCH --{name}"
+    text = str(value)
+    if any(character in text for character in "\n\r\0"):
+        fault = Fault(key=f"--{name}", problem=f"{text!r} holds a line break or NUL", origin="batch script")
+        raise UserError(f"{fault}: sbatch reads its options line by line. Choose another value.")
+    return f"#SBATCH --{name}={text if _PLAIN.fullmatch(text) else _quoted(text)}"
+
+
+def _quoted(text: str) -> str:
+    """sbatch's quoting: between double quotes a backslash keeps the next character as it is."""
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+
+
+def export(name: str, value: str) -> str:
+    """A shell line that sets a variable to any value, line breaks included.
+
+    Raises UserError for NUL, which no variable can hold.
+    """
+    if "\0" in value:
+        fault = Fault(key=name, problem=f"{value!r} holds NUL", origin="environment")
+        raise UserError(f"{fault}: no variable can hold it. Choose another value.")
+    return f"export {name}={_shell_text(value)}"
+
+
+def _shell_text(value: str) -> str:
+    """A value for the shell; a secret is taken from the job's own environment, which must have it."""
+    parts = split_references(getattr(value, "reference", value))
+    words = [
+        f'"${{{part}?is not set where the job was submitted}}"' if is_name else shlex.quote(part)
+        for part, is_name in parts
+    ]
+    return "".join(words) or "''"

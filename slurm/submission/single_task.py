@@ -1,0 +1,52 @@
+"""The resources of a job of one task on one host, from those of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from slurm.client.hostlist import names_several
+from slurm.config.resources import Resources
+
+
+def single_task(resources: Resources, **changes: Any) -> Resources:
+    """Resources for one task on one host, with these changes; the job's logs go where it puts them."""
+    own: dict[str, Any] = {"nodes": 1, "tasks_per_node": 1, "world_size": None, "groups": (), "hosts": {}}
+    if names_several(resources.nodelist):
+        # A job gets all hosts of its list, and this one wants one.
+        own["nodelist"] = None
+    own["sbatch"] = {
+        name: value for name, value in resources.sbatch.items() if name not in ("output", "error")
+    }
+    return replace(resources, max_parallel=None, **{**own, **changes})
+
+
+def without_gpus(resources: Resources) -> dict[str, Any]:
+    """Changes that ask for no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
+    kept = [each for each in (resources.gres or "").split(",") if each and not _is_gpu(each)]
+    nothing = dict.fromkeys(("gpus_per_node", "gpus_per_task", "mem_per_gpu"))
+    return {**nothing, "gres": ",".join(kept) or None}
+
+
+def with_one_gpu(resources: Resources) -> dict[str, Any]:
+    """Changes that ask for one GPU where there are any: gpu:a100:4,disk:9 -> gpu:a100:1,disk:9."""
+    changes: dict[str, Any] = {}
+    if resources.groups or resources.hosts:
+        gpus = max([*resources.hosts.values(), *(group.gpus for group in resources.groups)])
+        changes["gres"] = "gpu:1" if gpus else resources.gres
+    elif resources.gres is not None:
+        parts = resources.gres.split(",")
+        changes["gres"] = ",".join(_one_gpu(each) if _is_gpu(each) else each for each in parts)
+    if resources.gpus_per_node is not None:
+        changes["gpus_per_node"] = _one_gpu(resources.gpus_per_node)
+    return changes
+
+
+def _is_gpu(gres: str) -> bool:
+    return gres.split(":")[0] == "gpu"
+
+
+def _one_gpu(gpus: str) -> str:
+    """One of these GPUs: gpu:a100:4 -> gpu:a100:1, a100:4 -> a100:1, 4 -> 1."""
+    kind, colon, count = gpus.rpartition(":")
+    return f"{kind}{colon}{min(int(count), 1)}" if count.isdecimal() else gpus

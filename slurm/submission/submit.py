@@ -1,0 +1,216 @@
+"""Submit runs: the only place that gives a run to a scheduler and records it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from slurm.client import programs
+from slurm.client.topology import scrub
+from slurm.config.resources import Resources
+from slurm.local.rank_count import local_processes
+from slurm.status.dependency import KEY
+from slurm.status.rows import status
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.checks.preflight import preflight
+from slurm.submission.submit_job import submit_plan
+from slurm.submissions import Awaited, Submission, exclusively, record, resolve_lost, submissions
+from toolkit.config import run_id, to_yaml
+from toolkit.config.schema import Experiment
+from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
+from toolkit.files import write_atomic
+from toolkit.reliability.restart_policy import reset_counters
+from toolkit.run.create_run import create_run
+from toolkit.run.folder_trust import python_path
+from toolkit.run.run_dir import RunDir, archive_run
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What came of a submission; submission is None where the run has finished before.
+
+    joined   its state where it was live already, and the submission is that of before
+    """
+
+    run: RunDir
+    submission: Submission | None
+    joined: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """What `stk submit --json` prints."""
+        submission = self.submission
+        return {
+            "run_id": self.run.run_id,
+            "run_dir": str(self.run.path),
+            "job_id": submission.job_id if submission else None,
+            "cluster": submission.cluster if submission else None,
+            "state": self.joined or ("pending" if submission else "finished"),
+        }
+
+
+def choose_cluster(wanted: str) -> str:
+    """slurm or local; auto means slurm where a controller answers.
+
+    Raises SlurmUnavailable where slurm is wanted and none answers.
+    """
+    if wanted == "local":
+        return "local"
+    if programs.is_available():
+        return "slurm"
+    if wanted == "slurm":
+        programs.call("scontrol", "ping")
+        raise SlurmUnavailable("no Slurm controller answers: check `scontrol ping`, or use --cluster local")
+    return "local"
+
+
+def submit(
+    experiment: Experiment,
+    parent: Path,
+    cluster: str,
+    *,
+    resources: Resources | None = None,
+    fresh: bool = False,
+    awaits: Awaited | None = None,
+) -> Submitted:
+    """Hand the experiment's run to Slurm, or to processes on this machine; join the run if it exists.
+
+    awaits   a run that must finish first
+
+    Raises RunBusy where it is live, SlurmRefused with all known limits before anything is written,
+    SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
+    """
+    resources = resources or experiment.resources
+    if cluster == "slurm":
+        check(experiment, resources, RunDir(parent / run_id(experiment)))
+    with run_folder(experiment, parent, fresh) as run:
+        resolve_if_possible(run)
+        if run.result.exists():
+            return Submitted(run, None)
+        refuse_if_live(run)
+        reset_counters(run)
+        if cluster == "local":
+            return Submitted(run, _start_here(run, replace(experiment, resources=resources), awaits))
+        plan = JobPlan(
+            experiment=experiment,
+            resources=resources,
+            run=run,
+            number=len(submissions(run)),
+            awaits=awaits.job_id if awaits else None,
+        )
+        return Submitted(run, _hand_to_slurm(plan, awaits))
+
+
+def check(experiment: Experiment, resources: Resources, run: RunDir, awaits: str | None = None) -> None:
+    """Raise UserError for what no batch script can hold, SlurmRefused for what no host can give.
+
+    awaits   any job's id, where the run is to wait for one
+    """
+    str(JobPlan(experiment=experiment, resources=resources, run=run, awaits=awaits))
+    preflight(resources)
+
+
+def resolve_if_possible(run: RunDir) -> None:
+    """Find the job of a submitter that died; only a controller can know it."""
+    if run.intent.exists() and programs.is_available():
+        resolve_lost(run)
+
+
+def refuse_if_live(run: RunDir) -> None:
+    """Raise RunBusy where the run waits, trains or is held."""
+    (now,) = status([run])
+    if now.is_live:
+        job = f", job {now.job_id}" if now.job_id else ""
+        raise RunBusy(
+            f"{run.run_id} is {now.state}{job}: it cannot be started twice. "
+            f"stk status {run.run_id} shows it, stk cancel {run.run_id} ends it."
+        )
+
+
+def _hand_to_slurm(plan: JobPlan, awaits: Awaited | None) -> Submission:
+    # submitit is imported late: planning and status do without it.
+    from slurm.submission.executor import PlanExecutor
+
+    return submit_plan(plan, PlanExecutor(plan).launch, **_facts(awaits))
+
+
+def _facts(awaits: Awaited | None) -> dict[str, str]:
+    """What is written down of a run that must finish first."""
+    return {KEY: str(awaits.run.path)} if awaits else {}
+
+
+def _start_here(run: RunDir, experiment: Experiment, awaits: Awaited | None) -> Submission:
+    """Start a launcher that outlives this command; behind another run, what becomes one in time."""
+    name = f"{run.run_id}.{len(submissions(run))}"
+    write_atomic(run.job, to_yaml(experiment.resources))
+    words = ["toolkit.launch", str(run.path), str(local_processes(experiment, os.environ))]
+    pid = start_detached(run, words, run.launcher_log(name), awaits)
+    return record(run, cluster="local", job_id=f"local-{pid}", name=name, **_facts(awaits))
+
+
+def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | None) -> int:
+    """Start `python -P -m WORDS` with a run's own code, to outlive this command; return its process id.
+
+    awaits   a run that must finish first: it is waited for with today's code
+    Raises UntrustedFolder.
+    """
+    environment = scrub()
+    if awaits is None:
+        environment["PYTHONPATH"] = python_path(run, os.environ.get("PYTHONPATH"))
+    else:
+        words = ["slurm.chains.follow", str(awaits.run.path), str(run.path), *words]
+    with open(log, "ab") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        ).pid
+
+
+@contextmanager
+def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
+    """The run's folder, locked against other submitters; restored if the submission fails."""
+    run = RunDir(parent / run_id(experiment))
+    old = archive(run) if fresh and run.path.exists() else None
+    existed = run.path.exists()
+    create_run(experiment, parent)
+    with exclusively(run):
+        try:
+            if not run.code.exists() or run.code.is_symlink():
+                # The process that held the lock before may have been refused, and removed the folder.
+                create_run(experiment, parent)
+            yield run
+        except (StkError, OSError) as error:
+            if not existed and not run.submissions.exists() and not run.intent.exists():
+                shutil.rmtree(run.path, ignore_errors=True)
+                if old is not None:
+                    old.rename(run.path)
+            if isinstance(error, OSError):
+                raise cannot_write(run, error) from error
+            raise
+
+
+def cannot_write(run: RunDir, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write the run folder {run.path}: {error.strerror or error}. "
+        "STK_EXPERIMENT_DIR chooses another place."
+    )
+
+
+def archive(run: RunDir) -> Path:
+    """Move a run's folder to `old/`, so that the run can start anew; return its new path.
+
+    Raises RunBusy if the run is live.
+    """
+    with exclusively(run):
+        resolve_if_possible(run)
+        refuse_if_live(run)
+        return archive_run(run)

@@ -1,0 +1,126 @@
+"""Starting the runs that a command asks for, and keeping the record of the sweep in step."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+
+from slurm.client import programs
+from slurm.runs.cancel_requeue import check_jobs
+from slurm.status.rows import RunStatus, is_launcher_alive
+from slurm.submissions import hold, last_submission
+from slurm.sweeps.candidates import Candidate, states
+from slurm.sweeps.request import Wanted
+from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting
+from slurm.sweeps.submit_array import settle_arrays
+from toolkit.config import load_to_run
+from toolkit.run.folder_trust import check_folder
+from toolkit.run.run_dir import RunDir
+from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_record, write_record
+
+#: Ids in one call of scancel: a command line has an end.
+_IDS_A_CALL = 500
+
+
+def start(
+    wanted: Wanted, *, max_parallel: int | None, at_most: int | None, tick: Callable[[], None]
+) -> SubmittedRuns:
+    """Hand the runs that are to start to Slurm, and write the sweep down. As `submit_runs`.
+
+    Raises UntrustedFolder, too.
+
+    max_parallel   None: as the sweep says, else as resources.max_parallel does
+    """
+    folder, before = wanted.folder, read_record(wanted.folder)
+    make_sweep(folder)
+    check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
+    try:
+        with hold(folder.lock, f"the sweep {folder.name}"):
+            write_record(folder, wanted.record)
+            return _submit(folder, wanted.to_start, wanted.live, max_parallel, at_most, tick, wanted.record)
+    except programs.AnswerLost:
+        raise
+    except BaseException:
+        # Nothing came of it, so nothing is known of it.
+        if before is not None:
+            write_record(folder, before)
+        elif not any(one.run.path.exists() for one in wanted.to_start if one.now is None):
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+
+
+def _submit(
+    folder: SweepDir,
+    runs: Sequence[Candidate],
+    live: Sequence[str],
+    max_parallel: int | None,
+    at_most: int | None,
+    tick: Callable[[], None],
+    record: Record,
+) -> SubmittedRuns:
+    if not runs:
+        return SubmittedRuns()
+    throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
+    return submit_runs(folder, runs, throttle=throttle, live=live, at_most=at_most, tick=tick)
+
+
+def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
+    """Members that have ended unfinished or were not handed in yet, and job ids of the live ones.
+
+    Each with the experiment that it was submitted with, whatever the file says by now. Raises ConfigError.
+    """
+    settle_arrays(folder)
+    runs = [folder.run(each.run_id) for each in record.members]
+    now, later = states(runs), waiting(folder)
+    live = [row.job_id for row in now.values() if row.is_live and row.job_id]
+    found = []
+    for run in runs:
+        row = now.get(run)
+        if row is None and run.run_id in later:
+            found.append(Candidate(experiment=later[run.run_id], run=run, now=None))
+        elif row is not None and not row.is_live and row.state != "finished":
+            found.append(Candidate(experiment=load_to_run(run.config), run=run, now=row))
+    return found, live
+
+
+def resume(
+    folder: SweepDir,
+    record: Record,
+    runs: Sequence[Candidate],
+    live: Sequence[str],
+    *,
+    max_parallel: int | None,
+    at_most: int | None,
+    tick: Callable[[], None],
+) -> SubmittedRuns:
+    """Hand in what `to_resume` found. As `submit_runs`. Raises UntrustedFolder, too."""
+    check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
+    with hold(folder.lock, f"the sweep {folder.name}"):
+        return _submit(folder, runs, live, max_parallel, at_most, tick, record)
+
+
+def cancel(folder: SweepDir, rows: Sequence[RunStatus]) -> tuple[list[str], list[str]]:
+    """End live runs; the ids of those that were, and of those that only their own host can end.
+
+    Raises UserError for a job that Slurm does not know as that run's; SchedulerError.
+    """
+    live = [row for row in rows if row.is_live]
+    ids: dict[str, RunDir] = {}
+    local, elsewhere = [], []
+    for row in live:
+        submission = last_submission(folder.run(row.run_id))
+        if submission is not None and submission.cluster == "slurm":
+            ids[submission.job_id] = folder.run(row.run_id)
+        elif submission is not None and is_launcher_alive(folder.run(row.run_id), submission):
+            local.append(submission.pid)
+        else:
+            elsewhere.append(row.run_id)
+    for first in range(0, len(ids), _IDS_A_CALL):
+        part = dict(list(ids.items())[first : first + _IDS_A_CALL])
+        check_jobs(part)
+        programs.cancel(*part)
+    for pid in local:
+        os.kill(pid, signal.SIGTERM)
+    return [row.run_id for row in live if row.run_id not in elsewhere], elsewhere

@@ -1,0 +1,153 @@
+"""Wanted: what a command asks of a sweep, beside what is there already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from slurm.status.rows import RunStatus
+from slurm.sweeps.candidates import Candidate, candidates, states
+from slurm.sweeps.submit_array import settle_arrays
+from slurm.sweeps.sweep_experiments import Combination, combine
+from toolkit.config.schema import NAME_PATTERN, Experiment
+from toolkit.errors import UserError
+from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_record
+from toolkit.sweeps.results.ranking import checked_goal, declared_goal, with_split
+from toolkit.sweeps.section import load_sweep, of_section
+from toolkit.sweeps.spaces import LogUniform
+from toolkit.sweeps.sweep import Point, Sweep, checked, with_overrides, with_seeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A sweep as a command asks for it.
+
+    combinations  all runs in their order; several may be the same run
+    known         where each run stands, each once
+    record        what is written down of it now
+    removed       where the runs stand that an earlier command asked for, and this one does not
+    """
+
+    folder: SweepDir
+    combinations: Sequence[Combination]
+    known: Sequence[Candidate]
+    record: Record
+    removed: Sequence[RunStatus]
+
+    @property
+    def to_start(self) -> list[Candidate]:
+        return [one for one in self.known if not one.skipped]
+
+    @property
+    def live(self) -> list[str]:
+        """Job ids of the sweep's runs that wait or run."""
+        rows = [*(one.now for one in self.known), *self.removed]
+        return [row.job_id for row in rows if row is not None and row.is_live and row.job_id]
+
+
+def describe(config: Path, overrides: Sequence[str]) -> Sweep:
+    """The sweep of a file and a command line. Raises ConfigError and UserError."""
+    own = [each for each in overrides if of_section(each)]
+    sweep = load_sweep(config, own) or Sweep()
+    return with_overrides(sweep, [each for each in overrides if each not in own])
+
+
+def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
+    """What is asked for, and where it stands, with two scheduler calls in all.
+
+    Raises ConfigError with the faults of all runs, and UserError for what cannot be meant, or a name that
+    another file's sweep has.
+    """
+    sweep = checked(sweep)
+    if not (sweep.keys or sweep.fixed):
+        raise UserError(
+            f"{config}: no key is given values, so there is nothing to sweep. Give them, as in "
+            f"`stk sweep {config} optimizer.lr=1e-3,1e-4 train.batch_size=32,64`, in a section `sweep` of "
+            "the file, or with --seeds 1,2,3. For one run there is `stk submit`."
+        )
+    combinations = combine(config, sweep, sweep.points())
+    folder = SweepDir(parent / SWEEPS / _name(sweep.name or combinations[0].experiment.name))
+    before = _before(folder, config)
+    if sweep.method == "optuna":
+        combinations = combine(config, sweep, _proposed(folder, sweep, before))
+    record = _record(folder, config, sweep, combinations, before)
+    settle_arrays(folder)
+    known = candidates(combinations, parent)
+    gone = states([folder.run(each.run_id) for each in record.removed])
+    return Wanted(
+        folder=folder,
+        combinations=combinations,
+        known=known,
+        record=record,
+        removed=list(gone.values()),
+    )
+
+
+def _name(name: str) -> str:
+    """A name that can be a folder's, and a job's. Raises UserError."""
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise UserError(f"found {name!r} as a sweep's name, expected letters, digits, dot, dash, underscore")
+    return name
+
+
+def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None) -> list[Point]:
+    """The runs so far, and those that the sampler proposes next."""
+    # Late: few sweeps have a sampler, and reading results is no part of the others.
+    from toolkit.sweeps.results.collect import read_results
+    from toolkit.sweeps.sampler import propose
+
+    if before is None:
+        return with_seeds(sweep, propose(sweep, None))
+    known = read_results(folder, before, {}, metric=sweep.metric, goal=sweep.goal)
+    return [*(each.values for each in before.members), *with_seeds(sweep, propose(sweep, known))]
+
+
+def _before(folder: SweepDir, config: Path) -> Record | None:
+    """What was written down of the sweep. Raises UserError where it is that of another file."""
+    before = read_record(folder)
+    if before is not None and before.config != str(config.resolve()):
+        raise UserError(
+            f"there is a sweep {folder.name} already, of {before.config}, and this one is of {config}: "
+            "give it another name with --name, or `name:` in the section sweep"
+        )
+    return before
+
+
+def _record(
+    folder: SweepDir,
+    config: Path,
+    sweep: Sweep,
+    combinations: Sequence[Combination],
+    before: Record | None,
+) -> Record:
+    metric, goal = _ranking(sweep, combinations[0].experiment)
+    members = {each.run_id: Member(run_id=each.run_id, values=each.values) for each in reversed(combinations)}
+    earlier = {each.run_id: each for each in (before.everyone if before else ())}
+    record = Record(
+        name=folder.name,
+        config=str(config.resolve()),
+        method=sweep.method,
+        metric=metric,
+        goal=goal,
+        task=combinations[0].experiment.task.kind,
+        spaces={key: str(space) for key, space in sweep.parameters.items()},
+        log=tuple(key for key, space in sweep.parameters.items() if isinstance(space, LogUniform)),
+        max_parallel=sweep.max_parallel,
+        members=tuple(reversed(members.values())),
+        removed=tuple(each for run_id, each in earlier.items() if run_id not in members),
+    )
+    return record if before is None else replace(record, time=before.time)
+
+
+def _ranking(sweep: Sweep, experiment: Experiment) -> tuple[str, str]:
+    """SPLIT.METRIC and its goal. Raises UserError where they contradict, or nothing declares the metric."""
+    name, _, goal = experiment.evaluation.metric.partition(":")
+    metric = with_split(sweep.metric or name)
+    task = experiment.task.kind
+    if sweep.goal is None:
+        if sweep.metric is None and goal:
+            return metric, goal
+        return metric, declared_goal(metric, task)
+    return metric, checked_goal(sweep.goal, metric, task)

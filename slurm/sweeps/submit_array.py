@@ -1,0 +1,212 @@
+"""One array of a sweep in sbatch's hands: like single submissions, but for one call."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from slurm.client import programs
+from slurm.status.rows import status
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.submit import resolve_if_possible
+from slurm.submission.submit_job import environment
+from slurm.submissions import Submission, exclusively, find_job, hold, intend, record, submissions
+from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
+from slurm.sweeps.candidates import Candidate
+from toolkit.config import to_yaml
+from toolkit.errors import SchedulerError, StkError, UserError
+from toolkit.files import read_json, write_quickly
+from toolkit.reliability.restart_policy import reset_counters
+from toolkit.run.create_run import fill_run
+from toolkit.run.run_dir import RunDir
+from toolkit.sweeps.folder import Array, SweepDir, intend_array, read_arrays, settle_array
+
+
+def submit_array(
+    sweep: SweepDir,
+    name: str,
+    wanted: Sequence[Candidate],
+    code: Path,
+    *,
+    throttle: int | None,
+    after: Sequence[str],
+    tick: Callable[[], None],
+) -> dict[RunDir, Submission]:
+    """Submit runs as one job array; those that another process started meanwhile are left out.
+
+    name      of the array, which no other one has
+    code      what new runs begin with
+    throttle  tasks that run at the same time; after: arrays that must have ended before
+    tick      called for each run that has been made
+    Returns the submission of each run that was handed in. Raises SchedulerError; what was made for a refused
+    array is taken away again.
+    """
+    # In one order, so that two sweeps of the same runs do not wait for each other.
+    ordered = sorted(wanted, key=lambda one: one.run.run_id)
+    made = [one.run for one in ordered if not one.run.path.exists()]
+    with ExitStack() as stack:
+        try:
+            for one in ordered:
+                fill_run(one.run, one.experiment, shared_code=code)
+                stack.enter_context(exclusively(one.run))
+                if not one.run.code.exists():
+                    # The process that held the lock before may have been refused, and removed the folder.
+                    fill_run(one.run, one.experiment, shared_code=code)
+            plans = tuple(map(_plan, [one for one in _again(wanted) if not one.skipped]))
+            if not plans:
+                return {}
+            array = ArrayPlan(
+                plans=plans, folder=sweep.array(name), max_parallel=throttle, after=tuple(after)
+            )
+            job_id = _submit(sweep, array, throttle, tick)
+        except programs.AnswerLost:
+            raise
+        except KeyboardInterrupt:
+            # Before sbatch was called, nothing came of it; after that, the same command finds the job.
+            if not _script(sweep.array(name)).exists():
+                _forget(sweep.array(name), [one.run for one in wanted])
+                _take_away(made)
+            raise
+        except (StkError, OSError) as error:
+            _take_away(made)
+            if isinstance(error, OSError):
+                place = "STK_EXPERIMENT_DIR chooses another place"
+                raise UserError(f"cannot write the folders of the runs: {error}. {place}.") from error
+            raise
+        return _record(array, job_id)
+
+
+def _take_away(made: Sequence[RunDir]) -> None:
+    """Remove the folders that were made for nothing."""
+    for run in made:
+        if not run.submissions.exists() and not run.intent.exists():
+            shutil.rmtree(run.path, ignore_errors=True)
+
+
+def _again(wanted: Sequence[Candidate]) -> list[Candidate]:
+    """Where the runs stand now that no other process can submit them."""
+    known = [one for one in wanted if one.now is not None or one.run.submissions.exists()]
+    for one in known:
+        resolve_if_possible(one.run)
+    now = dict(zip((one.run for one in known), status([one.run for one in known]), strict=True))
+    return [replace(one, now=now.get(one.run)) for one in wanted]
+
+
+def _plan(one: Candidate) -> JobPlan:
+    return JobPlan(
+        experiment=one.experiment,
+        resources=one.experiment.resources,
+        run=one.run,
+        number=len(submissions(one.run)),
+    )
+
+
+def _submit(sweep: SweepDir, array: ArrayPlan, throttle: int | None, tick: Callable[[], None]) -> str:
+    """Write the array down before and after sbatch, and in every run, as for a single job."""
+    try:
+        script = _write(array, tick)
+        intend_array(sweep, array.name, [plan.run.run_id for plan in array.plans], throttle)
+        job_id = _ask(array, script)
+    except programs.AnswerLost:
+        raise
+    except (StkError, OSError):
+        _forget(array.folder, [plan.run for plan in array.plans])
+        settle_array(sweep, array.name, None)
+        raise
+    settle_array(sweep, array.name, job_id)
+    return job_id
+
+
+def _forget(folder: Path, runs: Sequence[RunDir]) -> None:
+    """Delete the records of an array that was not submitted."""
+    for run in runs:
+        if (read_json(run.intent) or {}).get("name") == folder.name:
+            run.intent.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _script(folder: Path) -> Path:
+    """The batch script of an array: written last of all before sbatch is called."""
+    return folder / "script.sh"
+
+
+def _write(array: ArrayPlan, tick: Callable[[], None]) -> Path:
+    """Make all that the tasks need, and write down what is going to be asked; return the script."""
+    # submitit is imported late: planning and status do without it.
+    from slurm.submission.executor import pack
+
+    array.folder.mkdir(mode=0o755)
+    for task, plan in enumerate(array.plans):
+        reset_counters(plan.run)
+        pack(plan.run)
+        write_quickly(plan.run.submitit / TASK_SCRIPT, str(plan))
+        (array.folder / str(task)).symlink_to(os.path.relpath(plan.run.path, array.folder))
+        intend(plan.run, array.name, durable=False, task=task, work_dir=str(array.folder))
+        tick()
+    script = _script(array.folder)
+    write_quickly(script, str(array))
+    return script
+
+
+def _ask(array: ArrayPlan, script: Path) -> str:
+    """Call sbatch once; a job whose answer was lost is looked for by its name. Returns the array's id."""
+    try:
+        return programs.sbatch(script, cwd=array.folder, env=environment(array.plans[0].run, os.environ))
+    except programs.AnswerLost as lost:
+        with suppress(SchedulerError):
+            if (found := find_job(array.name, array.folder)) is not None:
+                return found
+        raise programs.AnswerLost(
+            f"{lost}\nThe jobs may come to be all the same: the same command again looks for them first, "
+            "so that no run is ever submitted twice."
+        ) from lost
+
+
+def _record(array: ArrayPlan, job_id: str) -> dict[RunDir, Submission]:
+    """Write the job's id and what was asked for into every run."""
+    jobs, resources = {}, to_yaml(array.plans[0].resources)
+    for task, plan in enumerate(array.plans):
+        write_quickly(plan.run.job, resources)
+        jobs[plan.run] = record(
+            plan.run,
+            cluster="slurm",
+            job_id=f"{job_id}_{task}",
+            name=array.name,
+            world_size=plan.world_size,
+            array=array.name,
+        )
+    return jobs
+
+
+def settle_arrays(sweep: SweepDir) -> None:
+    """Find the arrays of a submitter that died before it wrote down what came of them: a call for each.
+
+    Only a controller can know it. Raises RunBusy where another process submits runs of the sweep.
+    """
+    if not _lost(sweep) or not programs.is_available():
+        return
+    with hold(sweep.lock, f"the sweep {sweep.name}"):
+        for array in _lost(sweep):
+            job_id = find_job(array.name, sweep.array(array.name))
+            _settle(sweep, array, job_id)
+            settle_array(sweep, array.name, job_id)
+
+
+def _lost(sweep: SweepDir) -> list[Array]:
+    return [array for array in read_arrays(sweep) if array.job_id is None]
+
+
+def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
+    """Record the job in each run of an array, or that there is none."""
+    for task, run_id in enumerate(array.runs):
+        run = sweep.run(run_id)
+        if (read_json(run.intent) or {}).get("name") != array.name:
+            continue
+        if job_id is None:
+            run.intent.unlink(missing_ok=True)
+        else:
+            record(run, cluster="slurm", job_id=f"{job_id}_{task}", name=array.name, recovered=True)

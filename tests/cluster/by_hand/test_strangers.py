@@ -1,0 +1,131 @@
+"""A stranger on the host or in the network changes nothing: the run ends with its bytes, and names it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.stranger import CONNECTED, stranger
+from tests.toolkit.tiny import assert_equal_runs, events
+from toolkit.run.run_dir import RunDir
+
+from .two_machines import Machine, Pair, ended
+
+PORT = 29500
+
+
+@pytest.fixture(scope="module")
+def alone(machines: Pair, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """The experiment, trained by one process without any disturbance."""
+    machine = replace(machines.first, home=tmp_path_factory.mktemp("alone"))
+    ((code, _),) = ended([machine.start("run", machines.config, "--procs", 1)])
+    assert code == 0
+    return machine.run
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """What a stranger's payload would make: everybody may write there, so that it could."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder / "executed"
+
+
+def on(machine: Machine) -> Callable[[list[str]], list[str]]:
+    return partial(machine.network.on_host, machine.name)
+
+
+def assert_undisturbed(run: RunDir, alone: RunDir, marker: Path) -> None:
+    assert_equal_runs(run, alone)
+    assert not marker.exists()
+
+
+def refused(run: RunDir) -> set[str]:
+    """The addresses of strangers that a run has named, in few lines."""
+    lines = [*events(run, "connection_refused"), *events(run, "connections_refused")]
+    assert len(lines) <= 20
+    return {line["address"] for line in events(run, "connection_refused")}
+
+
+def test_processes_of_one_machine_do_not_let_in_another_user_of_it(
+    machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
+) -> None:
+    machine = replace(machines.first, home=tmp_path / "runs")
+    with stranger(on(machine), marker) as other:
+        ((code, _),) = ended([machine.start("run", machines.config, "--procs", 2)])
+    assert code == 0
+    assert other.done["connections"] > 0
+    assert_undisturbed(machine.run, alone, marker)
+    assert refused(machine.run) == {"127.0.0.1"}
+
+
+def test_machines_joined_by_hand_refuse_a_stranger_of_their_network(
+    machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
+) -> None:
+    pair = machines.sharing(tmp_path / "runs")
+    with stranger(on(pair.second), marker, pair.first.address, PORT) as other:
+        first = pair.start_one(0)
+        other.await_word(CONNECTED)
+        answers = ended([first, pair.start_one(1)])
+    assert [code for code, _ in answers] == [0, 0]
+    assert other.done["connections"] > 0
+    assert_undisturbed(pair.first.run, alone, marker)
+    assert refused(pair.first.run) == {pair.second.address}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_ranks_of_two_machines_let_in_no_user_of_either(
+    machines: Pair, alone: RunDir, tmp_path: Path, marker: Path, which: int
+) -> None:
+    pair = machines.apart(tmp_path)
+    with stranger(on((pair.first, pair.second)[which]), marker) as other:
+        answers = ended(pair.start())
+    assert [code for code, _ in answers] == [0, 0]
+    assert other.done["connections"] > 0
+    assert_undisturbed(pair.first.run, alone, marker)
+
+
+def test_ranks_of_torchrun_refuse_a_stranger(
+    machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
+) -> None:
+    """Its own store is open to everybody, so that nothing is believed which stands there."""
+    machine = replace(machines.first, home=tmp_path / "runs")
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", PORT)
+    with stranger(on(machine), marker) as other:
+        ((code, _),) = ended(
+            [machine.run_python(*torchrun, "-m", "toolkit.training.worker", machines.config)]
+        )
+    assert code == 0
+    assert other.done["stores"] > 0
+    assert_undisturbed(machine.run, alone, marker)
+
+
+def test_a_false_node_0_is_not_believed(machines: Pair, tmp_path: Path, marker: Path) -> None:
+    """A stranger listens where node 0 would, and says what it likes."""
+    pair = machines.apart(tmp_path)
+    false = pair.first.run_python("-c", FALSE_NODE_0, PORT)
+    try:
+        assert false.stdout.readline() == "ready\n"
+        ((code, output),) = ended([pair.start_one(1, "train.rendezvous_timeout_s=5")])
+    finally:
+        false.kill()
+        false.communicate()
+    assert code == 4
+    assert "was refused" in output
+    assert sorted(os.listdir(tmp_path)) == ["open", "secret"]
+
+
+FALSE_NODE_0 = """
+import socket, sys
+with socket.create_server(("", int(sys.argv[1]))) as listener:
+    print("ready", flush=True)
+    while True:
+        link, _ = listener.accept()
+        link.sendall(b"stk1" + bytes(32) + b'{"welcome": {}}\\n{"start": "../../../../tmp/evil"}\\n')
+"""

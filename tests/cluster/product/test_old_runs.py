@@ -1,0 +1,24 @@
+"""A run of an earlier version goes on as a job: today's batch script, its own code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.old_runs.experiments import write
+from tests.old_runs.unpacking import archives, digests, facts_of_machine, unpack
+from toolkit.files import read_json
+
+from .user import User
+
+
+@pytest.mark.parametrize("version", archives())
+def test_a_run_that_was_interrupted_is_resumed_as_a_job(user: User, version: str) -> None:
+    old = unpack(version, user.home)
+    run = old.interrupted
+    # A job works in the run's folder, and the run's data are in the working folder.
+    write(run.path)
+    answer = user.stk_json("resume", run.run_id, "--cluster", "slurm")
+    user.wait_until_finished(run, answer["job_id"])
+    assert (read_json(run.result)["step"], user.status(run)["restarts"]) == (16, 1)
+    if all(old.undisturbed[name] == value for name, value in facts_of_machine().items()):
+        assert digests(run) == old.undisturbed["files"]

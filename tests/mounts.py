@@ -1,0 +1,40 @@
+"""File systems mounted for a test, such as folders that even root cannot write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def mount(*arguments: str | Path) -> None:
+    """Mount, or skip the test where that is not allowed."""
+    if os.geteuid() != 0 or _run("mount", *arguments) != 0:
+        # CI is root and is there for it; an ordinary user has no file systems to give.
+        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
+        give_up("only root may mount a file system")
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Make a folder read-only for all users: by a mount, because permissions do not stop root."""
+    if os.geteuid() != 0:
+        folder.chmod(0o500)
+        yield
+        folder.chmod(0o700)
+        return
+    mount("--bind", folder, folder)
+    try:
+        mount("-o", "remount,ro,bind", folder)
+        yield
+    finally:
+        assert _run("umount", folder) == 0
+
+
+def _run(*command: str | Path) -> int:
+    # Tests of commands change PATH.
+    return subprocess.run(command, env={"PATH": os.defpath}, capture_output=True).returncode

@@ -1,0 +1,1 @@
+"""Runs as earlier versions have left them, and how they were made."""

@@ -1,0 +1,329 @@
+"""Slurm's programs when they are missing, refuse, hang or answer; real ones in tests/cluster."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from pathlib import Path
+
+import pytest
+
+from slurm.client import programs
+from slurm.client.programs import AnswerLost
+from tests.patience import PATIENCE_S
+from tests.slurm.stubs import Stubs
+from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+NO_CONTROLLER = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
+UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified\n"
+
+
+def test_a_program_answers_on_standard_output(stubs: Stubs) -> None:
+    stubs.answers("sinfo", "main up\n")
+    assert programs.call("sinfo", "--all") == "main up\n"
+    assert stubs.calls("sinfo") == [["--all"]]
+
+
+def test_a_program_may_be_given_input_and_a_folder(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.add("sbatch", "pwd; /bin/cat")
+    folder = tmp_path / "a folder; with 'odd' characters"
+    folder.mkdir()
+    assert programs.call("sbatch", input="#!/bin/sh\n", cwd=folder) == f"{folder}\n#!/bin/sh\n"
+
+
+def test_a_program_never_waits_for_the_keyboard(stubs: Stubs) -> None:
+    stubs.add("scancel", "read answer && echo read || echo end")
+    assert programs.call("scancel") == "end\n"
+
+
+def test_a_missing_program_is_named_with_what_follows(stubs: Stubs) -> None:
+    with pytest.raises(SlurmUnavailable, match=r"squeue is not on PATH: .*--cluster local"):
+        programs.call("squeue")
+
+
+def test_a_missing_folder_is_not_taken_for_a_missing_program(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.answers("sbatch", "1\n")
+    with pytest.raises(SlurmRefused, match=r"folder .* does not exist"):
+        programs.call("sbatch", cwd=tmp_path / "nowhere")
+
+
+def test_a_program_that_cannot_be_started_is_unavailable(stubs: Stubs) -> None:
+    (stubs.folder / "sinfo").write_text("not a program")
+    with pytest.raises(SlurmUnavailable, match="sinfo"):
+        programs.call("sinfo")
+
+
+def test_a_refusal_shows_slurms_own_lines_without_its_hints_on_usage(stubs: Stubs) -> None:
+    stubs.fails(
+        "sbatch", "sbatch: unrecognized option '--frob'\nTry \"sbatch --help\" for more information\n"
+    )
+    with pytest.raises(SlurmRefused) as refusal:
+        programs.call("sbatch", "--frob", "my job.sh")
+    assert str(refusal.value) == (
+        "Slurm refused (exit code 1): sbatch --frob 'my job.sh'\n  sbatch: unrecognized option '--frob'"
+    )
+
+
+def test_a_refusal_without_words_says_so(stubs: Stubs) -> None:
+    stubs.add("scontrol", "exit 1")
+    with pytest.raises(SlurmRefused, match=r"exit code 1.*\n  \(no message\)"):
+        programs.call("scontrol")
+
+
+def test_a_program_that_is_killed_may_have_been_heard(stubs: Stubs) -> None:
+    stubs.add("scontrol", "kill -TERM $$")
+    with pytest.raises(AnswerLost, match=rf"signal {signal.SIGTERM:d} before .*: scontrol requeue 6"):
+        programs.call("scontrol", "requeue", "6")
+
+
+def test_a_silent_controller_is_unavailable_in_slurms_own_words(stubs: Stubs) -> None:
+    stubs.fails("sinfo", NO_CONTROLLER)
+    with pytest.raises(SlurmUnavailable, match="Unable to contact slurm controller") as failure:
+        programs.call("sinfo")
+    assert not isinstance(failure.value, AnswerLost)
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(stubs: Stubs, tmp_path: Path) -> None:
+    """The child holds the pipes open: waiting for their end would hang as well."""
+    child = tmp_path / "child"
+    stubs.add("squeue", f"/bin/sleep 600 & echo $! > '{child}'; wait")
+    with pytest.raises(SlurmUnavailable, match="no answer in 2 s from: squeue --me"):
+        programs.call("squeue", "--me", timeout_s=2)
+    assert _ends(int(child.read_text()))
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process comes to its end: a signal to a group reaches an orphan in its own time."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], PATIENCE_S)[0])
+    finally:
+        os.close(handle)
+
+
+def test_a_users_display_preferences_do_not_reach_the_programs(
+    stubs: Stubs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "SQUEUE_FORMAT",
+        "SINFO_PARTITION",
+        "SACCT_FORMAT",
+        "SCANCEL_INTERACTIVE",
+        "SLURM_TIME_FORMAT",
+    ):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("SLURM_CONF", "/etc/slurm/slurm.conf")
+    stubs.add("squeue", "/usr/bin/env")
+    names = {line.partition("=")[0] for line in programs.call("squeue").splitlines()}
+    assert "SLURM_CONF" in names
+    assert not names & {
+        "SQUEUE_FORMAT",
+        "SINFO_PARTITION",
+        "SACCT_FORMAT",
+        "SCANCEL_INTERACTIVE",
+        "SLURM_TIME_FORMAT",
+    }
+
+
+def test_slurm_is_available_where_a_controller_is_up(stubs: Stubs) -> None:
+    assert not programs.is_available()
+    stubs.answers("scontrol", "Slurmctld(primary) at head is UP\n")
+    assert programs.is_available()
+    assert stubs.calls("scontrol") == [["ping"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "echo 'Slurmctld(primary) at head is DOWN'",
+        "echo 'fatal: no slurm.conf' >&2; exit 1",
+        "/bin/sleep 600",
+    ],
+)
+def test_slurm_is_not_available_where_no_controller_answers(stubs: Stubs, body: str) -> None:
+    stubs.add("scontrol", body)
+    assert not programs.is_available(timeout_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "answer, job_id", [("1234\n", "1234"), ("1234;cluster\n", "1234"), ("Welcome, 5 jobs!\n77\n", "77")]
+)
+def test_a_submission_returns_the_jobs_id(stubs: Stubs, tmp_path: Path, answer: str, job_id: str) -> None:
+    stubs.answers("sbatch", answer)
+    script = tmp_path / "job.sh"
+    assert programs.sbatch(script, tmp_path, dict(os.environ), options=["--hold"]) == job_id
+    assert stubs.calls("sbatch") == [["--parsable", "--hold", str(script)]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+        "sbatch: error: Batch job submission failed: Unexpected message received",
+        "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
+    ],
+)
+def test_a_submission_whose_answer_is_lost_may_have_succeeded(
+    stubs: Stubs, tmp_path: Path, words: str
+) -> None:
+    stubs.fails("sbatch", words)
+    with pytest.raises(AnswerLost, match=words.split(": ")[-1].split(",")[0]):
+        programs.sbatch(tmp_path / "job.sh")
+
+
+def test_a_submission_without_an_id_may_have_succeeded(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.answers("sbatch", "Welcome!\n")
+    with pytest.raises(AnswerLost, match="Welcome!"):
+        programs.sbatch(tmp_path / "job.sh")
+
+
+def test_a_test_says_when_a_job_would_start(stubs: Stubs) -> None:
+    stubs.add("sbatch", "/bin/cat > /dev/null; echo 'sbatch: Job 7 to start at noon using 4 processors' >&2")
+    assert programs.test_only("#!/bin/sh\n") == "Job 7 to start at noon using 4 processors"
+    assert stubs.calls("sbatch") == [["--test-only"]]
+
+
+def test_a_refused_submission_has_certainly_failed(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.fails("sbatch", "sbatch: error: Batch job submission failed: Invalid partition name specified\n")
+    with pytest.raises(SlurmRefused, match="Invalid partition name"):
+        programs.sbatch(tmp_path / "job.sh")
+
+
+def test_all_jobs_are_asked_for_in_one_call(stubs: Stubs) -> None:
+    stubs.answers("squeue", (RECORDED / "squeue.txt").read_text())
+    assert len(programs.jobs(ids=["114", "115_2", "121+0"])) == 13
+    assert programs.jobs(names=["a-1", "b-2"], user="ada")
+    first, second = stubs.calls("squeue")
+    assert "--jobs=114,115_2,121+0" in first
+    assert {"--name=a-1,b-2", "--user=ada"} <= set(second)
+    assert {"--noheader", "--array", "--states=all"} <= set(first) & set(second)
+
+
+def test_no_jobs_are_asked_for_without_a_call(stubs: Stubs) -> None:
+    assert programs.jobs() == []
+    assert programs.accounting([]) == []
+
+
+def test_an_unknown_job_is_no_job(stubs: Stubs) -> None:
+    stubs.fails("squeue", UNKNOWN_ID)
+    assert programs.jobs(ids=["99999"]) == []
+
+
+def test_another_refusal_of_squeue_is_an_error(stubs: Stubs) -> None:
+    stubs.fails("squeue", "squeue: error: Invalid user: nobody\n")
+    with pytest.raises(SlurmRefused, match="Invalid user"):
+        programs.jobs(user="nobody")
+
+
+def test_a_cluster_without_accounting_has_no_records(stubs: Stubs) -> None:
+    assert programs.accounting(["1"]) == []
+    stubs.fails("sacct", "Slurm accounting storage is disabled\n")
+    assert programs.accounting(["1"]) == []
+
+
+def test_a_job_that_waits_already_counts_as_requeued(stubs: Stubs) -> None:
+    stubs.fails("scontrol", "Job is pending execution for job 6\n")
+    programs.requeue("6")
+    assert stubs.calls("scontrol") == [["requeue", "6"]]
+
+
+def test_a_job_that_may_not_be_requeued_is_an_error(stubs: Stubs) -> None:
+    stubs.fails("scontrol", "Requested operation is presently disabled for job 16\n")
+    with pytest.raises(SlurmRefused, match="presently disabled"):
+        programs.requeue("16")
+
+
+def test_an_ended_job_counts_as_cancelled(stubs: Stubs) -> None:
+    stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Invalid job id specified\n")
+    programs.cancel("6")
+    assert stubs.calls("scancel") == [["--", "6"]]
+
+
+def test_a_job_of_somebody_else_is_not_cancelled(stubs: Stubs) -> None:
+    stubs.fails("scancel", "scancel: error: Kill job error on job id 6: Access/permission denied\n")
+    with pytest.raises(SlurmRefused, match="permission denied"):
+        programs.cancel("6")
+
+
+def test_a_signal_goes_to_the_tasks_and_not_to_the_batch_script(stubs: Stubs) -> None:
+    stubs.answers("scancel", "")
+    programs.signal_steps("12_3", "USR2")
+    assert stubs.calls("scancel") == [["--signal=USR2", "--", "12_3"]]
+
+
+def test_a_signal_for_a_job_that_has_ended_is_no_error(stubs: Stubs) -> None:
+    words = "Kill job error on job id 6: Job/step already completing or completed"
+    stubs.fails("scancel", f"scancel: error: {words}\n")
+    programs.signal_steps("6", "USR2")
+
+
+class Asked:
+    """A request that fails in given ways before it succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses pass at once, and are noted."""
+    pauses: list[float] = []
+    monkeypatch.setattr(programs, "_sleep", pauses.append)
+    monkeypatch.setattr(programs, "_now", lambda: sum(pauses))
+    return pauses
+
+
+def test_patience_asks_again_with_growing_pauses(clock: list[float]) -> None:
+    ask = Asked(SlurmUnavailable("busy"), AnswerLost("lost"), RunBusy("submitted by another"))
+    assert programs.patiently(ask, 30) == "done"
+    assert clock == [0.5, 1, 2]
+
+
+def test_patience_ends(clock: list[float]) -> None:
+    ask = Asked(*[SlurmUnavailable("busy")] * 100)
+    with pytest.raises(SlurmUnavailable, match="busy"):
+        programs.patiently(ask, 30)
+    assert ask.calls == len(clock) + 1
+    assert 15 <= sum(clock) <= 30
+
+
+def test_a_refusal_is_an_answer(clock: list[float]) -> None:
+    ask = Asked(SlurmRefused("no"))
+    with pytest.raises(SlurmRefused):
+        programs.patiently(ask, 30)
+    assert (ask.calls, clock) == (1, [])
+
+
+def test_a_requeued_job_is_released_but_not_within_the_second_of_its_end(stubs: Stubs) -> None:
+    stubs.answers("scontrol", "")
+    programs.release_now("12_3")
+    assert stubs.calls("scontrol") == [["update", "jobid=12_3", "starttime=now+5"]]
+
+
+@pytest.mark.parametrize(
+    "output, flags",
+    [
+        ("long|PartitionTimeLimit,DenyOnLimit\n", frozenset({"PartitionTimeLimit", "DenyOnLimit"})),
+        ("long|\n", frozenset()),
+        ("", None),
+    ],
+)
+def test_flags_of_a_qos_are_read(stubs: Stubs, output: str, flags: frozenset[str] | None) -> None:
+    stubs.answers("sacctmgr", output)
+    assert programs.qos_flags("long") == flags
+
+
+def test_flags_of_a_qos_are_unknown_without_accounting(stubs: Stubs) -> None:
+    assert programs.qos_flags("long") is None

@@ -1,0 +1,126 @@
+"""Why a job was stopped: what Slurm says, as recorded on a real cluster (22.05), and what the process saw."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from slurm.client.stop_reason import (
+    StopEvidence,
+    classify_stop,
+    end_of,
+    is_back,
+    is_preempted,
+    job_target,
+    length_s,
+    restarts_before,
+)
+
+START = datetime(2026, 1, 1, 12, 0, 0)
+
+
+def at(seconds: float) -> str:
+    """A time as Slurm prints it, so long after the job's start."""
+    return (START + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+
+
+def record(**changes: str | None) -> dict[str, str]:
+    """What `scontrol show job` says of a job of five minutes that runs undisturbed."""
+    facts: dict[str, str | None] = {
+        "JobState": "RUNNING",
+        "Reason": "None",
+        "Restarts": "0",
+        "TimeLimit": "00:05:00",
+        "StartTime": at(0),
+        "EndTime": at(300),
+        "PreemptTime": "None",
+    }
+    return {name: value for name, value in (facts | changes).items() if value is not None}
+
+
+def after(seconds: float) -> float:
+    return (START + timedelta(seconds=seconds)).timestamp()
+
+
+GRACE = record(PreemptTime=at(4), EndTime=at(14))
+NO_GRACE = record(JobState="COMPLETING", Restarts="1", PreemptTime=None)
+CANCELLED_LONG_AGO = record(JobState="CANCELLED", EndTime=at(4))
+CANCELLED = record(JobState="COMPLETING", EndTime=at(4), PreemptTime=None)
+CANCELLED_IN_GRACE = record(JobState="COMPLETING", PreemptTime=at(4), EndTime=at(9))
+ENDED_BY_PREEMPTION = record(JobState="COMPLETING", Requeue="0", PreemptTime=at(14), EndTime=at(14))
+RUN_OUT = record(JobState="COMPLETING", Reason="TimeLimit", EndTime=at(301), PreemptTime=None)
+REQUEUED = record(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartTime="Unknown")
+
+
+@pytest.mark.parametrize(
+    "job, reason, now, why",
+    [
+        pytest.param(GRACE, "SIGTERM", 4, "preempted", id="stock preemption with grace"),
+        pytest.param(GRACE, "SIGUSR2", 4, "preempted", id="preemption with the user's signal"),
+        pytest.param(GRACE, None, 4, "preempted", id="the signal reached another rank"),
+        pytest.param(NO_GRACE, "SIGTERM", 4, "requested", id="without grace only the restart is left to see"),
+        pytest.param(REQUEUED, "SIGTERM", 4, "requested", id="scontrol requeue"),
+        pytest.param(ENDED_BY_PREEMPTION, "SIGTERM", 14, "preempted", id="preemption without requeueing"),
+        pytest.param(CANCELLED_IN_GRACE, "SIGTERM", 9, "cancelled", id="scancel in the grace period"),
+        pytest.param(CANCELLED, "SIGTERM", 4, "cancelled", id="scancel"),
+        pytest.param(CANCELLED, "SIGUSR2", 4, "cancelled", id="scancel after a warning"),
+        pytest.param(CANCELLED_LONG_AGO, "SIGTERM", 4, "cancelled", id="scancel, seen late"),
+        pytest.param(RUN_OUT, "SIGTERM", 301, "time_limit", id="the limit was reached"),
+        pytest.param(record(JobState="TIMEOUT"), "SIGTERM", 301, "time_limit", id="and the job is gone"),
+        pytest.param({**RUN_OUT, "Reason": "None"}, None, 301, "time_limit", id="without a reason given"),
+        pytest.param(record(), "time_limit", 290, "time_limit", id="the worker's own clock"),
+        pytest.param(record(), "SIGUSR2", 220, "time_limit", id="the warning, half a minute early"),
+        pytest.param(record(), "SIGUSR2", 20, "requested", id="the same signal far from the end"),
+        pytest.param(record(EndTime="Unknown"), "SIGUSR2", 220, "requested", id="a job without a limit"),
+        pytest.param(record(), "SIGTERM", 20, "requested", id="Slurm knows of nothing"),
+        pytest.param(record(), None, 20, "requested", id="nobody knows of anything"),
+    ],
+)
+def test_slurm_and_the_signal_tell_why(job: dict[str, str], reason: str | None, now: float, why: str) -> None:
+    assert classify_stop(job, StopEvidence(reason=reason, signal_s=30), after(now)) == why
+
+
+def test_near_the_end_only_the_request_itself_tells_stk_requeue_from_the_warning() -> None:
+    for requested, why in ((False, "time_limit"), (True, "requested")):
+        seen = StopEvidence(reason="SIGUSR2", signal_s=30, requested=requested)
+        assert classify_stop(record(), seen, after(250)) == why
+
+
+def test_an_earlier_preemption_is_not_this_one() -> None:
+    assert is_preempted(record(PreemptTime=at(4)))
+    assert not is_preempted(record(PreemptTime=at(-100)))
+    assert not is_preempted(record(PreemptTime=None))
+
+
+def test_a_job_is_back_once_it_waits_or_its_restart_is_counted() -> None:
+    assert is_back(record(JobState="PENDING"), 0)
+    assert is_back(record(JobState="COMPLETING", Restarts="3"), 2)
+    assert not is_back(record(JobState="COMPLETING", Restarts="2"), 2)
+    assert not is_back(record(), 0)
+
+
+def test_the_end_is_known_where_there_is_a_limit() -> None:
+    assert (end_of(record()), length_s(record())) == (after(300), 300)
+    assert (end_of(record(EndTime="Unknown")), length_s(record(EndTime="Unknown"))) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "environ, target",
+    [
+        ({"SLURM_JOB_ID": "12"}, "12"),
+        ({"SLURM_JOB_ID": "14", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"}, "12_3"),
+        # This one's own id is that of the array: bare, it would mean all the tasks.
+        ({"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "0"}, "12_0"),
+        ({"SLURM_JOB_ID": "13", "SLURM_HET_JOB_ID": "12"}, "12"),
+    ],
+)
+def test_of_an_array_the_own_task_is_meant_and_of_an_uneven_job_its_leader(
+    environ: dict[str, str], target: str
+) -> None:
+    assert job_target(environ) == target
+
+
+def test_the_first_start_has_no_restarts_before_it() -> None:
+    assert restarts_before({}) == restarts_before({"SLURM_RESTART_COUNT": ""}) == 0
+    assert restarts_before({"SLURM_RESTART_COUNT": "2"}) == 2

@@ -1,0 +1,199 @@
+"""Ranks and worlds from environments that a real cluster (22.05) gave to real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from slurm.client.topology import how_started, scrub, world_from_step
+from toolkit.errors import SchedulerError
+from toolkit.world import World
+
+ENVIRONMENTS: dict[str, dict[str, str]] = json.loads(
+    (Path(__file__).parents[1] / "recorded" / "environments.json").read_text()
+)
+UNEVEN_JOB = [f"step over both components of an uneven job, rank {rank}" for rank in range(5)]
+
+
+def _started(name: str, *, has_terminal: bool = False) -> str:
+    return how_started(ENVIRONMENTS[name], has_terminal=has_terminal, pid=1)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ENVIRONMENTS if "rank" in name and "--pty, rank 0" not in name]
+)
+def test_a_task_of_a_step_is_a_rank(name: str) -> None:
+    assert _started(name) == "rank"
+
+
+def test_the_only_task_of_a_step_is_a_rank() -> None:
+    assert _started("srun of 1 task") == "rank"
+
+
+@pytest.mark.parametrize(
+    "name", ["salloc", "salloc with use_interactive_step", "srun --pty", "srun -n 4 --pty, rank 0"]
+)
+def test_a_shell_in_an_allocation_is_a_shell(name: str) -> None:
+    assert _started(name, has_terminal=True) == "shell"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["batch script of 4 tasks", "batch script of an uneven job", "batch script submitted within srun --pty"],
+)
+def test_a_batch_script_is_a_shell(name: str) -> None:
+    assert _started(name) == "shell"
+
+
+@pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if name.startswith("step of 2 tasks within")])
+def test_a_step_within_an_interactive_shell_is_a_rank_although_it_inherits_the_shells_variables(
+    name: str,
+) -> None:
+    assert "SLURM_PTY_PORT" in ENVIRONMENTS[name]
+    assert _started(name, has_terminal=False) == "rank"
+
+
+def test_the_program_that_srun_pty_itself_started_on_several_tasks_is_a_rank() -> None:
+    environ = ENVIRONMENTS["srun -n 4 --pty, rank 0"]
+    assert how_started(environ, has_terminal=True, pid=int(environ["SLURM_TASK_PID"])) == "rank"
+
+
+def test_outside_a_job_there_is_nothing() -> None:
+    assert how_started({"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf"}) == "none"
+
+
+def test_a_step_that_keeps_the_jobs_task_count_is_still_a_rank() -> None:
+    """`srun --preserve-env` leaves SLURM_NTASKS as the job has it."""
+    environ = ENVIRONMENTS["step of 2 tasks in a batch script of 4, rank 1"] | {"SLURM_NTASKS": "4"}
+    assert how_started(environ) == "rank"
+
+
+def test_ranks_on_uneven_hosts_count_the_tasks_of_their_own_host() -> None:
+    worlds = [world_from_step(ENVIRONMENTS[f"srun of 4 tasks on 3 hosts, rank {rank}"]) for rank in range(4)]
+    assert [(w.rank, w.size, w.local_rank, w.local_size, w.node, w.nodes) for w in worlds] == [
+        (0, 4, 0, 2, 0, 3),
+        (1, 4, 1, 2, 0, 3),
+        (2, 4, 0, 1, 1, 3),
+        (3, 4, 0, 1, 2, 3),
+    ]
+
+
+def test_the_world_of_an_uneven_job_has_no_gap() -> None:
+    """Its second component comes first by name, so that SLURM_STEP_TASKS_PER_NODE is in another order."""
+    worlds = [world_from_step(ENVIRONMENTS[name]) for name in UNEVEN_JOB]
+    assert [(w.rank, w.size, w.local_rank, w.local_size, w.node, w.nodes) for w in worlds] == [
+        (0, 5, 0, 3, 0, 3),
+        (1, 5, 1, 3, 0, 3),
+        (2, 5, 2, 3, 0, 3),
+        (3, 5, 0, 1, 1, 3),
+        (4, 5, 0, 1, 2, 3),
+    ]
+    assert len({world.nonce for world in worlds}) == 1
+
+
+@pytest.mark.parametrize("name", [*UNEVEN_JOB, "srun of 4 tasks on 3 hosts, rank 0"])
+def test_without_the_list_of_local_ranks_tasks_are_counted_by_host_name(name: str) -> None:
+    complete = ENVIRONMENTS[name]
+    environ = {key: value for key, value in complete.items() if key != "SLURM_GTIDS"}
+    assert world_from_step(environ) == world_from_step(complete)
+
+
+def test_a_step_smaller_than_its_job_is_a_world_of_its_own() -> None:
+    world = world_from_step(ENVIRONMENTS["step of 2 tasks in a batch script of 4, rank 1"])
+    assert (world.rank, world.size, world.local_size, world.nodes) == (1, 2, 2, 1)
+
+
+def test_array_tasks_steps_and_restarts_have_different_nonces() -> None:
+    environ = ENVIRONMENTS["array task 0 after a requeue, rank 0"]
+    first = {key: value for key, value in environ.items() if key != "SLURM_RESTART_COUNT"}
+    assert environ["SLURM_RESTART_COUNT"] == "1"
+    variants = [
+        environ,
+        first,
+        first | {"SLURM_STEP_ID": "1"},
+        ENVIRONMENTS["array task 1 after a requeue, rank 0"],
+    ]
+    nonces = [world_from_step(variant).nonce for variant in variants]
+    assert nonces == ["13.0.1", "13.0.0", "13.1.0", "12.0.1"]
+    assert (world_from_step(environ).job, world_from_step(environ).restart) == ("13", 1)
+
+
+def test_a_world_is_joined_by_nonce_not_by_address() -> None:
+    world = world_from_step(ENVIRONMENTS["srun of 1 task"])
+    assert world == World(
+        rank=0, size=1, local_rank=0, local_size=1, node=0, nodes=1, nonce="3.0.0", job="3", gpus=0
+    )
+
+
+def test_a_world_knows_how_many_gpus_its_step_was_granted_on_this_host() -> None:
+    environ = ENVIRONMENTS["srun of 1 task"]
+    assert world_from_step(environ | {"SLURM_STEP_GPUS": "2,5"}).gpus == 2
+    assert world_from_step(environ | {"SLURM_STEP_GPUS": "5", "SLURM_GPUS_ON_NODE": "2"}).gpus == 1
+    assert world_from_step(environ | {"SLURM_GPUS_ON_NODE": "2"}).gpus == 2
+    # A batch script's own, of another host.
+    assert world_from_step(environ | {"SLURM_JOB_GPUS": "2,5"}).gpus == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "SLURM_PROCID",
+        "SLURM_LOCALID",
+        "SLURM_NODEID",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_STEP_NUM_NODES",
+    ],
+)
+def test_a_missing_variable_is_named(name: str) -> None:
+    environ = {key: value for key, value in ENVIRONMENTS["srun of 1 task"].items() if key != name}
+    with pytest.raises(SchedulerError, match=name):
+        world_from_step(environ)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("SLURM_PROCID", "4"),
+        ("SLURM_PROCID", "one"),
+        ("SLURM_LOCALID", "2"),
+        ("SLURM_GTIDS", "2,3"),
+        ("SLURM_NODEID", "3"),
+        ("SLURM_STEP_NUM_TASKS", "1"),
+    ],
+)
+def test_variables_that_contradict_each_other_are_refused(name: str, value: str) -> None:
+    environ = ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 1"]
+    with pytest.raises(SchedulerError):
+        world_from_step(environ | {name: value})
+
+
+def test_counts_that_do_not_match_the_hosts_are_refused() -> None:
+    environ = dict(ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 0"], SLURM_STEP_TASKS_PER_NODE="2,1")
+    del environ["SLURM_GTIDS"]
+    with pytest.raises(SchedulerError, match="SLURM_STEP_TASKS_PER_NODE"):
+        world_from_step(environ)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_scrubbed_environment_is_that_of_a_process_outside_any_job(name: str) -> None:
+    clean = scrub(
+        ENVIRONMENTS[name] | {"PATH": "/bin", "RANK": "1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "x"}
+    )
+    assert clean == {"PATH": "/bin", "SLURM_CONF": "/etc/slurm/slurm.conf"}
+    assert how_started(clean) == "none"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("SLURMD_NODENAME", "SRUN_CPUS_PER_TASK", "SBATCH_PARTITION", "SALLOC_ACCOUNT", "PMI_RANK"),
+        *("PMIX_RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"),
+        *("MASTER_ADDR", "STK_RENDEZVOUS", "STK_LAUNCHER"),
+    ],
+)
+def test_what_a_launcher_left_is_scrubbed(name: str) -> None:
+    assert scrub({name: "1", "CUDA_VISIBLE_DEVICES": "0"}) == {"CUDA_VISIBLE_DEVICES": "0"}

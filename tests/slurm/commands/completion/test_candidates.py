@@ -1,0 +1,91 @@
+"""What could stand next on the command line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.commands.completion.candidates import candidates
+from slurm.commands.completion.keys import keys
+from slurm.commands.parser import make_parser
+from tests.slurm.house import House
+from toolkit.run.create_run import create_run
+
+PARSER = make_parser()
+
+
+def words(*typed: str) -> list[str]:
+    """The words that are offered in place of the last one."""
+    return [each.word for each in candidates(PARSER, typed)]
+
+
+def test_commands_come_first_with_what_they_do() -> None:
+    found = {each.word: each.help for each in candidates(PARSER, [""])}
+    assert found["status"] == "where runs stand"
+    assert set(found) >= {"plan", "submit", "clean", "reproduce", "completion"}
+
+
+def test_only_what_begins_like_the_word_is_offered() -> None:
+    assert words("stat") == ["status"]
+    assert words("") == words()
+
+
+def test_options_of_the_command_are_offered() -> None:
+    assert words("clean", "--o") == ["--older-than", "--old"]
+    assert "--json" in words("status", "--")
+
+
+def test_choices_of_an_option_are_offered() -> None:
+    assert words("submit", "a.yaml", "--cluster", "") == ["auto", "slurm", "local"]
+    assert words("completion", "") == ["bash", "zsh", "fish"]
+
+
+def test_runs_are_offered_where_a_run_is_named(house: House) -> None:
+    run = create_run(house.experiment(), house.experiments)
+    assert words("status", "") == [run.run_id]
+    assert words("diff", run.run_id, "ti") == [run.run_id]
+    assert words("status", "other") == []
+
+
+def test_files_are_left_to_the_shell() -> None:
+    assert words("submit", "") == [":files"]
+    assert words("submit", "a.yaml", "--then", "") == [":files"]
+    assert words("status", "experiments/") == [":files"]
+
+
+def test_keys_follow_the_file() -> None:
+    assert words("submit", "a.yaml", "resources.nodes") == ["resources.nodes="]
+    assert words("submit", "a.yaml", "seed=1", "optimizer.l") == ["optimizer.lr="]
+    assert words("submit", "a.yaml", "--then", "b.yaml", "resources.requeue=s") == [
+        "resources.requeue=same_job"
+    ]
+    assert words("sweep", "a.yaml", "train.deterministic=") == [
+        "train.deterministic=true", "train.deterministic=false",
+    ]  # fmt: skip
+
+
+def test_keys_of_every_kind_are_known() -> None:
+    known = keys()
+    assert {"seed", "name", "resources.gres", "model.kernels", "data.path", "task.kind"} <= known.keys()
+    assert "toy_texts" in known["task.kind"]
+    assert "convolutions" in known["model.kind"]
+
+
+def test_after_a_value_comes_what_would_have_come_before() -> None:
+    assert words("submit", "--cluster", "local", "") == [":files"]
+    assert words("logs", "--rank", "3", "--fo") == ["--follow"]
+    assert words("logs", "--rank", "") == []
+
+
+@pytest.mark.parametrize("typed", [["nonsense", ""], ["status", "--nonsense", ""], ["plan", "--", "-"]])
+def test_nonsense_is_no_error(typed: list[str]) -> None:
+    assert isinstance(words(*typed), list)
+
+
+@given(
+    st.lists(st.sampled_from(["submit", "clean", "--then", "--", "-", "a=b", "--state", "spelling", "x", ""]))
+)
+def test_whatever_is_typed_there_is_an_answer(typed: list[str]) -> None:
+    for word in words(*typed):
+        assert word == ":files" or word.startswith(typed[-1] if typed else "")

@@ -1,0 +1,426 @@
+"""What the commands do on a machine without Slurm, told as three stories of small runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from filelock import FileLock
+
+from tests.patience import PATIENCE_S
+from tests.slurm.environments import ENVIRONMENTS
+from tests.slurm.house import Answer, House, surroundings
+from toolkit.files import append_json_line, read_json, read_json_lines, write_json
+from toolkit.run.run_dir import RunDir
+
+#: Long enough for a signal to come in between, short enough to wait for.
+LONG = ("train.epochs=25",)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], House]]:
+    """Working folders for the stories, with one prepared set for all of them."""
+    root = tmp_path_factory.mktemp("stories")
+    with surroundings(root) as patch:
+        patch.setenv("COLUMNS", "200")
+
+        def make(name: str) -> House:
+            (root / name).mkdir()
+            patch.chdir(root / name)
+            house = House(root / name)
+            data = f"{{path: {house.root}/reviews.tsv, prepared_dir: {root}/prepared}}"
+            house.config.write_text(re.sub(r"(?m)^data: .*$", f"data: {data}", house.config.read_text()))
+            patch.setenv("STK_EXPERIMENT_DIR", str(house.experiments))
+            return house
+
+        yield make
+
+
+def enter(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a story's folder."""
+    monkeypatch.chdir(house.root)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(house.experiments))
+    monkeypatch.setenv("PATH", str(house.root.parent))
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def weights(run: RunDir) -> bytes:
+    return (run.last / "model.safetensors").read_bytes()
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    """Wait for something to come true; a process that ends before it does fails the test."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_training(run: RunDir) -> bool:
+    """Whether an attempt has begun."""
+    return any("time_start" in line for line in read_json_lines(run.attempts))
+
+
+# -- the first story: nothing happens ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def undisturbed(place: Callable[[str], House]) -> tuple[House, Answer]:
+    """`stk run` in the foreground, as if typed into the shell of an allocation."""
+    house = place("undisturbed")
+    shell = ENVIRONMENTS["salloc"]
+    return house, house.call("run", house.config, *LONG, environ=shell)
+
+
+@pytest.fixture
+def finished(undisturbed: tuple[House, Answer], monkeypatch: pytest.MonkeyPatch) -> House:
+    house, _ = undisturbed
+    enter(house, monkeypatch)
+    return house
+
+
+def test_a_run_trains_and_shows_its_report(undisturbed: tuple[House, Answer]) -> None:
+    house, answer = undisturbed
+    run = house.run(*LONG)
+    assert answer.code == 0, answer.err
+    assert answer.err == f"{run.run_id}: 1 local processes, folder {run.path}\n"
+    assert "accuracy" in answer.out
+    assert f"report  {run.report_html}\n" in answer.out
+    assert run.report_html.is_file()
+    assert run.result.is_file()
+
+
+def test_the_variables_of_an_interactive_shell_are_ignored(undisturbed: tuple[House, Answer]) -> None:
+    """They describe the shell: by them this would be no rank, or one of many."""
+    house, _ = undisturbed
+    (line,) = (line for line in read_json_lines(house.run(*LONG).attempts) if "time_start" in line)
+    assert line["world_size"] == 1
+    assert line["nonce"].startswith("local-")
+
+
+def test_a_finished_run_says_so_and_shows_its_report_again(finished: House) -> None:
+    run = finished.run(*LONG)
+    before = weights(run)
+    answer = finished.stk("run", finished.config, *LONG)
+    assert answer.code == 0
+    assert answer.err == f"{run.run_id} has finished already (--fresh starts anew)\n"
+    assert "accuracy" in answer.out
+    assert weights(run) == before
+    assert len(list(read_json_lines(run.attempts))) == 1
+
+
+def test_a_finished_run_needs_its_data_no_longer(finished: House) -> None:
+    table = finished.root / "reviews.tsv"
+    aside = table.rename(finished.root / "aside.tsv")
+    try:
+        assert finished.stk("run", finished.config, *LONG).code == 0
+        assert "has finished already" in finished.stk("submit", finished.config, *LONG).out
+    finally:
+        aside.rename(table)
+
+
+def test_run_in_json_is_a_row_of_status(finished: House) -> None:
+    row = json.loads(finished.stk("run", finished.config, *LONG, "--json").out)
+    assert [row] == json.loads(finished.stk("status", "--json").out)
+    assert (row["state"], row["step"], row["restarts"]) == ("finished", row["total_steps"], 0)
+    assert {"train_loss", "validation_accuracy", "test_accuracy"} <= set(row["metrics"])
+
+
+def test_a_run_can_be_named_instead_of_its_config(finished: House) -> None:
+    assert "has finished already" in finished.stk("run", finished.run(*LONG).run_id).err
+    answer = finished.stk("run", "tiny", "seed=3")
+    assert answer.code == 2
+    assert "goes on with its own config: give no seed=3" in answer.err
+
+
+def test_submit_and_resume_leave_a_finished_run_alone(finished: House) -> None:
+    for command in (["submit", finished.config, *LONG], ["resume", "tiny"]):
+        answer = finished.stk(*command)
+        assert answer.code == 0
+        assert "has finished already: stk report" in answer.out
+        assert "--fresh starts anew" in answer.out
+
+
+def test_there_is_nothing_to_cancel_in_a_finished_run(finished: House) -> None:
+    answer = finished.stk("cancel", "tiny")
+    assert (answer.code, answer.out) == (
+        0,
+        f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n",
+    )
+
+
+def test_the_log_of_a_rank_is_shown(finished: House) -> None:
+    for follow in ([], ["-f"]):  # there is nothing to wait for
+        answer = finished.stk("logs", "tiny", *follow)
+        assert answer.code == 0
+        assert "rank 0 of 1" in answer.out
+    answer = finished.stk("logs", "tiny", "--rank", "5")
+    assert answer.code == 2
+    assert "no log of rank 5 yet" in answer.err
+
+
+def test_a_report_shows_tables_and_writes_a_page(finished: House) -> None:
+    run = finished.run(*LONG)
+    run.report_html.unlink()
+    answer = finished.stk("report", "tiny")
+    assert answer.code == 0
+    assert "macro F1" in answer.out
+    assert answer.out.endswith(f"report  {run.report_html}\n")
+    assert run.report_html.is_file()
+
+
+def test_a_report_in_json_is_one_document(finished: House) -> None:
+    (summary,) = json.loads(finished.stk("report", "tiny", "--json").out)
+    assert summary["run_id"] == finished.run(*LONG).run_id
+
+
+def test_several_reports_stand_side_by_side(finished: House) -> None:
+    name = finished.run(*LONG).run_id
+    page = finished.root / "both.html"
+    answer = finished.stk("report", name, finished.run(*LONG).path, "--output", page, "--json")
+    assert answer.code == 0
+    assert [summary["run_id"] for summary in json.loads(answer.out)] == [name, name]
+    assert name in page.read_text()
+
+
+def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finished: House) -> None:
+    run = finished.run(*LONG)
+    broken = run.path.parent / "broken-0"
+    broken.mkdir()
+    (broken / "config.yaml").write_text("name: broken\n")
+    (broken / "result.json").write_text("[1, 2")
+    try:
+        answer = finished.stk("report", run.run_id, "broken-0", "--output", finished.root / "all")
+    finally:
+        shutil.rmtree(broken)
+    assert answer.code == 0
+    assert "broken-0 cannot be read" in answer.err
+    assert answer.out.endswith(f"report  {finished.root / 'all' / 'report.html'}\n")
+    assert (finished.root / "all" / "runs.csv").is_file()
+
+
+def test_data_that_are_prepared_are_not_prepared_again(finished: House) -> None:
+    """In a process of its own, for it needs numpy and torch's neighbours."""
+    (prepared,) = (finished.root.parent / "prepared").glob("reviews-*")
+    before = prepared.stat().st_mtime_ns
+    answer = finished.call("prepare", finished.config)
+    assert (answer.code, answer.err) == (0, "")
+    assert prepared.stat().st_mtime_ns == before
+    assert finished.runs == [finished.run(*LONG).run_id]
+
+
+# -- the second story: cancelled in the background, and resumed -----------------------------------
+
+
+class Background:
+    """What was seen while a submitted run was live, cancelled, and resumed."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.run = house.run(*LONG)
+        self.submitted = house.stk("submit", house.config, *LONG, "--cluster", "local")
+        self.job_id = str(next(read_json_lines(self.run.submissions))["job_id"])
+        self.row_at_once = self._row()
+        follower = house.start("logs", "tiny", "-f")
+        until(lambda: is_training(self.run))
+        self.row_live = self._row()
+        self.again = house.stk("submit", house.config, *LONG, "--cluster", "local")
+        self.again_fresh = house.stk("submit", house.config, *LONG, "--cluster", "local", "--fresh")
+        self.again_here = house.stk("run", house.config, *LONG)
+        self.cancelled = house.stk("cancel", "tiny")
+        # The follower ends when the run does.
+        self.log, _ = follower.communicate(timeout=PATIENCE_S)
+        self.row_cancelled = self._row()
+        self.failed_meanwhile = self.run.failure.exists()
+        self.resumed = house.stk("resume", "tiny", "--cluster", "local", "--json")
+        house.call("logs", "tiny", "-f")
+        self.row_finished = self._row()
+
+    def _row(self) -> dict[str, object]:
+        (row,) = json.loads(self.house.stk("status", "--json").out)
+        return dict(row)
+
+
+@pytest.fixture(scope="module")
+def background(place: Callable[[str], House]) -> Background:
+    return Background(place("background"))
+
+
+def test_a_local_submission_prints_id_job_and_folder(background: Background) -> None:
+    run, answer = background.run, background.submitted
+    # The same short text may stand in two splits, of which a warning tells.
+    errors = [line for line in answer.err.splitlines() if not line.startswith("warning: ")]
+    assert (answer.code, errors) == (0, [])
+    assert re.search(rf"^run +{run.run_id}$", answer.out, re.MULTILINE)
+    assert re.search(r"^job +local processes$", answer.out, re.MULTILINE)
+    assert re.search(rf"^folder +{run.path}$", answer.out, re.MULTILINE)
+    assert f"stk logs -f {run.run_id}" in answer.out
+
+
+def test_a_local_run_is_live_from_the_first_moment(background: Background) -> None:
+    assert background.row_at_once["state"] in ("pending", "running")
+    assert background.row_at_once["job_id"] == background.job_id
+    assert background.row_live["state"] == "running"
+
+
+def test_a_live_local_run_is_not_started_twice(background: Background) -> None:
+    for answer in (background.again, background.again_fresh, background.again_here):
+        assert answer.code == 2
+        assert f"is running, job {background.job_id}: it cannot be started twice" in answer.err
+    assert not (background.house.experiments / "old").exists()
+
+
+def test_a_cancelled_local_run_saves_and_says_why_it_left(background: Background) -> None:
+    assert background.cancelled.out == f"{background.run.run_id}: asked to save and leave\n"
+    row = background.row_cancelled
+    assert row["state"] == "cancelled"
+    assert re.fullmatch(r"stopped by SIGTERM after step \d+; stk resume goes on", str(row["reason"]))
+    assert not background.failed_meanwhile
+
+
+def test_following_a_log_ends_with_the_run(background: Background) -> None:
+    assert "rank 0 of 1" in background.log
+
+
+def test_a_resumed_run_ends_with_the_weights_of_one_that_never_stopped(
+    background: Background, undisturbed: tuple[House, Answer]
+) -> None:
+    facts = json.loads(background.resumed.out)
+    assert facts["run_id"] == background.run.run_id
+    assert (facts["cluster"], facts["state"]) == ("local", "pending")
+    assert facts["job_id"] != background.job_id
+    row = background.row_finished
+    assert (row["state"], row["restarts"], row["step"]) == ("finished", 1, row["total_steps"])
+    first, second = (line for line in read_json_lines(background.run.attempts) if "time_start" in line)
+    assert (first["first_step"], second["resumed"]) == (0, True)
+    assert second["first_step"] > 0
+    assert weights(background.run) == weights(undisturbed[0].run(*LONG))
+
+
+# -- the third story: interrupted in the foreground, and started again ----------------------------
+
+
+def interrupt(
+    house: House, name: str, condition: Callable[[], bool], *options: object
+) -> tuple[Answer, dict[str, object]]:
+    """What a foreground run answers to a signal, and its status."""
+    process = house.start("run", house.config, *LONG, *options)
+    until(condition, process)
+    process.send_signal(signal.Signals[name])
+    out, err = process.communicate(timeout=PATIENCE_S)
+    (row,) = json.loads(house.stk("status", "--json").out)
+    return Answer(process.returncode, out, err), row
+
+
+def check_interrupted(run: RunDir, name: str, answer: Answer, row: dict[str, object]) -> None:
+    assert answer.code == 130, answer.err
+    assert "Traceback" not in answer.err
+    assert answer.err.splitlines()[-1] == (
+        f"interrupted; `stk resume {run.run_id}` or the same command goes on"
+    )
+    assert row["state"] == "cancelled"
+    assert f"stopped by {name} after step" in str(row["reason"])
+    assert len(run.checkpoint_steps()) >= 1
+    assert not run.failure.exists()
+
+
+def test_a_signal_while_the_ranks_still_import_torch_is_not_lost(place: Callable[[str], House]) -> None:
+    house = place("early")
+    run = house.run(*LONG)
+    answer, row = interrupt(house, "SIGTERM", lambda: any(run.logs.glob("*")), "--json")
+    check_interrupted(run, "SIGTERM", answer, row)
+    assert answer.out == ""
+
+
+def test_an_interrupted_run_is_finished_by_the_same_command(
+    place: Callable[[str], House], undisturbed: tuple[House, Answer]
+) -> None:
+    """On one process after two: the number of processes changes nothing."""
+    house = place("interrupted")
+    run = house.run(*LONG)
+    answer, row = interrupt(house, "SIGINT", lambda: is_training(run), "--procs", 2)
+    check_interrupted(run, "SIGINT", answer, row)
+    answer = house.call("run", house.config, *LONG)
+    assert answer.code == 0, answer.err
+    assert read_json(run.result)["attempts"] == 2
+    assert weights(run) == weights(undisturbed[0].run(*LONG))
+
+
+# -- runs that fail ------------------------------------------------------------------------------
+
+
+def test_a_run_that_diverges_fails_with_one_message(finished: House) -> None:
+    answer = finished.call(
+        "run", finished.config, "name=wild", "optimizer.kind=sgd", "optimizer.lr=1e30", "train.epochs=3"
+    )
+    assert answer.code == 4
+    assert answer.err.count("error: ") == 1
+    assert "the loss of step 2 is nan" in answer.err
+    assert "try a smaller optimizer.lr" in answer.err
+    assert "rank 0 on " in answer.err
+    assert "what to do" in answer.err
+    assert "Traceback" not in answer.err
+    (row,) = json.loads(finished.stk("status", "wild", "--json").out)
+    assert row["state"] == "failed"
+    assert "the loss of step 2 is nan" in row["reason"]
+    shown = finished.stk("logs", "wild").out
+    assert shown.startswith("error: the loss of step 2 is nan")
+
+
+def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: House) -> None:
+    table = finished.root / "late.tsv"
+    table.write_text((finished.root / "reviews.tsv").read_text() + "fine\tgood\n" * 5000 + "a\tb\tc\n")
+    before = finished.runs
+    answer = finished.call("run", finished.config, "name=late", f"data.path={table}")
+    assert answer.code == 2
+    assert answer.err.count("error: ") == 1
+    assert "late.tsv:5122: 3 fields" in answer.err
+    assert finished.runs == before
+    assert not list(finished.experiments.glob("late*"))
+
+
+# -- without training ----------------------------------------------------------------------------
+
+
+def test_fresh_sets_the_old_run_aside(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher is a stand-in: what it would do has been seen above."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.executable", "/bin/true")
+    run = house.run()
+    assert house.stk("submit", house.config).code == 0
+    write_json(run.result, {"step": 1, "epoch": 1.0, "metrics": {}})
+    assert house.stk("submit", house.config, "--fresh").code == 0
+    assert not run.result.exists()
+    (old,) = (house.experiments / "old").iterdir()
+    assert read_json(old / "result.json")["step"] == 1
+    assert house.runs == [run.run_id]
+
+
+def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(house: House) -> None:
+    run = house.run()
+    run.path.mkdir(parents=True)
+    house.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
+    with FileLock(run.alive):
+        answer = house.stk("cancel", run.run_id)
+    assert answer.code == 2
+    assert "runs in the foreground of some terminal: press Ctrl-C there" in answer.err
+
+
+def test_a_run_that_has_no_log_yet_says_so(house: House) -> None:
+    run = house.run()
+    run.path.mkdir(parents=True)
+    house.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
+    answer = house.stk("logs", run.run_id)
+    assert answer.code == 2
+    assert "has no log of rank 0 yet" in answer.err
+    append_json_line(run.events, {"event": "x"})
+    assert house.stk("logs", run.run_id, "-f").code == 0

@@ -1,0 +1,173 @@
+"""`stk logs` on folders as runs leave them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.slurm.house import House
+from tests.slurm.runs.logs.folder import Logged
+
+
+@pytest.fixture
+def logged(house: House) -> Logged:
+    """A run with two starts of two ranks; the second one has nothing to complain of."""
+    logged = Logged(house.experiments)
+    logged.start("101.0.0", "a0\n", "a1\n", job_id="101", why="preempted")
+    logged.hosts("101.0.0", "w1", "w2")
+    logged.start("101.0.1", "b0\n", "b1\n", job_id="101", restart=1)
+    (logged.run.logs / "101.batch.log").write_text("stk: starting again\n")
+    return logged
+
+
+def test_rank_0_of_the_newest_start_is_shown_as_it_is(house: House, logged: Logged) -> None:
+    assert house.stk("logs", "tiny-1").out == "b0\n"
+    assert house.stk("logs", "tiny-1", "--rank", 1).out == "b1\n"
+
+
+def test_a_start_can_be_named(house: House, logged: Logged) -> None:
+    assert house.stk("logs", "tiny-1", "--attempt", 1, "--rank", 1).out == "a1\n"
+    answer = house.stk("logs", "tiny-1", "--attempt", 9)
+    assert (answer.code, "there are: 1, 2" in answer.err) == (2, True)
+
+
+def test_several_logs_have_headings(house: House, logged: Logged) -> None:
+    assert house.stk("logs", "tiny-1", "--attempt", "all").out.splitlines() == [
+        "==> start 1, job 101: rank 0 on w1 <==",
+        "a0",
+        "",
+        "==> start 2, job 101: rank 0 <==",
+        "b0",
+    ]
+    assert "==> start 2, job 101: rank 1 <==\nb1\n" in house.stk("logs", "tiny-1", "--rank", "all").out
+
+
+def test_what_the_job_itself_said_is_shown(house: House, logged: Logged) -> None:
+    for attempt in ([], ["--attempt", 1]):
+        assert house.stk("logs", "tiny-1", "--rank", "batch", *attempt).out == "stk: starting again\n"
+
+
+def test_all_ranks_are_merged_by_time(house: House, logged: Logged) -> None:
+    times = [f"2026-01-01 00:00:0{second},000" for second in (1, 2, 3)]
+    logged.start("c", f"{times[0]} x\n{times[2]} z\n", f"{times[1]} y\nraw\n")
+    lines = house.stk("logs", "tiny-1", "--merge").out.splitlines()
+    assert lines == [
+        f"rank 0 | {times[0]} x", f"rank 1 | {times[1]} y", "rank 1 | raw", f"rank 0 | {times[2]} z",
+    ]  # fmt: skip
+    assert house.stk("logs", "tiny-1", "--merge", "--lines", 2).out.splitlines() == lines[-2:]
+
+
+def test_several_starts_are_merged_by_time_and_told_apart(house: House, logged: Logged) -> None:
+    lines = house.stk("logs", "tiny-1", "--merge", "--attempt", "all").out.splitlines()
+    assert lines == [
+        "start 1, job 101, rank 0 | a0",
+        "start 1, job 101, rank 1 | a1",
+        "start 2, job 101, rank 0 | b0",
+        "start 2, job 101, rank 1 | b1",
+    ]
+
+
+def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(house: House, logged: Logged) -> None:
+    gpu = {"index": 3, "name": "NVIDIA H200", "uuid": "GPU-12"}
+    logged.fail("101.0.1", 1, "CUDA out of memory", gpu=gpu)
+    answer = house.stk("logs", "tiny-1")
+    assert answer.out.splitlines() == [
+        "error: CUDA out of memory",
+        "  where        rank 1 on w1, GPU 3 (NVIDIA H200, GPU-12), in forward, after step 7",
+        "  class        exception",
+        "  what to do   The traceback shows the line at fault.",
+        "",
+        "b1",
+    ]
+    assert answer.err == "(rank 1 failed first; --rank 0 shows rank 0, --rank all everybody)\n"
+
+
+def test_of_all_ranks_the_one_that_failed_first_comes_first(house: House, logged: Logged) -> None:
+    logged.fail("101.0.1", 1)
+    headings = [
+        line for line in house.stk("logs", "tiny-1", "--rank", "all").out.splitlines() if "==>" in line
+    ]
+    assert [line.split(": ")[1][:6] for line in headings] == ["rank 1", "rank 0"]
+
+
+def test_the_failure_of_an_earlier_start_is_told_with_that_start(house: House, logged: Logged) -> None:
+    logged.fail("101.0.0", 0, "of the first")
+    logged.run.failure.unlink()
+    assert "of the first" not in house.stk("logs", "tiny-1").out
+    assert house.stk("logs", "tiny-1", "--attempt", 1).out.startswith("error: of the first\n")
+
+
+def test_a_failure_without_a_log_is_still_told(house: House, logged: Logged) -> None:
+    for path in logged.run.logs.iterdir():
+        path.unlink()
+    logged.fail("101.0.1", 0)
+    answer = house.stk("logs", "tiny-1")
+    assert (answer.code, answer.out.startswith("error: boom"), "no log" in answer.err) == (0, True, True)
+
+
+def test_only_the_failure_with_its_stack_trace(house: House, logged: Logged) -> None:
+    assert "no failure is known" in house.stk("logs", "tiny-1", "--failure").out
+    assert json.loads(house.stk("logs", "tiny-1", "--failure", "--json").out) is None
+    logged.fail("101.0.1", 1)
+    assert house.stk("logs", "tiny-1", "--failure").out.endswith("\n\nTraceback: boom\n")
+    assert json.loads(house.stk("logs", "tiny-1", "--failure", "--json").out)["rank"] == 1
+
+
+def test_a_damaged_failure_is_named(house: House, logged: Logged) -> None:
+    logged.run.failure.write_text("{")
+    answer = house.stk("logs", "tiny-1")
+    assert (answer.code, "failure.json cannot be read" in answer.err) == (4, True)
+    assert "Traceback" not in answer.err
+
+
+def test_what_a_message_holds_does_not_steer_the_terminal(house: House, logged: Logged) -> None:
+    logged.fail("101.0.1", 0, "\x1b[31m[bold]bad\x07")
+    assert "error: ␛[31m[bold]bad␇" in house.stk("logs", "tiny-1").out
+
+
+def test_the_list_says_who_has_logs(house: House, logged: Logged) -> None:
+    logged.start("dead", why="launch")
+    rows = [line.split() for line in house.stk("logs", "tiny-1", "--list").out.splitlines()]
+    assert rows[0][:4] == ["start", "job", "ranks", "hosts"]
+    assert rows[1][:6] == ["1", "101", "0-1", "w1,", "w2", "6"]
+    assert rows[1][-1] == "preempted"
+    assert rows[3][2:4] == ["no", "log"]
+    assert rows[4][:2] == ["batch", "101.batch.log"]
+
+
+def test_the_list_in_json_has_an_entry_for_each_log(house: House, logged: Logged) -> None:
+    entries = json.loads(house.stk("logs", "tiny-1", "--list", "--json").out)
+    assert [(each["attempt"], each["rank"], each["bytes"]) for each in entries] == [
+        (1, 0, 3), (1, 1, 3), (2, 0, 3), (2, 1, 3), (None, "batch", 20),
+    ]  # fmt: skip
+    assert entries[1].keys() >= {"nonce", "host", "first_time", "last_time", "why", "path", "job_id"}
+    assert (entries[1]["host"], entries[1]["why"]) == ("w2", "preempted")
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (["--json"], "--json goes with --list or --failure"),
+        (["--merge", "--rank", "1"], "leave one out"),
+        (["--list", "-f"], "does not go with --list"),
+        (["--rank", "x"], "'x' is not a rank, all or batch"),
+        (["--attempt", "0"], "'0' is not the number of an attempt"),
+        (["--rank", "7"], "no log of rank 7 yet"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    house: House, logged: Logged, arguments: list[str], complaint: str
+) -> None:
+    answer = house.stk("logs", "tiny-1", *arguments)
+    assert answer.code == 2
+    assert complaint in answer.err
+
+
+def test_a_folder_that_cannot_be_read_is_named(house: House, logged: Logged) -> None:
+    shutil.rmtree(logged.run.logs)
+    # It leads to itself, which even root cannot follow.
+    logged.run.logs.symlink_to(logged.run.logs.name)
+    answer = house.stk("logs", "tiny-1")
+    assert (answer.code, str(logged.run.logs) in answer.err) == (2, True)

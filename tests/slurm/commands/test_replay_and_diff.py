@@ -1,0 +1,233 @@
+"""`stk replay` and `stk diff` on runs of this machine: one that finished, others that did not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.slurm.house import Answer, House, house_in
+from toolkit.files import read_json_lines
+from toolkit.run.records.step_records import read_saves
+from toolkit.run.run_dir import RunDir
+
+#: 4 steps an epoch, 12 in all; a save after each epoch.
+THREE = "train.epochs=3"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """One working folder, without Slurm; each run in it is trained once."""
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        yield house
+
+
+def train(house: House, *arguments: str) -> RunDir:
+    """A run trained by `stk run`."""
+    answer = house.call("run", house.config, *arguments)
+    assert answer.code == 0, answer.err
+    return house.run(*(each for each in arguments if not each.startswith("-") and "=" in each))
+
+
+@pytest.fixture(scope="module")
+def finished(house: House) -> RunDir:
+    return train(house, THREE)
+
+
+def contents(run: RunDir) -> dict[str, int]:
+    """Everything in a run's folder, with the time of its last change."""
+    return {str(path.relative_to(run.path)): path.lstat().st_mtime_ns for path in run.path.rglob("*")}
+
+
+def nearest(run: RunDir, step: int) -> int:
+    """The checkpoint that a step is computed from; on a busy machine some saves are left out."""
+    return max(each for each in run.checkpoint_steps() if each < step)
+
+
+def document(answer: Answer) -> Any:
+    assert answer.code in (0, 1), answer.err
+    return json.loads(answer.out)
+
+
+# -- replay --------------------------------------------------------------------------------------
+
+
+def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
+    house: House, finished: RunDir
+) -> None:
+    before = contents(finished)
+    answer = house.stk("replay", finished.run_id, "--step", 7)
+    assert answer.code == 0, answer.err
+    lines = answer.out.splitlines()
+    assert lines[0] == f"step 7 of 9, {finished.run_id}, epoch 2.3333"
+    between = 6 - nearest(finished, 7)
+    assert f"checkpoint {6 - between}, {f'{between} steps in between, ' if between else ''}on cpu" in lines[1]
+    assert "  trained on        1 process on cpu" in lines
+    assert (
+        "  compared          equal to its receipt: the same samples, and the same loss to the last bit"
+        in lines
+    )
+    assert re.search(r"^  learning rate     \d", answer.out, re.MULTILINE)
+    assert len(re.findall(r"^micro-batch \d: loss \d\.\d+$", answer.out, re.MULTILINE)) == 8
+    assert re.search(r"^ +\d+  reviews.tsv:\d+  \[(good|bad)\]  \w+", answer.out, re.MULTILINE)
+    assert contents(finished) == before
+
+
+def test_all_of_it_comes_as_one_document(house: House, finished: RunDir) -> None:
+    found = document(house.stk("replay", finished.run_id, "--step", 9, "--json"))
+    assert (found["step"], found["recomputed"], found["verdict"]) == (9, 8 - nearest(finished, 9), "exact")
+    receipt = next(line for line in read_json_lines(finished.step_records) if line["step"] == 9)
+    assert found["loss"] == receipt["loss"] == found["receipt"]["loss"]
+    samples = [sample["sample"] for part in found["micro_batches"] for sample in part["samples"]]
+    assert len(set(samples)) == len(samples) == found["count"] == 32
+    assert found["trained_on"] == ["1 process on cpu"]
+
+
+@pytest.mark.parametrize("step", [0, 10, 5000])
+def test_a_step_that_the_run_does_not_have_is_refused(house: House, finished: RunDir, step: int) -> None:
+    answer = house.stk("replay", finished.run_id, "--step", step)
+    assert answer.code == 2
+    assert answer.err == (
+        f"error: {finished.run_id} has no step {step}: it finished after step 9. Steps count from 1\n"
+    )
+
+
+def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
+    house: House, finished: RunDir, tmp_path: Path
+) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    lines = copy.step_records.read_text().splitlines()
+    second = json.loads(lines[1])
+    lines[1] = json.dumps({**second, "loss": second["loss"] + 1})
+    copy.step_records.write_text("\n".join(lines) + "\n")
+    answer = house.stk("replay", copy.path, "--step", 2)
+    assert answer.code == 1
+    assert "DIFFERENT from its receipt: the same samples, but another loss" in answer.out
+    assert f"  receipt           loss {second['loss'] + 1!r}, samples {second['samples']}\n" in answer.out
+
+
+def test_a_step_that_failed_fails_again_and_shows_why(house: House) -> None:
+    """The loss is no number at once, or soon: the rate is absurd."""
+    absurd = (THREE, "name=absurd", "optimizer.lr=1e30")
+    assert house.call("run", house.config, *absurd).code == 4
+    run = house.run(*absurd)
+    step = json.loads(run.failure.read_text())["step"] + 1
+    found = house.stk("replay", run.run_id, "--step", step)
+    assert found.code == 0, found.err
+    assert f"this step fails in communication: the loss of step {step} is nan" in found.out
+    assert "no receipt of this step" in found.out
+    assert house.stk("replay", run.run_id, "--step", step + 1).code == 2
+
+
+def test_a_live_run_can_be_replayed(house: House) -> None:
+    long = ("train.epochs=4000", "name=live", "checkpoint.every_steps=5")
+    run = house.run(*long)
+    process = house.start("run", house.config, *long)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not any(step >= 20 for step in run.checkpoint_steps()):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        found = document(house.stk("replay", run.run_id, "--step", 18, "--json"))
+        assert process.poll() is None, "it ended too early for this to show anything"
+        assert (found["verdict"], found["step"]) == ("exact", 18)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+
+
+def test_a_run_whose_code_is_too_old_says_so(house: House, finished: RunDir, tmp_path: Path) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    (copy.code / "toolkit" / "analysis" / "replay.py").unlink()
+    answer = house.stk("replay", copy.path, "--step", 1)
+    assert (answer.code, "is older than `stk replay`" in answer.err) == (2, True)
+
+
+def test_data_that_are_gone_are_named(house: House, finished: RunDir, tmp_path: Path) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    text = copy.config.read_text()
+    copy.config.write_text(text.replace("reviews.tsv", "nowhere.tsv"))
+    answer = house.call("replay", copy.path, "--step", 1)
+    assert answer.code == 2
+    assert answer.err.count("error:") == 1
+    assert "nowhere.tsv" in answer.err
+    assert "Traceback" not in answer.err
+
+
+# -- diff ----------------------------------------------------------------------------------------
+
+
+def test_runs_on_different_numbers_of_processes_are_equal(house: House, finished: RunDir) -> None:
+    other = train(house, THREE, "name=two", "--procs", "2")
+    answer = house.stk("diff", finished.run_id, other.run_id)
+    assert answer.code == 0
+    assert "EQUAL in all 9 steps that both have: the same samples, the same loss exactly." in answer.out
+    both = {save.step for save in read_saves(finished)} & {save.step for save in read_saves(other)}
+    assert f"Weights are equal, byte for byte, at all {len(both)} saves that both made." in answer.out
+    assert "name: A 'tiny', B 'two'" in answer.out
+    assert "trained on 2 processes on cpu" in answer.out
+    assert "stk replay" not in answer.out
+    assert document(house.stk("diff", finished.run_id, other.run_id, "--json"))["equal"] is True
+
+
+def test_the_first_step_that_differs_is_found_with_its_cause_and_how_to_see_it(
+    house: House, finished: RunDir
+) -> None:
+    """Another weight decay shows in the loss once the first update is made."""
+    other = train(house, THREE, "name=decay", "optimizer.weight_decay=0.5")
+    answer = house.stk("diff", finished.run_id, other.run_id)
+    assert answer.code == 1
+    assert "DIFFERENT from step 2 on, after 1 equal one: the same samples, but another loss." in answer.out
+    assert "optimizer.weight_decay: A 0.01, B 0.5" in answer.out
+    assert "Nothing of that explains it" not in answer.out
+    for run in (finished, other):
+        assert f"  stk replay {run.run_id} --step 2\n" in answer.out
+    found = document(house.stk("diff", finished.run_id, other.run_id, "--json"))
+    assert (found["equal"], found["first"]["step"], found["first"]["what"]) == (False, 2, "loss")
+    assert found["weights"] == 3
+
+
+def test_another_seed_reads_other_samples_from_the_first_step(house: House, finished: RunDir) -> None:
+    other = train(house, THREE, "seed=1")
+    answer = house.stk("diff", finished.run_id, other.run_id)
+    assert answer.code == 1
+    assert "DIFFERENT from step 1 on, the very first: they read other samples." in answer.out
+    assert re.search(r"^  samples  A [0-9a-f]{8}   B [0-9a-f]{8}$", answer.out, re.MULTILINE)
+
+
+def test_a_difference_without_a_cause_points_at_the_machines(
+    house: House, finished: RunDir, tmp_path: Path
+) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    lines = [json.loads(line) for line in copy.step_records.read_text().splitlines()]
+    for line in lines:
+        if line["step"] == 5 and "loss" in line:
+            line["loss"] *= 1 + 1e-7
+    copy.step_records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answer = house.stk("diff", finished.path, copy.path)
+    assert answer.code == 1
+    assert "DIFFERENT from step 5 on, after 4 equal ones: the same samples, but another loss." in answer.out
+    assert "(apart by 1.0e-07 of it)" in answer.out
+    assert "None of that explains it." in answer.out
+
+
+def test_a_run_without_receipts_cannot_be_compared(house: House, finished: RunDir, tmp_path: Path) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    copy.step_records.unlink()
+    answer = house.stk("diff", finished.path, copy.path)
+    assert answer.code == 2
+    assert f"{copy.run_id} has no receipts" in answer.err

@@ -1,0 +1,80 @@
+"""`stk run` typed twice: one trains, and the other is told so and leaves the folder to it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from slurm.commands.experiments import run as command
+from tests.cluster.waiting import wait_until
+from tests.patience import PATIENCE_S
+from tests.slurm.house import House
+from toolkit.config.schema import Experiment
+from toolkit.errors import RunBusy
+from toolkit.files import read_json_lines
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+
+#: No run comes so far.
+ENDLESS = "train.epochs=5002"
+
+
+@pytest.fixture(autouse=True)
+def without_slurm(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+
+@pytest.fixture
+def both(house: House) -> Iterator[list[subprocess.Popen[str]]]:
+    """The command twice, at once."""
+    started = [house.start("run", house.config, ENDLESS) for _ in range(2)]
+    yield started
+    for each in started:
+        each.kill()
+
+
+def test_of_two_at_once_one_trains_and_the_other_is_refused(
+    house: House, both: list[subprocess.Popen[str]]
+) -> None:
+    run = house.run(ENDLESS)
+    wait_until(lambda: any(each.poll() is not None for each in both), lambda: "both train")
+    refused, trains = sorted(both, key=lambda each: each.poll() is None)
+    # By the launcher where it came second, by its rank where both have started theirs.
+    assert re.search("cannot be started twice|by another process", refused.communicate()[1])
+    assert refused.returncode == 2
+    wait_until(lambda: command.has_trained(run), lambda: str(trains.poll()))
+    trains.send_signal(signal.SIGTERM)
+    trains.communicate(timeout=PATIENCE_S)
+    assert trains.returncode == 130
+    (start,) = (line for line in read_json_lines(run.attempts) if "time_start" in line)
+    assert run.checkpoint_steps()[-1] == start["last_step"]
+
+
+@pytest.fixture
+def trained_by_another(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another process begins to train a run just when a command makes its folder."""
+    with ExitStack() as stack:
+
+        def make(experiment: Experiment, parent: Path) -> RunDir:
+            run = create_run(experiment, parent)
+            stack.enter_context(FileLock(run.alive))
+            return run
+
+        monkeypatch.setattr(command, "create_run", make)
+        # What comes of a rank that finds the lock taken.
+        monkeypatch.setattr(command, "_launch", lambda *arguments: RunBusy.exit_code)
+        yield
+
+
+@pytest.mark.usefixtures("trained_by_another")
+def test_who_is_refused_leaves_the_folder_to_a_run_that_has_made_no_step_yet(house: House) -> None:
+    assert house.stk("run", house.config).code == 2
+    assert house.run().config.exists()
+    assert house.run().code.exists()

@@ -1,0 +1,146 @@
+"""What all commands have in common in a shell: help, exit codes, JSON, colours, width."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from slurm.commands.parser import make_parser
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.run.create_run import create_run
+
+(_SUB_PARSERS,) = (each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
+COMMANDS: dict[str, argparse.ArgumentParser] = dict(_SUB_PARSERS.choices)
+#: Commands that show rows or results, and so take --json.
+LISTING = ("plan", "submit", "run", "resume", "sweep", "status", "report", "evaluate", "clean", "prepare",
+           "replay", "diff", "drill")  # fmt: skip
+#: Commands that do something with runs, by what else they need.
+WITH_RUNS = {
+    name: {"replay": ["--step", "1"], "diff": ["nobody"], "logs": ["--list"]}.get(name, [])
+    for name, parser in COMMANDS.items()
+    if any(action.metavar == "RUN" and not action.option_strings for action in parser._actions)
+}
+_ESCAPE = re.compile(r"\x1b\[")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(house: House, name: str) -> None:
+    answer = house.stk(name, "--help")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(f"usage: stk {name}")
+    assert not _ESCAPE.search(answer.out)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unknown_option_is_the_users_fault(house: House, name: str) -> None:
+    answer = house.stk(name, "--no-such-option")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("usage: stk")
+
+
+@pytest.mark.parametrize("name", WITH_RUNS)
+def test_a_run_that_nobody_knows_is_the_users_fault(house: House, name: str) -> None:
+    """Nothing on standard output, a message without a stack trace on the other, and nothing made."""
+    options = ["--json"] if "--json" in COMMANDS[name]._option_string_actions else []
+    before = house.listing
+    answer = house.stk(name, "nobody", *WITH_RUNS[name], *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: no run 'nobody'")
+    assert "Traceback" not in answer.err
+    assert house.listing == before
+
+
+@pytest.mark.parametrize("name", LISTING)
+def test_commands_that_list_take_json(name: str) -> None:
+    assert "--json" in COMMANDS[name]._option_string_actions
+
+
+@pytest.mark.parametrize("name, values", [("submit", []), ("sweep", ["seed=1,2"]), ("prepare", [])])
+def test_where_slurm_is_wanted_and_is_not_there_it_is_slurms_fault(
+    house: House, stubs: object, name: str, values: list[str]
+) -> None:
+    answer = house.stk(name, house.config, *values, "--cluster", "slurm", "--json")
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("error: ")
+
+
+def test_what_slurm_refuses_is_shown_in_its_own_words(house: House, fake: FakeSlurm) -> None:
+    fake.submits("refuse", "sbatch: error: Invalid account")
+    answer = house.stk("submit", house.config, "--json")
+    assert (answer.code, answer.out) == (3, "")
+    assert "sbatch: error: Invalid account" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command", [["status"], ["clean", "--dry-run"], ["sweep", "tiny.yaml", "seed=1,2", "--dry-run"]]
+)
+def test_json_is_one_document_also_where_there_is_nothing(house: House, command: list[str]) -> None:
+    answer = house.stk(*command, "--cluster", "local", "--json") if command[0] == "sweep" else house.stk(
+        *command, "--json"
+    )  # fmt: skip
+    assert answer.code == 0
+    json.loads(answer.out)
+
+
+@pytest.fixture
+def cleanable(house: House) -> House:
+    """A house with a run of which something can go; its name is long."""
+    run = create_run(house.experiment(f"name={'long' * 12}"), house.experiments)
+    for step in (10, 20, 30):
+        run.checkpoint(step).mkdir(parents=True)
+    run.result.write_text('{"state": "finished", "step": 30, "best": {"step": 30}, "metrics": {}}')
+    return house
+
+
+def on_terminal(house: House, *arguments: str, **environ: str) -> str:
+    """What a command writes to a terminal."""
+    here, there = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slurm", *arguments],
+        cwd=house.root,
+        env={**os.environ, "TERM": "xterm-256color", **environ},
+        stdin=there,
+        stdout=there,
+        stderr=there,
+    )
+    os.close(there)
+    seen = b""
+    try:
+        while block := os.read(here, 4096):
+            seen += block
+    except OSError:
+        # So ends a terminal whose last process has gone.
+        pass
+    process.wait()
+    os.close(here)
+    return seen.decode()
+
+
+@pytest.mark.parametrize("command", ["status", "clean"])
+def test_colours_are_for_terminals_that_want_them(
+    cleanable: House, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    options = ["--dry-run"] if command == "clean" else []
+    assert not _ESCAPE.search(cleanable.call(command, *options).out)
+    assert _ESCAPE.search(on_terminal(cleanable, command, *options))
+    # Bold is no colour; but nothing is coloured.
+    plain = on_terminal(cleanable, command, *options, NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|38;)", plain)
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_no_line_of_a_table_is_wider_than_the_terminal(cleanable: House, width: int) -> None:
+    answer = cleanable.call("clean", "--dry-run", environ={"COLUMNS": str(width)})
+    assert answer.code == 0
+    lines = answer.out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert "checkpoint of step 10" in " ".join(" ".join(line.split()) for line in lines) or width == 40

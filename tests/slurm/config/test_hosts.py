@@ -1,0 +1,181 @@
+"""Hosts with their numbers of GPUs: in the experiment, or in a JSON file; what is wrong with them is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.config.resources import Resources
+from slurm.config.world_size import world_size
+from toolkit.config import check, identity, load, load_submitted, to_yaml
+from toolkit.errors import Fault
+
+Faults = Callable[..., list[Fault]]
+HOSTS = {"node-b": 3, "node-a": 0, "node-c": 2}
+
+
+@pytest.fixture
+def world(write: Callable[[str, str], Path]) -> Path:
+    return write("world.json", json.dumps(HOSTS))
+
+
+@pytest.mark.parametrize("value", ["world.json", "{node-b: 3, node-a: 0, node-c: 2}"])
+def test_hosts_stand_in_the_experiment_or_in_a_json_file_and_keep_their_order(
+    movies: Path, world: Path, value: str
+) -> None:
+    experiment = load(movies, [f"resources.hosts={value}", "resources.tasks_per_node=1", "train.device=cpu"])
+    assert list(experiment.resources.hosts.items()) == list(HOSTS.items())
+    # One process for each GPU, one where there is none.
+    assert world_size(experiment.resources) == 6
+
+
+def test_a_run_keeps_the_hosts_and_needs_the_file_no_longer(
+    tmp_path: Path, movies: Path, world: Path
+) -> None:
+    changes = ["resources.tasks_per_node=1", "train.device=cpu"]
+    experiment = load(movies, [*changes, "resources.hosts=world.json"])
+    assert identity(experiment) == identity(load(movies, changes))
+    world.unlink()
+    (tmp_path / "config.yaml").write_text(to_yaml(experiment))
+    (tmp_path / "job.yaml").write_text(to_yaml(experiment.resources))
+    stored = load_submitted(tmp_path / "config.yaml", tmp_path / "job.yaml")
+    assert list(stored.resources.hosts.items()) == list(HOSTS.items())
+    assert stored.resources == experiment.resources
+
+
+@pytest.mark.parametrize("changes, kept", [(["resources.nodes=2"], "nodes: 2\n"), ([], "{}\n")])
+def test_stored_resources_are_those_that_are_unlike_the_usual_ones(
+    tmp_path: Path, movies: Path, changes: list[str], kept: str
+) -> None:
+    """The code that a run keeps may know fewer keys than what submits it again."""
+    experiment = load(movies, ["resources={}", *changes])
+    (tmp_path / "config.yaml").write_text(to_yaml(load(movies)))
+    (tmp_path / "job.yaml").write_text(to_yaml(experiment.resources))
+    assert (tmp_path / "job.yaml").read_text() == kept
+    stored = load_submitted(tmp_path / "config.yaml", tmp_path / "job.yaml")
+    assert stored.resources == experiment.resources
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("{", "which is not JSON: Expecting property name"),
+        ("", "which is not JSON: Expecting value"),
+        ("[3, 1]", "which holds no JSON object"),
+        ('{"node-a": 3, "node-a": 1}', "in which 'node-a' is given twice"),
+        ("\udcff", "which is not JSON: 'utf-8' codec"),
+        ("[" * 100_000, "which is not JSON"),
+    ],
+)
+def test_a_file_that_holds_no_hosts_is_told_by_its_name(
+    movies: Path, world: Path, faults: Faults, text: str, problem: str
+) -> None:
+    world.write_text(text, errors="surrogateescape")
+    (fault,) = faults(load, movies, ["resources.hosts=world.json", "resources.tasks_per_node=1"])
+    assert (fault.key, fault.origin) == ("resources.hosts", "command line")
+    assert "'world.json'" in fault.problem
+    assert problem in fault.problem
+
+
+def test_a_file_that_is_not_there_is_told(movies: Path, faults: Faults) -> None:
+    (fault,) = faults(load, movies, ["resources.hosts=wrold.json", "resources.tasks_per_node=1"])
+    assert fault.problem == "found 'wrold.json', a file that cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize("gpus", [-1, 1.5, "three", None, [1], True])
+def test_what_is_no_number_of_gpus_is_told_with_its_file_and_host(
+    movies: Path, world: Path, faults: Faults, gpus: Any
+) -> None:
+    world.write_text(json.dumps({"node-b": 3, "node-a": gpus}))
+    (fault,) = faults(load, movies, ["resources.hosts=world.json", "resources.tasks_per_node=1"])
+    assert (fault.key, fault.origin) == ("resources.hosts.node-a", "world.json")
+    assert fault.problem.endswith("expected a whole number of at least 0")
+
+
+def test_something_else_than_hosts_is_told(tree: dict[str, Any], faults: Faults) -> None:
+    (fault,) = faults(check, {**tree, "resources": {"hosts": [3, 1]}})
+    assert "a mapping of names to whole numbers of at least 0, or the name of a JSON file" in fault.problem
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("node-a", "NODE-A"),
+        ("node-a", "node-a.example.org"),
+        ("node-a.example.org", "node-a"),
+        ("localhost", "127.0.0.1"),
+        ("node-a", "node-b", "node-a."),
+    ],
+)
+def test_a_host_under_two_names_is_told(tree: dict[str, Any], faults: Faults, names: tuple[str, ...]) -> None:
+    (fault,) = faults(check, {**tree, "resources": {"hosts": dict.fromkeys(names, 1)}})
+    assert fault.problem == f"{names[0]} and {names[-1]} are the same host"
+
+
+@pytest.mark.parametrize("name", ["", "node a", "node-a,node-b", "node[1-2]", "-a", "a\n", "ä"])
+def test_what_is_no_name_of_a_host_is_told(tree: dict[str, Any], faults: Faults, name: str) -> None:
+    (fault,) = faults(check, {**tree, "resources": {"hosts": {name: 1}}})
+    assert fault.problem.endswith("expected the name or the address of a host")
+
+
+@pytest.mark.parametrize(
+    "other", [{"nodes": 2}, {"tasks_per_node": 2}, {"groups": [{"nodes": 1, "gpus": 1}]}, {"nodelist": "a"}]
+)
+def test_hosts_exclude_whatever_else_counts_hosts(
+    tree: dict[str, Any], faults: Faults, other: dict[str, Any]
+) -> None:
+    (fault,) = faults(check, {**tree, "resources": {"hosts": {"node-a": 1}, **other}})
+    assert fault.key == f"resources.{next(iter(other))}"
+    assert "found hosts together with" in fault.problem
+
+
+def test_hosts_with_and_without_gpus_cannot_train_together_but_on_the_cpu(
+    tree: dict[str, Any], faults: Faults
+) -> None:
+    resources = {"hosts": {"node-a": 2, "node-b": 0}}
+    (fault,) = faults(check, {**tree, "resources": resources})
+    assert fault.key == "resources.hosts.node-b"
+    assert check({**tree, "resources": resources, "train": {"device": "cpu"}})
+    assert check({**tree, "resources": {"hosts": {"node-a": 0, "node-b": 0}}})
+
+
+def test_more_processes_on_the_hosts_than_logical_ranks_are_told(
+    tree: dict[str, Any], faults: Faults
+) -> None:
+    (fault,) = faults(check, {**tree, "resources": {"hosts": {"node-a": 5, "node-b": 4}}})
+    assert (fault.key, "9 processes" in fault.problem) == ("resources.hosts", True)
+
+
+@pytest.mark.parametrize(
+    "resources", [{"hosts": {"a": 3, "b": 1}}, {"groups": [{"nodes": 2, "gpus": 2}]}, {"tasks_per_node": 4}]
+)
+def test_a_typed_world_size_must_be_that_of_the_resources(
+    tree: dict[str, Any], faults: Faults, resources: dict[str, Any]
+) -> None:
+    typed = {**resources, "environment": {"WORLD_SIZE": 5}}
+    (fault,) = faults(check, {**tree, "resources": typed})
+    assert fault.key == "resources.environment.WORLD_SIZE"
+    assert fault.problem == "found '5', but the resources make a world of 4 processes"
+    assert check({**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 4}}})
+
+
+def test_of_a_range_of_hosts_any_world_size_between_is_possible(tree: dict[str, Any], faults: Faults) -> None:
+    resources = {"nodes": "2-4", "environment": {"WORLD_SIZE": 3}}
+    assert check({**tree, "resources": resources})
+    assert faults(check, {**tree, "resources": {**resources, "environment": {"WORLD_SIZE": 1}}})
+
+
+def test_without_hosts_there_are_none() -> None:
+    assert Resources().hosts == {}
+
+
+def test_a_text_is_no_number_of_gpus(write, broken):
+    write("hosts.json", '{"a": "4", "b": 4}')
+    for hosts in ("hosts.json", {"a": "4"}):
+        (fault,) = broken(resources={"hosts": hosts})
+        assert fault.key == "resources.hosts.a"
+        assert "'4' (text)" in fault.problem

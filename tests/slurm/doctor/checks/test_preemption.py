@@ -1,0 +1,113 @@
+"""How a job is told to leave, and whether the time left is enough for the saves that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from slurm.doctor.checks.preemption import preemption
+from slurm.doctor.checks.saves import Saves
+from slurm.doctor.cluster import Cluster
+from slurm.doctor.findings import CHANGE, NOTE, OK, Finding
+from tests.slurm.doctor.clusters import about, cluster, partition, qos
+
+
+def saves(longest_s: float) -> Saves:
+    return Saves(runs=3, saves=40, median_s=1.5, longest_s=longest_s, longest_run="big-1234", bytes=1 << 30)
+
+
+def found(here: Cluster, longest_s: float | None = None) -> list[Finding]:
+    return list(preemption(here, None if longest_s is None else saves(longest_s)))
+
+
+def test_the_time_to_save_is_grace_and_kill_wait_together() -> None:
+    findings = found(cluster(), 4.0)
+    finding = about(findings, "partition preemptible:")
+    assert (finding.level, finding.key) == (OK, "")
+    assert (
+        "of partition urgent (PreemptMode REQUEUE); 15 s to save: GraceTime 10 + KillWait 5" in finding.found
+    )
+
+
+def test_a_save_that_takes_most_of_the_time_calls_for_a_change() -> None:
+    finding = about(found(cluster(), 4.0), "partition preemptible0:")
+    assert (finding.level, finding.key) == (CHANGE, "checkpoint.every_minutes")
+    assert "5 s to save: GraceTime 0 + KillWait 5" in finding.found
+    assert "your longest save took 4.0 s" in finding.follows
+
+
+def test_partitions_that_are_alike_share_a_line() -> None:
+    one, two = partition("preemptible"), partition("preemptible", name="second")
+    here = replace(cluster(), partitions=(one, two, partition("urgent")))
+    about(found(here), "partitions preemptible, second: ")
+
+
+def test_one_partition_may_be_looked_at_alone() -> None:
+    findings = list(preemption(cluster(), None, "preemptible"))
+    about(findings, "partition preemptible:")
+    assert not [each for each in findings if "preemptible0" in each.found]
+    about(list(preemption(cluster(), None, "urgent")), "no partition stands above partition urgent")
+
+
+def test_what_was_measured_is_told() -> None:
+    told = about(found(cluster(), 4.0), "your last 3 runs")
+    assert told.found.endswith("took 1.5 s (median of 40), 4.0 s at most (big-1234)")
+    assert about(found(cluster()), "no save has been measured").level == NOTE
+
+
+def test_a_save_longer_than_the_warning_calls_for_an_earlier_one() -> None:
+    finding = about(found(cluster(), 100.0), "before its time limit")
+    assert (finding.level, finding.key) == (CHANGE, "resources.signal_s")
+
+
+@pytest.mark.parametrize(
+    "settings, name",
+    [
+        ({}, "SIGTERM"),
+        ({"SlurmctldParameters": "enable_configless,preempt_send_user_signal"}, "USR2"),
+        ({"PreemptParameters": "send_user_signal"}, "USR2"),
+    ],
+)
+def test_the_signal_is_that_of_the_cluster(settings: dict[str, str], name: str) -> None:
+    assert name in about(found(cluster(**settings)), "a preempted job gets").found
+
+
+def test_without_preemption_nothing_is_said_of_partitions() -> None:
+    findings = found(cluster(PreemptType="preempt/none"), 4.0)
+    assert about(findings, "no job is preempted").level == OK
+    assert not [each for each in findings if "GraceTime" in each.found]
+
+
+def test_by_qos_the_grace_is_that_of_the_qos() -> None:
+    victim = qos("spare", grace_s=60, preempt_mode="requeue")
+    here = replace(
+        cluster(PreemptType="preempt/qos"), qos=(victim, qos("high", preempts=frozenset({"spare"})))
+    )
+    finding = about(found(here, 4.0), "QOS spare")
+    assert "65 s to save: GraceTime 60 + KillWait 5" in finding.found
+    assert (finding.level, "of QOS high" in finding.found) == (OK, True)
+
+
+def test_a_qos_that_says_cluster_has_the_mode_of_the_cluster() -> None:
+    here = cluster(PreemptType="preempt/qos", PreemptMode="CANCEL")
+    here = replace(here, qos=(qos("low"), qos("high", preempts=frozenset({"low"}))))
+    finding = about(found(here), "QOS low")
+    assert (finding.level, "PreemptMode CANCEL" in finding.found) == (NOTE, True)
+
+
+def test_qos_that_are_not_told_are_said_to_be_unknown() -> None:
+    here = replace(cluster(PreemptType="preempt/qos"), qos=None)
+    assert about(found(here), "jobs are preempted by QOS").level == NOTE
+
+
+def test_a_suspended_job_needs_no_time_to_save() -> None:
+    low = partition("preemptible", preempt_mode="GANG,SUSPEND")
+    here = replace(cluster(), partitions=(low, partition("urgent")))
+    finding = about(found(here, 100.0), "partition preemptible:")
+    assert (finding.level, "to save" in finding.found) == (NOTE, False)
+
+
+def test_protected_first_minutes_are_told() -> None:
+    assert about(found(cluster(PreemptExemptTime="00:30:00")), "PreemptExemptTime").level == OK
+    assert not [each for each in found(cluster()) if "PreemptExemptTime" in each.found]

@@ -1,0 +1,222 @@
+"""stk drill on a cluster, which is played here: what is asked of it, and what is made of the folder."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.client import programs
+from slurm.client.parse import parse_partitions
+from slurm.config.resources import Resources
+from slurm.drill import cluster
+from slurm.drill.cluster import ClusterDrill
+from slurm.drill.task import STRIDE, drill_experiment
+from slurm.status.rows import RunStatus
+from slurm.submission.submit import Submitted
+from slurm.submissions import Submission
+from toolkit.config.schema import Experiment
+from toolkit.errors import RunFailed, SlurmRefused
+from toolkit.files import append_json_line
+from toolkit.reliability.fault_injection import VARIABLE, parse
+from toolkit.run.attempts.records import explain_last, read_attempts
+from toolkit.run.events import note_event
+from toolkit.run.run_dir import RunDir
+
+PARTITIONS = """\
+PartitionName=low Default=NO GraceTime=10 Nodes=n[1-4] PriorityTier=1 PreemptMode=REQUEUE State=UP
+PartitionName=high Default=YES GraceTime=0 Nodes=n[1-4] PriorityTier=5 PreemptMode=OFF State=UP
+"""
+
+
+@dataclass
+class Played:
+    """A cluster on which each start does two saves and some more steps, and comes back at once.
+
+    spoils       the start, counted from 1, from which on other bytes are saved
+    dies_of      the signal after which the job does not come back
+    """
+
+    folder: Path
+    spoils: int = 1000
+    dies_of: str = ""
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    resources: list[Resources] = field(default_factory=list)
+    state: str = "running"
+
+    def submit(self, experiment: Experiment, parent: Path, where: str, *, resources: Resources) -> Submitted:
+        self.resources.append(resources)
+        run = RunDir(parent / "drill-1")
+        run.checkpoints.mkdir(parents=True, exist_ok=True)
+        self.state = "running"
+        self._begin(run)
+        return Submitted(
+            run, Submission(cluster=where, job_id=parent.name, host="login", name="drill", time=time.time())
+        )
+
+    def _begin(self, run: RunDir) -> None:
+        first = max(run.checkpoint_steps(), default=0)
+        done = first + 2 * STRIDE + 2 if run.path.parent.name == "disturbed" else 200
+        number = len(read_attempts(run)) + 1
+        line = {"attempt": number, "time_start": time.time(), "world_size": 2, "hosts": ["n1"]}
+        times = {"first_step_s": 3.0, "first_step_after_start_s": 1.0}
+        append_json_line(run.attempts, {**line, **times, "first_step": first})
+        for step in range(first + 1, done + 1):
+            note_event(run, "fault", step=step)
+            if step % STRIDE == 0:
+                self._save(run, step, number)
+
+    def _save(self, run: RunDir, step: int, number: int) -> None:
+        run.checkpoint(step).mkdir(exist_ok=True)
+        text = f"{step} spoilt" if number >= self.spoils else str(step)
+        (run.checkpoint(step) / "model.safetensors").write_text(text)
+
+    def stop(self, *request: str) -> None:
+        """What any request but a kill comes to: save, leave, come back."""
+        self.asked.append(request)
+        run = RunDir(self.folder / "disturbed" / "drill-1")
+        if request[-1] == self.dies_of:
+            self.state = "failed"
+            return
+        if request[-1] != "HUP":
+            done = read_attempts(run)[-1].first_step + 2 * STRIDE + 2
+            self._save(run, done, len(read_attempts(run)))
+            note_event(run, "signals", rank=0, signals=[["SIGTERM", time.time()]])
+            explain_last(run, "requested", last_step=done, time_end=time.time())
+        self._begin(run)
+
+    def status(self, runs: list[RunDir]) -> list[RunStatus]:
+        (run,) = runs
+        if run.path.parent.name == "disturbed" and len(self.asked) == 4 and self.state == "running":
+            # Nothing is asked any more: time runs out.
+            self.stop("out of time")
+        facts: dict[str, Any] = {"run_id": "drill-1", "run_dir": str(run.path), "job_id": "1", "step": 0}
+        live = self.state == "running"
+        rest = {"total_steps": None, "epoch": None, "restarts": 0, "reason": "", "is_live": live}
+        return [RunStatus(**facts, **rest, state=self.state)]
+
+    def cancel(self, job_id: str) -> None:
+        self.asked.append(("cancel", job_id))
+        self.state = "cancelled"
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
+    found = Played(tmp_path)
+    job = Submission(cluster="slurm", job_id="17", host="login", name="drill", time=0.0)
+    monkeypatch.setattr(cluster, "_POLL_S", 0.0)
+    monkeypatch.setattr(cluster, "_ASK_SLURM_S", 0.0)
+    monkeypatch.setattr(cluster, "submit", found.submit)
+    monkeypatch.setattr(cluster, "status", found.status)
+    monkeypatch.setattr(cluster, "last_submission", lambda run: job)
+    monkeypatch.setattr(programs, "partitions", lambda: parse_partitions(PARTITIONS))
+    monkeypatch.setattr(programs, "config", lambda: {"PreemptType": "preempt/partition_prio"})
+    monkeypatch.setattr(programs, "signal_steps", lambda job, name: found.stop("signal", job, name))
+    monkeypatch.setattr(programs, "requeue", lambda job: found.stop("requeue", job))
+    monkeypatch.setattr(programs, "cancel", found.cancel)
+
+    def sbatch(script: Path, cwd: Path, *, options: tuple[str, ...]) -> str:
+        found.stop("sbatch", *options)
+        return "18"
+
+    monkeypatch.setattr(programs, "sbatch", sbatch)
+    return found
+
+
+def drill(played: Played, *overrides: str) -> ClusterDrill:
+    experiment = drill_experiment(None, overrides, played.folder, 8)
+    return ClusterDrill(experiment, played.folder, lambda what: None)
+
+
+def test_every_interruption_is_caused_and_compared(played: Played) -> None:
+    *_, rows = drill(played).run()
+    assert [(row.what, row.lost_steps, row.same_bytes, row.fault) for row in rows] == [
+        ("asked to stop (scancel --signal=TERM)", 0, True, ""),
+        ("requeued (scontrol requeue)", 0, True, ""),
+        ("all ranks killed (SIGHUP)", 2, True, ""),
+        ("preempted, GraceTime 10 s", 0, True, ""),
+        ("out of time (3 min)", 0, True, ""),
+    ]
+    assert all(row.is_good for row in rows)
+    assert [row.signals for row in rows] == [("TERM",), ("TERM",), (), ("TERM",), ("TERM",)]
+    assert {row.back_s for row in rows} == {3.0}
+    assert {row.processes for row in rows} == {"2 → 2"}
+
+
+def test_slurm_is_asked_for_what_an_ordinary_user_may_ask(played: Played) -> None:
+    *_, _ = drill(played).run()
+    urgent = played.asked[3]
+    assert [request[:3] for request in played.asked[:3]] == [
+        ("signal", "17", "TERM"),
+        ("requeue", "17"),
+        ("signal", "17", "HUP"),
+    ]
+    assert urgent[0] == "sbatch"
+    assert {"--partition=high", "--nodelist=n1", "--time=1"} <= set(urgent)
+    assert ("cancel", "18") in played.asked, "the job that preempted"
+
+
+def test_the_job_is_short_and_slow_and_the_other_one_is_neither(played: Played) -> None:
+    *_, _ = drill(played, "resources.environment.MINE=1").run()
+    disturbed, undisturbed = played.resources
+    assert (disturbed.time, undisturbed.time) == ("3", "30")
+    # Nobody else's job may be preempted in its place.
+    assert (disturbed.partition, disturbed.exclusive) == ("low", True)
+    assert undisturbed.partition == "low"
+    (pace,) = parse(disturbed.environment[VARIABLE])
+    assert (pace.action, pace.amount, pace.rank) == ("slow", 1.0, 0)
+    assert disturbed.environment["MINE"] == undisturbed.environment["MINE"] == "1"
+    assert all(fault.action == "slow" for fault in parse(undisturbed.environment[VARIABLE]))
+
+
+def test_a_start_that_spoils_the_bytes_is_found(played: Played) -> None:
+    played.spoils = 3
+    *_, rows = drill(played).run()
+    assert [row.same_bytes for row in rows] == [True, False, False, False, False]
+
+
+def test_a_job_that_does_not_come_back_is_told_and_resumed(played: Played) -> None:
+    played.dies_of = "HUP"
+    *_, rows = drill(played).run()
+    assert "did not come back by itself" in rows[2].fault
+    assert [row.fault for row in rows if row is not rows[2]] == [""] * 4
+
+
+def test_what_slurm_refuses_is_told_as_not_tried(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(job: str) -> None:
+        played.asked.append(("refused", job))
+        raise SlurmRefused("Slurm refused: requeueing is disabled")
+
+    monkeypatch.setattr(programs, "requeue", refuse)
+    drilled = drill(played)
+    *_, rows = drilled.run()
+    assert "requeued (scontrol requeue)" not in [row.what for row in rows]
+    assert any("requeueing is disabled" in reason for reason in drilled.not_tried)
+    assert all(row.is_good for row in rows)
+
+
+def test_jobs_are_cancelled_whatever_happens(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(job: str) -> None:
+        raise RunFailed("something else")
+
+    monkeypatch.setattr(programs, "requeue", fail)
+    with pytest.raises(RunFailed, match="something else"):
+        list(drill(played).run())
+    assert ("cancel", "17") in played.asked
+
+
+def test_without_a_partition_above_the_preemption_is_left_out(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = parse_partitions(PARTITIONS.replace("PriorityTier=5", "PriorityTier=1"))
+    monkeypatch.setattr(programs, "partitions", lambda: found)
+    drilled = drill(played)
+    assert any("a real preemption" in reason for reason in drilled.not_tried)
+    # One request fewer until time runs out.
+    played.asked.append(("nothing",))
+    *_, rows = drilled.run()
+    assert len(rows) == 4
+    assert not played.resources[0].exclusive

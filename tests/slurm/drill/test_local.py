@@ -1,0 +1,230 @@
+"""stk drill: what it does to a run on this machine, what it makes of a cluster, and what it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.client.parse import parse_partitions
+from slurm.drill.local import INTERRUPTIONS, Interruption, LocalDrill
+from slurm.drill.preemption import Pair, choose_pair
+from slurm.drill.rows import Report, Row, digests, is_same
+from slurm.drill.task import STRIDE, drill_experiment
+from tests.slurm.house import House
+from toolkit.errors import UserError
+from toolkit.files import write_json
+from toolkit.run.run_dir import RunDir
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "partitions.txt"
+GOOD = Row(what="preempted", processes="2 → 2", lost_steps=0, same_bytes=True)
+
+
+def named(what: str) -> Interruption:
+    (interruption,) = [interruption for interruption in INTERRUPTIONS if interruption.what == what]
+    return interruption
+
+
+@pytest.fixture(scope="module")
+def drilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], list[str], list[str]]:
+    """The tiny task, interrupted three times in real processes: rows, what was said, what was left out."""
+    folder = tmp_path_factory.mktemp("drill")
+    said: list[str] = []
+    interruptions = [named("warned and preempted at once"), named("one rank killed (-9)"), INTERRUPTIONS[-1]]
+    experiment = drill_experiment(None, [], folder, len(interruptions))
+    drill = LocalDrill(experiment, folder, 2, said.append, interruptions)
+    *_, rows = drill.run()
+    return rows, said, drill.not_tried
+
+
+def test_an_interrupted_run_comes_back_with_the_same_bytes(
+    drilled: tuple[list[Row], list[str], list[str]],
+) -> None:
+    rows, said, not_tried = drilled
+    assert [(row.what, row.same_bytes, row.fault) for row in rows] == [
+        ("warned and preempted at once", True, ""),
+        ("one rank killed (-9)", True, ""),
+        ("preempted once more", True, ""),
+    ]
+    assert said == ["the undisturbed run", *(row.what for row in rows), "the end"]
+    assert not_tried == ["what only a cluster can do: time limits, requeueing, lost hosts"]
+
+
+def test_a_local_drill_tells_the_signals_that_the_ranks_saw(
+    drilled: tuple[list[Row], list[str], list[str]],
+) -> None:
+    """How often depends on the machine: equal signals that wait for a frozen process become one."""
+    warned, killed, preempted = drilled[0]
+    assert set(warned.signals) == {"CONT", "TERM", "USR2"}
+    assert killed.signals == ("KILL",)
+    assert set(preempted.signals) == {"CONT", "TERM"}
+
+
+def test_a_local_drill_tells_what_was_lost_and_how_long_it_took(
+    drilled: tuple[list[Row], list[str], list[str]],
+) -> None:
+    warned, killed, preempted = drilled[0]
+    assert (warned.lost_steps, preempted.lost_steps) == (0, 0)
+    assert killed.lost_steps is not None
+    assert 2 <= killed.lost_steps <= STRIDE + 2
+    assert [row.processes for row in (warned, killed, preempted)] == ["2 → 2", "2 → 1", "1 → 2"]
+    for row in (warned, killed, preempted):
+        assert row.left_s is not None
+        assert row.away_s is not None
+        assert row.back_s is not None
+        assert 0 < row.back_s <= row.away_s
+
+
+# ---- comparing
+
+
+def checkpoint(run: RunDir, step: int, text: str) -> None:
+    run.checkpoint(step).mkdir(parents=True)
+    (run.checkpoint(step) / "model.safetensors").write_text(text)
+    (run.checkpoint(step) / "MANIFEST.json").write_text(f"made by {run.run_id}")
+
+
+def test_a_single_other_byte_is_seen(tmp_path: Path) -> None:
+    run, other = RunDir(tmp_path / "run"), RunDir(tmp_path / "other")
+    for step, text in ((4, "a"), (8, "b"), (12, "c")):
+        checkpoint(run, step, text)
+        checkpoint(other, step, text if step < 12 else "x")
+    undisturbed = digests(other)
+    assert is_same(run, {step: undisturbed[step] for step in (4, 8)}, after=0) is True
+    assert is_same(run, undisturbed, after=0) is False
+    assert is_same(run, undisturbed, after=12) is None
+    (run.checkpoint(8) / "model.safetensors").unlink()
+    assert is_same(run, {8: undisturbed[8]}, after=4) is False
+
+
+@pytest.mark.parametrize(
+    "row, is_passed",
+    [
+        (GOOD, True),
+        (replace(GOOD, same_bytes=False), False),
+        (replace(GOOD, same_bytes=None), False),
+        (replace(GOOD, fault="it did not come back by itself"), False),
+    ],
+)
+def test_the_verdict_is_that_of_the_worst_row(row: Row, is_passed: bool) -> None:
+    report = Report(cluster="local", task="drill", folder="/runs", rows=[GOOD, row])
+    assert report.is_passed is is_passed
+    assert report.to_json()["verdict"] == ("passed" if is_passed else "failed")
+
+
+def test_a_drill_without_rows_proves_nothing() -> None:
+    assert not Report(cluster="local", task="drill", folder="/runs").is_passed
+
+
+# ---- the experiment
+
+
+def test_the_users_experiment_is_saved_often_and_trains_long_enough(house: House, tmp_path: Path) -> None:
+    own = house.experiment()
+    drilled = drill_experiment(house.config, ["train.batch_size=16"], tmp_path, 8)
+    assert (drilled.train.batch_size, drilled.checkpoint.every_steps) == (16, STRIDE)
+    assert drilled.train.epochs >= STRIDE * 10 > own.train.epochs
+    assert drilled.checkpoint.keep > 8
+    assert (drilled.model, drilled.data, drilled.optimizer) == (own.model, own.data, own.optimizer)
+
+
+# ---- what a cluster lets one do
+
+
+def partitions_of(*partitions: str) -> str:
+    return "\n".join(f"PartitionName={each}" for each in partitions)
+
+
+LOW = "low Default=YES GraceTime=10 Nodes=n[1-4] PriorityTier=1 PreemptMode=REQUEUE State=UP"
+HIGH = "high Default=NO GraceTime=0 Nodes=n[3-6] PriorityTier=5 PreemptMode=OFF State=UP"
+BY_TIER = {"PreemptType": "preempt/partition_prio"}
+
+
+def test_a_job_is_preempted_by_one_of_a_higher_tier_on_common_hosts() -> None:
+    pair = choose_pair(parse_partitions(partitions_of(LOW, HIGH)), BY_TIER, None)
+    assert isinstance(pair, Pair)
+    assert (pair.low.name, pair.high.name, pair.low.grace_s) == ("low", "high", 10)
+    assert pair.hosts == {"n3", "n4"}
+    assert choose_pair(parse_partitions(partitions_of(LOW, HIGH)), BY_TIER, "low") == pair
+
+
+@pytest.mark.parametrize(
+    "partitions, config, wanted, words",
+    [
+        ([LOW, HIGH], {"PreemptType": "preempt/none"}, None, "the cluster's PreemptType is preempt/none"),
+        ([LOW, HIGH], {}, None, "PreemptType is unknown"),
+        ([LOW], BY_TIER, None, "no jobs of any partition can be preempted"),
+        ([LOW, HIGH], BY_TIER, "high", "no jobs of the partition high can be preempted"),
+        ([LOW, HIGH], BY_TIER, "night", "the partition night is not up"),
+        ([LOW, HIGH.replace("State=UP", "State=DOWN")], BY_TIER, None, "no jobs of any partition"),
+        ([LOW, HIGH.replace("n[3-6]", "n[5-6]")], BY_TIER, None, "no jobs of any partition"),
+        ([LOW, HIGH.replace("PriorityTier=5", "PriorityTier=1")], BY_TIER, None, "no jobs of any partition"),
+        ([LOW.replace("REQUEUE", "CANCEL"), HIGH], BY_TIER, None, "no jobs of any partition"),
+    ],
+)
+def test_where_nothing_can_be_preempted_the_reason_is_told(
+    partitions: list[str], config: dict[str, str], wanted: str | None, words: str
+) -> None:
+    found = choose_pair(parse_partitions(partitions_of(*partitions)), config, wanted)
+    assert isinstance(found, str)
+    assert words in found
+
+
+def test_recorded_partitions_are_read() -> None:
+    found = parse_partitions(RECORDED.read_text())
+    main = next(each for each in found if each.name == "main")
+    assert main.is_default
+    assert main.host_names == {"rack1node01", "rack1node02", "rack2node01", "rack2node02"}
+    assert {each.name: each.state for each in found}["down"] == "DOWN"
+
+
+# ---- the command
+
+
+def test_the_command_tells_a_wrong_number_of_processes(house: House) -> None:
+    answer = house.stk("drill", "--cluster", "local", "--procs", "9")
+    assert answer.code == 2
+    assert "--procs is 9: it must be from 1 to train.logical_ranks, 8" in answer.err
+    assert not list(house.experiments.glob("drills/*"))
+
+
+def test_the_command_tells_a_fault_of_the_experiment(house: House) -> None:
+    answer = house.stk("drill", house.config, "train.epochz=3", "--cluster", "local")
+    assert answer.code == 2
+    assert "epochz" in answer.err
+    assert not house.experiments.exists()
+
+
+@pytest.mark.parametrize("is_passed", [True, False])
+def test_the_command_keeps_what_a_failed_drill_left(
+    house: House, monkeypatch: pytest.MonkeyPatch, is_passed: bool
+) -> None:
+    def run(drill: LocalDrill) -> list[list[Row]]:
+        write_json(drill._folder / "left.json", {})
+        return [[GOOD], [GOOD, replace(GOOD, same_bytes=is_passed)]]
+
+    monkeypatch.setattr(LocalDrill, "run", run)
+    answer = house.stk("drill", "--cluster", "local", "--json")
+    assert answer.code == (0 if is_passed else 4)
+    told = json.loads(answer.out)
+    assert (told["verdict"], len(told["rows"])) == ("passed" if is_passed else "failed", 2)
+    assert Path(told["folder"]).exists() is not is_passed
+
+
+def test_the_command_prints_a_table_and_a_verdict(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalDrill, "run", lambda drill: [[GOOD]])
+    answer = house.stk("drill", "--cluster", "local")
+    assert answer.code == 0
+    assert "preempted" in answer.out
+    assert "verdict    passed: it came back each time, with the same bytes" in answer.out
+    assert "not tried  what only a cluster can do" in answer.out
+
+
+def test_without_a_workload_that_has_an_example_a_drill_needs_an_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm.drill.task.example", lambda: "")
+    with pytest.raises(UserError, match="CONFIG"):
+        drill_experiment(None, [], tmp_path, 8)

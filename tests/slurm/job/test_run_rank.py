@@ -1,0 +1,49 @@
+"""Is `stk run` one rank of a launcher around it, or does it start the ranks itself?"""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm.commands.experiments.run import is_forced_local, world_of_this_process
+from tests.slurm.environments import ENVIRONMENTS
+from toolkit.errors import UserError
+
+
+@pytest.mark.parametrize("name", ["salloc", "srun --pty", "batch script of 4 tasks"])
+def test_a_shell_in_an_allocation_starts_its_own_processes(name: str) -> None:
+
+    assert world_of_this_process(ENVIRONMENTS[name]) is None
+
+
+def test_a_task_of_a_step_and_a_process_of_torchrun_are_ranks() -> None:
+    world = world_of_this_process(ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"])
+    assert world is not None
+    assert (world.rank, world.size) == (2, 4)
+    torchrun = {
+        "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
+    }  # fmt: skip
+    world = world_of_this_process(torchrun)
+    assert world is not None
+    assert (world.rank, world.size, world.master_port) == (1, 2, 29500)
+
+
+def test_a_forced_local_run_is_no_rank_wherever_it_stands() -> None:
+    for environ in (ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"], {"RANK": "1", "WORLD_SIZE": "2"}):
+        assert world_of_this_process({**environ, "STK_FORCE_LOCAL": "yes"}) is None
+
+
+@pytest.mark.parametrize("word", ["1", "true", "True", "YES", "on", " on "])
+def test_every_usual_word_forces_a_local_run(word: str) -> None:
+    assert is_forced_local({"STK_FORCE_LOCAL": word})
+
+
+@pytest.mark.parametrize("word", ["", "0", "false", "No", "OFF"])
+def test_every_usual_word_does_not_force_a_local_run(word: str) -> None:
+    assert not is_forced_local({"STK_FORCE_LOCAL": word})
+    assert not is_forced_local({})
+
+
+def test_another_word_is_refused_with_those_that_serve() -> None:
+    with pytest.raises(UserError, match=r"STK_FORCE_LOCAL is 'maybe': use one of 1, true, yes, on or 0"):
+        is_forced_local({"STK_FORCE_LOCAL": "maybe"})

@@ -1,0 +1,246 @@
+"""Being asked to stop: by signals, by the end of the job, and when a warning is no reason yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.job.stop_signals import REQUEST_EVENT, JobStop, JobWatch, margin_s
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import ROOT, House
+from toolkit.files import read_json_lines
+from toolkit.run.create_run import create_run
+from toolkit.run.events import note_event
+from toolkit.run.run_dir import RunDir
+
+ENVIRON = {"SLURM_JOB_ID": "12"}
+SHOW = "--all show job 12"
+PARTITIONS = "PartitionName=main Default=YES PreemptMode=REQUEUE GraceTime=0\n"
+CONFIG = "PreemptType = preempt/partition_prio\nKillWait = 5 sec\n"
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """The handlers of this process, put back afterwards."""
+    numbers = (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def run(house: House) -> RunDir:
+    return create_run(house.experiment(), house.experiments)
+
+
+def local(seconds_from_now: float) -> str:
+    """A time as Slurm prints it."""
+    return datetime.fromtimestamp(time.time() + seconds_from_now).isoformat(timespec="seconds")
+
+
+def says(fake: FakeSlurm, *, left_s: float, length_s: float = 3600, **more: str) -> None:
+    """From now on Slurm says that the job has so much time left."""
+    facts = {
+        "JobId": "12",
+        "JobState": "RUNNING",
+        "Restarts": "0",
+        "TimeLimit": "01:00:00",
+        "Partition": "main",
+        "StartTime": local(left_s - length_s),
+        "EndTime": local(left_s),
+        "PreemptTime": "None",
+    }
+    fake.answers(SHOW, " ".join(f"{name}={value}" for name, value in (facts | more).items()))
+
+
+def watched(run: RunDir) -> JobStop:
+    stop = JobStop(is_watched=True).install()
+    stop.watch = JobWatch(run, ENVIRON)
+    stop.watch.wait()
+    return stop
+
+
+def settled_reason(stop: JobStop, lead_s: float = 0.5) -> str | None:
+    """The reason once the controller was asked as often as it takes."""
+    for _ in range(3):
+        reason = stop.reason_to_stop(lead_s)
+        assert stop.watch is not None
+        stop.watch.wait()
+    return reason
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_becomes_a_reason_and_nothing_else(number: signal.Signals) -> None:
+    stop = JobStop().install()
+    os.kill(os.getpid(), signal.SIGCONT)  # Slurm wakes the tasks before each signal
+    assert stop.reason_to_stop() is None
+    os.kill(os.getpid(), number)
+    assert stop.reason_to_stop() == number.name
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert stop.reason_to_stop() == number.name, "the first reason stands"
+    assert [name for name, _ in stop.signals] == ["SIGCONT", number.name, "SIGTERM"]
+
+
+def test_a_signal_that_came_too_early_is_not_lost() -> None:
+    """A launcher starts its ranks with the signals held back, for importing torch takes seconds."""
+    program = (
+        "import json, os, signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "from slurm.job.stop_signals import JobStop\n"
+        "print(json.dumps(JobStop().install().reason_to_stop()))\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert json.loads(shown.stdout) == "SIGTERM"
+
+
+@pytest.mark.usefixtures("handlers")
+def test_beside_a_watching_rank_0_the_warning_is_left_to_it_but_not_the_end() -> None:
+    stop = JobStop(is_watched=True).install()
+    os.kill(os.getpid(), signal.SIGUSR2)
+    assert stop.reason_to_stop() is None
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert stop.reason_to_stop() == "SIGTERM"
+
+
+@pytest.mark.usefixtures("handlers")
+class TestRank0:
+    def test_the_end_of_the_job_is_a_reason_when_it_is_near(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=1000)
+        assert settled_reason(watched(run)) is None
+        says(fake, left_s=15)
+        assert settled_reason(watched(run)) == "time_limit"
+
+    def test_how_near_depends_on_how_long_a_save_takes(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=100)
+        assert settled_reason(watched(run), lead_s=5) is None
+        assert settled_reason(watched(run), lead_s=45) == "time_limit"
+
+    def test_a_limit_that_was_raised_meanwhile_lets_it_go_on(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=15)
+        stop = watched(run)
+        says(fake, left_s=1000)
+        assert settled_reason(stop) is None
+
+    def test_where_nobody_answers_the_end_that_was_known_counts(
+        self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("slurm.job.stop_signals._PATIENCE_S", 0.0)
+        says(fake, left_s=15)
+        stop = watched(run)
+        fake.goes_away()
+        assert settled_reason(stop) == "time_limit"
+
+    def test_newer_releases_tell_the_end_in_the_environment(
+        self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("slurm.job.stop_signals._PATIENCE_S", 0.0)
+        fake.goes_away()
+        stop = JobStop(is_watched=True).install()
+        stop.watch = JobWatch(run, {**ENVIRON, "SLURM_JOB_END_TIME": str(int(time.time()) + 10)})
+        assert settled_reason(stop) == "time_limit"
+
+    def test_a_job_without_a_limit_has_no_end(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=0, EndTime="Unknown", TimeLimit="UNLIMITED")
+        assert settled_reason(watched(run)) is None
+
+    def test_training_never_waits_for_the_controller(
+        self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each step asks the watch; only its thread asks Slurm, and only where something may have changed."""
+        says(fake, left_s=1000)
+        stop = watched(run)
+        asked = len(fake.calls("scontrol"))
+        monkeypatch.setattr("slurm.client.programs.call", pytest.fail)
+        assert [stop.reason_to_stop(0.1) for _ in range(1000)] == [None] * 1000
+        assert len(fake.calls("scontrol")) == asked
+
+    def test_a_warning_of_an_end_that_is_known_is_no_reason_yet(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=150)
+        stop = watched(run)
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) is None
+
+    def test_the_same_signal_far_from_the_end_is_a_reason(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=1000)
+        stop = watched(run)
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) == "SIGUSR2"
+
+    def test_in_a_preemption_it_is_a_reason_although_the_end_is_near(
+        self, fake: FakeSlurm, run: RunDir
+    ) -> None:
+        says(fake, left_s=1000)
+        stop = watched(run)
+        says(fake, left_s=150, PreemptTime=local(0))
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) == "SIGUSR2"
+
+    def test_by_stk_requeue_it_is_a_reason_near_the_end_too(self, fake: FakeSlurm, run: RunDir) -> None:
+        note_event(run, REQUEST_EVENT, job_id="11")  # of an earlier start
+        says(fake, left_s=150)
+        stop = watched(run)
+        note_event(run, REQUEST_EVENT, job_id="12")
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) == "SIGUSR2"
+
+    def test_a_request_may_follow_the_warning(self, fake: FakeSlurm, run: RunDir) -> None:
+        says(fake, left_s=150)
+        stop = watched(run)
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) is None
+        note_event(run, REQUEST_EVENT, job_id="12")
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) == "SIGUSR2"
+
+    def test_where_nobody_answers_it_is_believed(
+        self, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("slurm.job.stop_signals._PATIENCE_S", 0.0)
+        says(fake, left_s=1000)
+        stop = watched(run)
+        fake.goes_away()
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert settled_reason(stop) == "SIGUSR2"
+
+    def test_a_save_that_does_not_fit_into_the_time_for_it_is_told_once(
+        self, fake: FakeSlurm, run: RunDir, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        fake.answers("--all --oneliner show partition", PARTITIONS)
+        fake.answers("show config", CONFIG)
+        says(fake, left_s=100_000, length_s=100_000)
+        stop = watched(run)
+        assert [stop.reason_to_stop(lead_s) for lead_s in (0.1, 2.9, 4.0, 4.0)] == [None] * 4
+        (event,) = [line for line in read_json_lines(run.events) if line["event"] == "budget_too_short"]
+        assert event["lead_s"] == 4.0
+        (reason,) = event["reasons"]
+        assert "4.0 s" in reason
+        assert "GraceTime 0 s, KillWait 5 s" in reason
+        assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [reason]
+
+
+@given(st.floats(0, 1e4), st.floats(60, 1e6) | st.none())
+def test_even_a_short_job_trains_for_half_of_its_time(lead_s: float, length_s: float | None) -> None:
+    margin = margin_s(lead_s, length_s)
+    assert margin >= (min(lead_s, length_s / 2) if length_s else lead_s)
+    if length_s is not None:
+        assert margin <= length_s / 2
+
+
+def test_a_minute_keeps_most_of_itself_and_an_hour_loses_half_a_minute() -> None:
+    assert margin_s(0.5, 60) == 7
+    assert margin_s(2, 3600) == 24

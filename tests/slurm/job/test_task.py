@@ -1,0 +1,124 @@
+"""One task of the job: a path in a pickle, a rank when it runs."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+
+import toolkit.training
+from slurm.job.requeue import requeue_or_chain
+from slurm.job.stop_signals import JobStop
+from slurm.job.task import TrainJob, run_rank
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.errors import SchedulerError
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+RANKS = [World(rank=rank, size=2, local_rank=rank, local_size=2) for rank in range(2)]
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """A worker without torch; `is_finished` is what its training comes to."""
+    stand_in = SimpleNamespace(is_finished=True, seen=[])
+
+    def run(run: RunDir, world: World, stop: JobStop) -> SimpleNamespace:
+        stand_in.seen.append((run, world))
+        if stop.watch is not None:
+            # Or its thread would still ask in the next test.
+            stop.watch.wait()
+        signal.raise_signal(signal.SIGUSR2)
+        return SimpleNamespace(is_finished=stand_in.is_finished)
+
+    stand_in.run_attempt = run
+    monkeypatch.setitem(sys.modules, "toolkit.training.worker", stand_in)
+    monkeypatch.setattr(toolkit.training, "worker", stand_in, raising=False)
+    numbers = (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield stand_in
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def run(house: House) -> RunDir:
+    return create_run(house.experiment(), house.experiments)
+
+
+@pytest.fixture
+def in_job(fake: FakeSlurm, house: House, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    fake.answers("--all show job 12", "JobId=12\n   PreemptTime=None\n")
+    return fake
+
+
+def test_a_job_is_a_path_and_survives_its_pickle() -> None:
+    job = TrainJob("/scratch/me/tiny-1")
+    assert pickle.loads(pickle.dumps(job)) == job
+    assert b"/scratch/me/tiny-1" in pickle.dumps(job)
+    assert len(pickle.dumps(job)) < 200
+
+
+def test_a_finished_rank_ends_well(worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir) -> None:
+    assert [run_rank(run, rank) for rank in RANKS] == [0, 0]
+    assert worker.seen == [(run, rank) for rank in RANKS]
+    assert not any("requeue" in call for call in in_job.calls("scontrol"))
+
+
+def test_rank_0_hands_the_run_over_and_alone_says_that_it_is_not_done(
+    worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
+) -> None:
+    """srun would end rank 0 at its work if another rank left with such a status before it."""
+    worker.is_finished = False
+    assert run_rank(run, RANKS[1]) == 0
+    assert in_job.calls("scontrol") == []
+    assert run_rank(run, RANKS[0]) == 75
+    assert ["requeue", "12"] in in_job.calls("scontrol")
+
+
+def test_a_stop_that_cannot_be_handed_over_is_no_failure(
+    worker: SimpleNamespace,
+    in_job: FakeSlurm,
+    run: RunDir,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The batch script tries again."""
+    monkeypatch.setattr("slurm.job.task.requeue_or_chain", partial(requeue_or_chain, patience_s=0.0))
+    in_job.goes_away()
+    worker.is_finished = False
+    assert run_rank(run, RANKS[0]) == 75
+    assert "Unable to contact slurm controller" in caplog.text
+
+
+def test_a_run_that_has_finished_is_left_without_importing_torch(
+    worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
+) -> None:
+    run.result.write_text("{}")
+    assert [run_rank(run, rank) for rank in RANKS] == [0, 0]
+    assert worker.seen == []
+    assert in_job.calls("scontrol") == []
+
+
+def test_outside_a_job_nobody_is_asked(
+    worker: SimpleNamespace, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    worker.is_finished = False
+    assert [run_rank(run, rank) for rank in RANKS] == [75, 75]
+    assert fake.calls("scontrol") == []
+
+
+def test_a_job_that_is_called_outside_a_step_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(SchedulerError, match="no task of an srun step"):
+        TrainJob("/scratch/me/tiny-1")()

@@ -1,0 +1,286 @@
+"""What is typed at `stk run` becomes this machine and the others; what contradicts itself is refused."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm.cli import _parse
+from slurm.config.resources import Resources
+from slurm.local import local_world
+from slurm.local.local_world import (
+    check_world_size,
+    granted_gpus,
+    machines_here,
+    rank_environ,
+    refuse_by_hand,
+)
+from slurm.local.rank_count import local_processes, told_fewer
+from tests.slurm.house import House
+from tests.toolkit.nvml import Library, gpu
+from toolkit.config import load
+from toolkit.errors import UserError
+from toolkit.launch.machines.layout import Machines
+from toolkit.system import idle_gpus
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
+    for name in ("RANK", "WORLD_SIZE", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES", "STK_FORCE_LOCAL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(local_world, "own_names", lambda: ("node-a.example.org", "10.0.0.7"))
+    return House(tmp_path)
+
+
+Typed = Callable[..., Machines]
+
+
+@pytest.fixture
+def typed(house: House) -> Typed:
+    """The machines of a command line of `stk run`."""
+
+    def machines(line: str, **environ: str) -> Machines:
+        arguments = arguments_of(house, line)
+        return machines_here(arguments, load(house.config, arguments.overrides), environ)
+
+    return machines
+
+
+def arguments_of(house: House, line: str) -> Namespace:
+    return _parse(["run", str(house.config), *line.split()])
+
+
+@pytest.mark.parametrize(
+    "line, counts, node",
+    [
+        ("", (1,), 0),
+        ("resources.tasks_per_node=2", (2,), 0),
+        ("--procs 3", (3,), 0),
+        ("--gpus 2", (2,), 0),
+        ("--gpus-per-node 3", (3,), 0),
+        ("--nnodes 1 --gpus-per-node 3", (3,), 0),
+        ("--node-rank 1 --nnodes 2 --master-addr a --gpus-per-node 3,1", (3, 1), 1),
+        ("--node-rank 0 --gpus-per-node 3,1", (3, 1), 0),
+        ("--node-rank 2 --nnodes 3 --master-addr a --gpus-per-node 2", (2, 2, 2), 2),
+        ("--node-rank 1 --nnodes 2 --master-addr a resources.tasks_per_node=2", (2, 2), 1),
+        ("--node-rank 0 --gpus-per-node 0,0", (1, 1), 0),
+        ('resources.hosts={"node-b":3,"node-a":1}', (3, 1), 1),
+        ('resources.hosts={"localhost":3,"node-b":1}', (3, 1), 0),
+        ('resources.hosts={"node-b":3} --node-rank 1', (3, 1), 1),
+        ('resources.hosts={"node-b":3,"node-a":2} --procs 1', (1,), 0),
+        ('resources.hosts={"node-b":3,"node-c":1} --node-rank 0 --nnodes 2 --gpus-per-node 1', (1, 1), 0),
+    ],
+)
+def test_a_command_says_which_machine_this_is(
+    typed: Typed, line: str, counts: tuple[int, ...], node: int
+) -> None:
+    machines = typed(line)
+    assert (machines.layout.counts, machines.node) == (counts, node)
+
+
+def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> None:
+    machines = typed("--node-rank 1 --nnodes 2 --master-addr node-x --master-port 1234")
+    assert (machines.master_addr, machines.master_port) == ("node-x", 1234)
+    hosts = 'resources.hosts={"node-b":1,"node-a":1}'
+    assert (typed(hosts).master_addr, typed(hosts).master_port) == ("node-b", 29500)
+    assert typed(f"{hosts} --master-addr 10.0.0.8").master_addr == "10.0.0.8"
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("--procs 2 --gpus 2", "--procs and --gpus say different things"),
+        ("--procs 2 --nnodes 2", "--procs and --nnodes say different things"),
+        ("--gpus 2 --gpus-per-node 2", "--gpus and --gpus-per-node say different things"),
+        ("--gpus 0", "--gpus is 0: it must be from 1 to train.logical_ranks, 8"),
+        ("--nnodes 2", "must be told which of them it is: give --node-rank 0 on the first"),
+        ("--nnodes 0", "processes per machine: none"),
+        (
+            "--nnodes 2 --node-rank 1",
+            "needs the name or address of node 0: give it as --master-addr",
+        ),
+        ("--nnodes 2 --node-rank 2 --master-addr a", "expected a number from 0 to 1"),
+        (
+            "--nnodes 2 --gpus-per-node 3,1,1",
+            "--nnodes is 2, but --gpus-per-node has the numbers of 3 machines",
+        ),
+        ("--gpus-per-node 3,one", "--gpus-per-node is '3,one', expected one whole number for each machine"),
+        ("--gpus-per-node 3,-1 --node-rank 0", "each machine needs at least 1"),
+        ("--gpus-per-node 5,4 --node-rank 0", "have 9 processes in all: it must be from 1 to"),
+        ('resources.hosts={"node-b":1,"node-a":1} --node-rank 0', "this machine is node 1: node-b, node-a"),
+        ('resources.hosts={"localhost":1,"node-a":1}', "names this machine more than once"),
+        ("--nnodes 2 --node-rank 0 --gpus-per-node 3,1 --world-size 5", "--world-size is 5, but 4 processes"),
+        ("--procs 2 --world-size 4", "--world-size is 4, but 2 processes make up this world"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_before_there_is_a_run(house: House, line: str, said: str) -> None:
+    before = house.listing
+    answer = house.stk("run", house.config, *line.split())
+    assert answer.code == 2
+    assert said in answer.err
+    assert house.listing == before
+
+
+def test_a_world_size_that_is_right_is_welcome(typed: Typed) -> None:
+    assert typed("--procs 2 --world-size 2").count == 2
+    assert typed("--node-rank 0 --gpus-per-node 3,1", WORLD_SIZE="4").layout.size == 4
+
+
+def test_a_world_size_in_the_environment_that_is_wrong_is_refused(typed: Typed) -> None:
+    with pytest.raises(UserError, match="WORLD_SIZE in the environment is 8, but 2 processes make up"):
+        typed("--procs 2", WORLD_SIZE="8")
+
+
+def test_the_world_size_of_a_launcher_is_its_own(house: House) -> None:
+    """torchrun in a shell of two tasks starts as many ranks as it was told."""
+    check_world_size(2, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "8"})
+
+
+def test_a_rank_refuses_a_launcher_that_contradicts_the_world_size_of_the_experiment(house: House) -> None:
+    resources = Resources(world_size=8, tasks_per_node=8)
+    with pytest.raises(UserError, match=r"resources\.world_size is 8, but 2 processes make up this world"):
+        check_world_size(2, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "2"}, resources)
+    check_world_size(8, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "8"}, resources)
+
+
+@pytest.mark.parametrize(
+    "line", ["--procs 2", "--gpus 1", "--node-rank 0", "--nnodes 1", "--master-addr a", "--gpus-per-node 2"]
+)
+def test_a_rank_of_a_launcher_starts_no_processes(house: House, line: str) -> None:
+    with pytest.raises(
+        UserError, match=f"{line.split()[0]} is for `stk run` that starts the processes itself"
+    ):
+        refuse_by_hand(arguments_of(house, line))
+    refuse_by_hand(arguments_of(house, "--world-size 2"))
+
+
+# -- GPUs
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Library([gpu(0)]))
+
+
+@pytest.mark.usefixtures("one_gpu")
+@pytest.mark.parametrize(
+    "line, environ, count",
+    [
+        ("resources.tasks_per_node=2", {}, 1),
+        ("resources.tasks_per_node=2 train.device=cuda", {}, 1),
+        ('resources.groups=[{"nodes":1,"gpus":4}]', {}, 1),
+        ("resources.tasks_per_node=1", {}, 1),
+        # Nothing limits processes on the CPU, and nobody may take a GPU that is hidden.
+        ("resources.tasks_per_node=2 train.device=cpu", {}, 2),
+        ("resources.tasks_per_node=2", {"CUDA_VISIBLE_DEVICES": ""}, 2),
+        ("resources.tasks_per_node=2", {"CUDA_VISIBLE_DEVICES": "MIG-1,MIG-2"}, 1),
+        ("resources.tasks_per_node=2", {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}, 2),
+        ("--procs 1", {}, 1),
+        ("--procs 2 train.device=cpu", {}, 2),
+    ],
+)
+def test_a_workstation_starts_as_many_ranks_as_it_has_gpus(
+    typed: Typed, line: str, environ: dict[str, str], count: int
+) -> None:
+    assert typed(line, **environ).count == count
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_more_processes_than_gpus_are_refused_before_any_is_started(typed: Typed) -> None:
+    with pytest.raises(UserError, match=r"--procs is 2, .*Give at most 1"):
+        typed("--procs 2")
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_a_run_says_why_it_has_fewer_processes(house: House) -> None:
+    resources = Resources(tasks_per_node=2)
+    experiment = replace(load(house.config, []), resources=resources)
+    assert told_fewer(local_processes(experiment, {}), resources)
+    assert not told_fewer(2, resources)
+    assert not told_fewer(1, Resources())
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many GPUs were chosen, each time; there are enough."""
+    asked: list[int] = []
+
+    def choose(count: int, environ: dict[str, str]) -> dict[str, str]:
+        asked.append(count)
+        return {**environ, "CUDA_VISIBLE_DEVICES": "GPU-a"}
+
+    monkeypatch.setattr(idle_gpus, "choose", choose)
+    return asked
+
+
+def environ_of(house: House, line: str) -> dict[str, str]:
+    arguments = arguments_of(house, line)
+    experiment = load(house.config, arguments.overrides)
+    return rank_environ(machines_here(arguments, experiment, {}), arguments, experiment)
+
+
+@pytest.mark.parametrize(
+    "line, count",
+    [
+        ("--gpus 2", 2),
+        ("--gpus-per-node 3", 3),
+        ("--node-rank 1 --master-addr a --gpus-per-node 3,1", 1),
+        ('resources.hosts={"node-b":3,"node-a":2}', 2),
+    ],
+)
+def test_the_least_busy_gpus_are_for_the_ranks_of_this_machine(
+    house: House, chosen: list[int], line: str, count: int
+) -> None:
+    assert environ_of(house, line)["CUDA_VISIBLE_DEVICES"] == "GPU-a"
+    assert chosen == [count]
+
+
+@pytest.mark.parametrize("line", ["", "--procs 2", "--gpus-per-node 2 train.device=cpu"])
+def test_nobody_chooses_who_was_not_asked(house: House, chosen: list[int], line: str) -> None:
+    assert "CUDA_VISIBLE_DEVICES" not in environ_of(house, line)
+    assert chosen == []
+
+
+def no_gpus(*_: Any) -> dict[str, str]:
+    raise idle_gpus.NoGpus("no NVIDIA GPU can be chosen on this machine: no driver")
+
+
+def test_on_a_machine_without_gpus_the_numbers_are_processes(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_gpus, "choose", no_gpus)
+    assert "CUDA_VISIBLE_DEVICES" not in environ_of(house, "--gpus-per-node 3")
+
+
+@pytest.mark.parametrize("line", ["--gpus 1", "--gpus-per-node 1 train.device=cuda"])
+def test_gpus_that_are_asked_for_must_be_there(
+    house: House, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr(idle_gpus, "choose", no_gpus)
+    with pytest.raises(UserError, match="no driver"):
+        environ_of(house, line)
+
+
+def test_what_slurm_has_granted_stays_as_it_is(
+    house: House, chosen: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "2,5", "CUDA_VISIBLE_DEVICES": "0,1"}.items():
+        monkeypatch.setenv(name, value)
+    assert environ_of(house, "--gpus 1")["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert chosen == []
+    with pytest.raises(UserError, match="--gpus is 3, but Slurm has granted 2 GPUs on this machine"):
+        environ_of(house, "--gpus 3")
+
+
+def test_only_a_job_with_gpus_has_a_grant() -> None:
+    assert granted_gpus({"CUDA_VISIBLE_DEVICES": "0,1"}) is None
+    assert granted_gpus({"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "0,1"}) is None
+    assert granted_gpus({"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "3", "CUDA_VISIBLE_DEVICES": "0"}) == 1

@@ -1,0 +1,291 @@
+"""`stk clean`: what may go, what never goes, and that a crash leaves no half of a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurm.runs.cleaning.choosing import of_run
+from slurm.runs.cleaning.items import Item, Wishes
+from slurm.runs.cleaning.removing import remove_items
+from slurm.runs.cleaning.table import readable
+from slurm.status.rows import RunStatus
+from slurm.submissions import record
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.checkpoint import paths
+from toolkit.files import append_json_line, crc32, write_json
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS, RunDir, archive_run
+
+
+def save(run: RunDir, step: int, best_step: int | None = None, days: float = 0) -> Path:
+    """A checkpoint whose manifest tells the truth, made so many days ago."""
+    folder = run.checkpoint(step)
+    folder.mkdir(parents=True)
+    write_json(folder / PROGRESS, {"progress": {"step": step, "best_step": best_step}, "scaler": {}})
+    for name in (WEIGHTS, TRAINING):
+        (folder / name).write_bytes(b"w" * 1000)
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "crc32": crc32(folder / name)}
+        for name in (WEIGHTS, TRAINING, PROGRESS)
+    }
+    write_json(folder / MANIFEST, {"version": 1, "step": step, "files": files})
+    then = time.time() - days * 86400
+    os.utime(folder / MANIFEST, (then, then))
+    return folder
+
+
+def finish(run: RunDir, best: int) -> None:
+    write_json(run.result, {"state": "finished", "step": 40, "best": {"step": best}, "metrics": {}})
+
+
+def fail(run: RunDir) -> None:
+    write_json(run.failure, {"class": "exception", "rank": 0, "host": "here", "message": "boom"})
+
+
+@pytest.fixture
+def run(house: House) -> RunDir:
+    """A run with four checkpoints, the second of which is the best."""
+    made = create_run(house.experiment(), house.experiments)
+    for step in (10, 20, 30, 40):
+        save(made, step, 20)
+    paths.replace_link(made.best, made.checkpoint(20).name)
+    paths.replace_link(made.last, made.checkpoint(40).name)
+    return made
+
+
+def clean(house: House, *arguments: object) -> dict[str, Any]:
+    """What `stk clean --json` answers."""
+    answer = house.stk("clean", "--json", *arguments)
+    assert (answer.code, answer.err) == (0, "")
+    return dict(json.loads(answer.out))
+
+
+def test_the_best_and_the_newest_stay(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    answer = clean(house, "--yes")
+    assert run.checkpoint_steps() == [20, 40]
+    assert [item["what"] for item in answer["items"]] == ["checkpoint of step 10", "checkpoint of step 30"]
+    assert answer["deleted_bytes"] == answer["bytes"] > 4000
+    assert run.checkpoint_leftovers() == []
+
+
+def test_a_dry_run_touches_nothing(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    before = house.listing
+    answer = clean(house, "--dry-run")
+    assert len(answer["items"]) == 2
+    assert answer["deleted"] == []
+    assert house.listing == before
+
+
+def test_of_a_finished_run_the_best_alone_may_stay(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    clean(house, "--keep-last", 0, "--yes")
+    assert run.checkpoint_steps() == [20]
+    assert run.last.resolve() == run.checkpoint(20)
+
+
+def test_an_unfinished_run_keeps_what_it_would_go_on_from(house: House, run: RunDir) -> None:
+    fail(run)
+    clean(house, "--keep-last", 0, "--yes")
+    assert run.checkpoint_steps() == [20, 40]
+
+
+def test_a_damaged_newest_one_is_not_what_a_run_goes_on_from(house: House, run: RunDir) -> None:
+    fail(run)
+    (run.checkpoint(40) / WEIGHTS).write_bytes(b"x" * 1000)
+    clean(house, "--keep-last", 0, "--yes")
+    assert run.checkpoint_steps() == [20, 30]
+
+
+def test_where_none_is_whole_all_stay(house: House, run: RunDir) -> None:
+    fail(run)
+    for step in run.checkpoint_steps():
+        (run.checkpoint(step) / WEIGHTS).unlink()
+    assert clean(house, "--keep-last", 0, "--yes")["items"] == []
+
+
+def test_the_best_that_the_newest_names_stays_whatever_the_link_says(house: House, run: RunDir) -> None:
+    fail(run)
+    run.best.unlink()
+    clean(house, "--yes")
+    assert run.checkpoint_steps() == [20, 40]
+
+
+def test_a_live_run_is_left_alone_and_named(house: House, run: RunDir) -> None:
+    with FileLock(run.alive):
+        answer = clean(house, "--yes")
+    assert answer["items"] == []
+    assert answer["kept"] == [{"run_id": run.run_id, "what": "all", "why": "it is running"}]
+    assert len(run.checkpoint_steps()) == 4
+
+
+def test_a_run_whose_job_may_live_is_left_alone(house: House, fake: FakeSlurm, run: RunDir) -> None:
+    record(run, cluster="slurm", job_id="101", name="x")
+    fake.goes_away()
+    answer = clean(house, "--yes")
+    assert answer["items"] == []
+    assert "it is not known whether it is live" in answer["kept"][0]["why"]
+
+
+def test_one_that_another_run_begins_with_is_kept_and_named(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    begins = f"train.start_from_checkpoint={run.checkpoint(10)}"
+    user = create_run(house.experiment(begins), house.experiments)
+    answer = clean(house, "--yes", run.run_id)
+    assert run.checkpoint_steps() == [10, 20, 40]
+    why = f"{user.run_id} begins with it"
+    assert answer["kept"] == [{"run_id": run.run_id, "what": "checkpoint of step 10", "why": why}]
+
+
+def test_one_that_a_key_of_a_workload_names_is_kept(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    create_run(house.experiment(f"model.teacher={run.checkpoint(10)}"), house.experiments)
+    clean(house, "--yes", run.run_id)
+    assert run.checkpoint_steps() == [10, 20, 40]
+
+
+def test_a_file_of_a_checkpoint_named_through_a_link_keeps_it(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    (house.root / "link").symlink_to(run.checkpoint(30))
+    create_run(house.experiment(f"train.start_from_checkpoint=link/{WEIGHTS}"), house.experiments)
+    clean(house, "--yes", run.run_id)
+    assert run.checkpoint_steps() == [20, 30, 40]
+
+
+def test_young_ones_stay(house: House) -> None:
+    run = create_run(house.experiment(), house.experiments)
+    for step, days in ((10, 9), (20, 8), (30, 1), (40, 0)):
+        save(run, step, days=days)
+    finish(run, best=40)
+    clean(house, "--older-than", "7d", "--yes")
+    assert run.checkpoint_steps() == [30, 40]
+
+
+def test_other_states_are_left_alone(house: House, run: RunDir) -> None:
+    fail(run)
+    assert clean(house, "--state", "finished", "--yes")["items"] == []
+    assert len(clean(house, "--state", "finished", "--state", "failed", "--dry-run")["items"]) == 2
+
+
+def test_what_killed_processes_left_goes_as_well(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    (run.checkpoints / ".step_00000050.nonce.tmp").mkdir()
+    (run.checkpoints / ".step_00000005.nonce.trash").mkdir()
+    clean(house, "--yes")
+    assert run.checkpoint_leftovers() == []
+
+
+def test_logs_of_earlier_starts_go_where_that_is_asked(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    for number, name in enumerate(["local-a", "local-b"]):
+        for rank in (0, 1):
+            log = run.log(name, rank)
+            log.write_text("text")
+            os.utime(log, (1000 + number, 1000 + number))
+    (run.logs / "7.batch.log").write_text("text")
+    clean(house, "--yes")
+    assert len(list(run.logs.iterdir())) == 5
+    clean(house, "--logs", "--yes")
+    assert sorted(path.name for path in run.logs.iterdir()) == [
+        "7.batch.log", "local-b.rank_00000.log", "local-b.rank_00001.log",
+    ]  # fmt: skip
+
+
+def test_runs_that_were_set_aside_go_where_that_is_asked(house: House, run: RunDir) -> None:
+    aside = archive_run(run)
+    assert clean(house, "--yes")["items"] == []
+    (item,) = clean(house, "--old", "--yes")["items"]
+    assert (item["kind"], item["run_id"]) == ("old", aside.name)
+    assert list(aside.parent.iterdir()) == []
+
+
+def test_without_a_terminal_nothing_is_deleted_unasked(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    answer = house.stk("clean")
+    assert answer.code == 2
+    assert "--yes deletes it, --dry-run only shows it" in answer.err
+    assert "checkpoint of step 10" in answer.out
+    assert "in all 2 things, 4" in answer.out
+    assert len(run.checkpoint_steps()) == 4
+
+
+def test_where_there_is_nothing_to_delete_nothing_is_asked(house: House) -> None:
+    answer = house.stk("clean")
+    assert (answer.code, answer.out.strip(), answer.err) == (0, "nothing to delete", "")
+
+
+@pytest.mark.parametrize("wrong", [["--older-than", "7"], ["--keep-last", "-1"], ["--yes", "--dry-run"]])
+def test_what_makes_no_sense_is_refused(house: House, wrong: list[str]) -> None:
+    assert house.stk("clean", *wrong).code == 2
+
+
+def test_a_run_that_has_started_since_the_preview_is_left_alone(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    now = _row(run, "finished")
+    items = [each for each in of_run(run, now, {}, Wishes()) if isinstance(each, Item)]
+    assert len(items) == 2
+    run.result.unlink()
+    with FileLock(run.alive):
+        assert remove_items(items, house.experiments, Wishes()) == ([], {})
+    assert len(run.checkpoint_steps()) == 4
+
+
+def test_a_crash_while_deleting_leaves_no_half_checkpoint(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(point: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        paths.remove(run.checkpoint(10), "nonce", crash)
+    assert run.checkpoint_steps() == [20, 30, 40]
+    assert len(run.checkpoint_leftovers()) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=st.sets(st.integers(1, 60), max_size=6), best=st.integers(1, 60), keep=st.integers(0, 4))
+def test_best_and_newest_never_go(
+    tmp_path_factory: pytest.TempPathFactory, steps: set[int], best: int, keep: int
+) -> None:
+    run = RunDir(tmp_path_factory.mktemp("run"))
+    for step in steps:
+        save(run, step)
+    finish(run, best)
+    found = of_run(run, _row(run, "finished"), {}, Wishes(keep_last=keep))
+    going = {item.paths[0] for item in found if isinstance(item, Item)}
+    stay = {run.checkpoint(step) for step in [best, *sorted(steps, reverse=True)[:keep]] if step in steps}
+    assert going == {run.checkpoint(step) for step in steps} - stay
+
+
+def test_half_written_files_are_no_hindrance(house: House, run: RunDir) -> None:
+    finish(run, best=20)
+    for step in (30, 40):
+        (run.checkpoint(step) / PROGRESS).write_text('{"progress": [')
+        (run.checkpoint(step) / MANIFEST).write_text("")
+    append_json_line(run.attempts, {"attempt": 1})
+    assert clean(house, "--dry-run")["bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    "size, shown", [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (803_000_000, "803 MB"), (10**13, "10 TB")]
+)
+def test_sizes_are_readable(size: int, shown: str) -> None:
+    assert readable(size) == shown
+
+
+def _row(run: RunDir, state: str) -> RunStatus:
+    return RunStatus(
+        run_id=run.run_id, run_dir=str(run.path), job_id=None, state=state,
+        step=0, total_steps=None, epoch=None, restarts=0,
+    )  # fmt: skip

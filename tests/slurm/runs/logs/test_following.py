@@ -1,0 +1,172 @@
+"""What a follower shows while things happen: between two looks, a test does what a run would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slurm.runs.logs.following import Follower, Liveness
+from slurm.runs.logs.sources import Attempt, Rank
+from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
+from slurm.submissions import record
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from tests.slurm.runs.logs.folder import Logged
+from tests.slurm.stage import Stage
+
+Happening = Callable[[], object]
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Logged:
+    return Logged(tmp_path)
+
+
+def follow(
+    logged: Logged,
+    *happenings: Happening,
+    rank: Rank = 0,
+    attempt: Attempt = "newest",
+    lines: int | None = None,
+) -> list[str]:
+    """What is shown while one thing happens after each look, until the run is no longer live."""
+    waiting = iter(happenings)
+    left = [len(happenings)]
+
+    def is_live() -> bool:
+        return left[0] > 0
+
+    def pause(_: float) -> None:
+        left[0] -= 1
+        next(waiting)()
+
+    follower = Follower(logged.run, rank, attempt, lines=lines, is_live=is_live, pause=pause)
+    return list(follower.lines())
+
+
+def append(logged: Logged, nonce: str, text: str, rank: int = 0) -> Happening:
+    def happen() -> None:
+        with logged.run.log(nonce, rank).open("a") as stream:
+            stream.write(text)
+
+    return happen
+
+
+def test_what_comes_is_shown_until_the_run_is_no_longer_live(logged: Logged) -> None:
+    logged.start("a", "one\n")
+    assert follow(logged, append(logged, "a", "two\nthr"), append(logged, "a", "ee")) == [
+        "one",
+        "two",
+        "three",
+    ]
+
+
+def test_another_start_has_a_heading(logged: Logged) -> None:
+    logged.start("101.0.0", "first\n", job_id="101")
+    assert follow(logged, lambda: logged.start("101.0.1", "second\n", job_id="101")) == [
+        "first",
+        "",
+        "==> start 2, job 101: rank 0 <==",
+        "second",
+    ]
+
+
+def test_older_starts_are_not_shown(logged: Logged) -> None:
+    logged.start("a", "old\n")
+    logged.start("b", "new\n")
+    assert follow(logged, append(logged, "a", "a late word of a dying rank\n")) == ["new"]
+
+
+def test_a_log_that_does_not_exist_yet_is_waited_for(logged: Logged) -> None:
+    shown = follow(logged, lambda: None, lambda: logged.start("a", "zero\n", "one\n"), rank=1)
+    assert shown == ["one"]
+
+
+def test_only_the_last_lines_are_shown_first(logged: Logged) -> None:
+    logged.start("a", "one\ntwo\nthree\n")
+    assert follow(logged, append(logged, "a", "four\n"), lines=1) == ["three", "four"]
+
+
+def test_a_start_that_is_asked_for_is_followed_alone(logged: Logged) -> None:
+    logged.start("a", "one\n")
+    assert follow(logged, lambda: logged.start("b", "other\n"), attempt=1) == ["one"]
+
+
+def test_all_ranks_are_followed_together(logged: Logged) -> None:
+    logged.start("a", "zero\n", "one\n")
+
+    def requeued() -> None:
+        logged.start("b", "again\n")
+
+    assert follow(logged, append(logged, "a", "more\n", rank=1), requeued, rank="all") == [
+        "rank 0 | zero",
+        "rank 1 | one",
+        "rank 1 | more",
+        "",
+        "==> start 2 <==",
+        "rank 0 | again",
+    ]
+
+
+def test_the_batch_script_is_followed_into_the_next_job(logged: Logged) -> None:
+    first, second = (logged.run.logs / f"{job}.batch.log" for job in (101, 102))
+    first.write_text("stk: starting again\n")
+    assert follow(logged, lambda: second.write_text("srun: hello\n"), rank="batch") == [
+        "stk: starting again",
+        "",
+        "==> 102.batch.log <==",
+        "srun: hello",
+    ]
+
+
+# -- whether the run is live
+
+
+class Clock:
+    """Time that a test moves on."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_the_scheduler_is_asked_at_most_twice_a_minute(fake: FakeSlurm, house: House, clock: Clock) -> None:
+    stage = Stage(fake, house)
+    is_live = Liveness(stage.run, RateLimitedPoll(clock))
+    for _ in range(120):
+        assert is_live()
+        clock.now += 0.5
+    assert len(fake.calls("squeue")) == 2
+
+
+def test_a_finished_run_is_known_without_the_scheduler(fake: FakeSlurm, house: House) -> None:
+    stage = Stage(fake, house)
+    stage.run.result.write_text("{}")
+    assert not Liveness(stage.run)()
+    assert fake.calls("squeue") == []
+
+
+def test_a_job_that_has_ended_is_noticed_at_the_next_question(
+    fake: FakeSlurm, house: House, clock: Clock
+) -> None:
+    stage = Stage(fake, house)
+    is_live = Liveness(stage.run, RateLimitedPoll(clock))
+    assert is_live()
+    fake.change("101", state="CANCELLED")
+    assert is_live()
+    clock.now += 30.0
+    assert not is_live()
+
+
+def test_processes_of_this_machine_are_looked_at_each_time(house: House) -> None:
+    logged = Logged(house.experiments)
+    record(logged.run, cluster="local", job_id="local-999999999", name="tiny-1.0")
+    assert not Liveness(logged.run)()

@@ -1,0 +1,117 @@
+"""Logs are read in blocks, from their end where that is wanted, and shown without orders to a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.runs.logs import lines
+from slurm.runs.logs.lines import Tail, read_lines, shown, tail_start
+
+
+@pytest.fixture(params=[3, 1 << 16])
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A small block puts its borders everywhere."""
+    monkeypatch.setattr(lines, "_BLOCK", request.param)
+    return int(request.param)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("text", ["", "one", "one\n", "one\ntwo", "one\n\nthree\n", "a\nb\nc\nd\n", "\n\n\n"])
+def test_the_last_lines_are_found_from_the_end(tmp_path: Path, block: int, text: str, count: int) -> None:
+    path = tmp_path / "log"
+    path.write_text(text)
+    expected = "".join(text.splitlines(keepends=True)[-count:])
+    assert text[tail_start(path, count) :] == expected
+
+
+def test_only_the_end_of_a_large_log_is_read(tmp_path: Path) -> None:
+    """A sparse file of a terabyte: whoever read it from the beginning would be at it for hours."""
+    path = tmp_path / "log"
+    with open(path, "wb") as stream:
+        stream.truncate(1 << 40)
+        stream.seek(0, 2)
+        stream.write(b"\nlast but one\nlast\n")
+    assert list(read_lines(path, tail_start(path, 2))) == [b"last but one\n", b"last\n"]
+
+
+def test_a_line_that_never_ends_comes_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 200_000)
+    pieces = list(read_lines(path))
+    assert len(pieces) == 4
+    assert b"".join(pieces) == path.read_bytes()
+
+
+# -- a log that grows
+
+
+def test_each_look_gives_what_has_come_since_the_last_one(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    tail = Tail(path)
+    assert list(tail.look()) == []
+    path.write_text("one\n")
+    assert list(tail.look()) == [b"one\n"]
+    assert list(tail.look()) == []
+    with path.open("a") as stream:
+        stream.write("two\nthr")
+    assert list(tail.look()) == [b"two\n"]
+    with path.open("a") as stream:
+        stream.write("ee\n")
+    assert list(tail.look()) == [b"three\n"]
+
+
+def test_a_line_without_an_end_is_shown_at_the_last_look(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("killed in the mid")
+    tail = Tail(path)
+    assert list(tail.look()) == []
+    assert list(tail.look(last=True)) == [b"killed in the mid"]
+
+
+def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("a long line\n")
+    tail = Tail(path)
+    assert list(tail.look()) == [b"a long line\n"]
+    path.write_text("new\n")
+    assert list(tail.look()) == [b"new\n"]
+
+
+def test_a_log_that_vanishes_ends_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("one\n")
+    tail = Tail(path)
+    list(tail.look())
+    path.unlink()
+    assert list(tail.look()) == []
+
+
+# -- on a terminal
+
+
+@pytest.mark.parametrize(
+    "raw, expected",
+    [
+        (b"plain\n", "plain"),
+        (b"windows\r\n", "windows"),
+        (b"\x1b[31mred\x1b[0m\n", "red"),
+        (b" 10%\r 50%\r100%\n", "100%"),
+        (b"\x1b]0;title\x07\n", "␛]0;title␇"),
+        (b"caf\xc3\xa9 \xff\n", "café \ufffd"),
+        (b"[bold]no markup[/]\n", "[bold]no markup[/]"),
+    ],
+)
+def test_a_line_is_shown_without_orders_to_the_terminal(raw: bytes, expected: str) -> None:
+    assert shown(raw) == expected
+
+
+@given(st.binary())
+def test_whatever_a_log_holds_cannot_steer_the_terminal(raw: bytes) -> None:
+    text = shown(raw)
+    assert not any(unicodedata.category(sign) == "Cc" for sign in text.replace("\n", "").replace("\t", ""))
+    assert not text.endswith("\n")

@@ -1,0 +1,95 @@
+"""Which start wrote which log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slurm.runs.logs.listing import entries, table
+from slurm.runs.logs.starts import chosen, starts
+from tests.slurm.runs.logs.folder import Logged
+from toolkit.errors import RunNotFound
+from toolkit.files import append_json_line
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Logged:
+    return Logged(tmp_path)
+
+
+def test_logs_belong_to_the_start_that_named_them(logged: Logged) -> None:
+    logged.start("101.0.0", "first", "first of rank 1", job_id="101")
+    logged.hosts("101.0.0", "w1", "w2")
+    logged.start("101.0.1", "second", job_id="101")
+    first, second = starts(logged.run)
+    assert (first.number, list(first.logs), first.hosts) == (1, [0, 1], {0: "w1", 1: "w2"})
+    assert second.logs[0].read_text() == "second"
+    assert second.title == "start 2, job 101"
+
+
+def test_a_start_that_died_before_it_had_a_name_is_known_by_job_and_restart(logged: Logged) -> None:
+    """The batch script adds such a line."""
+    logged.write("101.0.0", "no module named x")
+    logged.write("101.0.1", "later", time=2000.0)
+    logged.start("", job_id="101", restart=0)
+    first, second = starts(logged.run)
+    assert (first.number, first.logs[0].read_text()) == (1, "no module named x")
+    assert second.nonce == "101.0.1"
+
+
+def test_a_start_that_died_early_is_not_taken_for_an_earlier_one_of_its_job(logged: Logged) -> None:
+    logged.start("101.0.0", "killed", job_id="101", restart=0)
+    logged.write("101.1.0", "no module named x")
+    logged.start("", job_id="101", restart=0)
+    assert [start.logs[0].read_text() for start in starts(logged.run)] == ["killed", "no module named x"]
+
+
+def test_a_start_that_is_just_beginning_has_the_next_number(logged: Logged) -> None:
+    logged.start("101.0.0", "first")
+    logged.write("101.0.1", "importing torch", time=2000.0)
+    assert [start.number for start in starts(logged.run)] == [1, 2]
+
+
+def test_a_start_that_never_got_a_line_has_no_number(logged: Logged) -> None:
+    logged.write("local-a", "stopped at once", time=5.0)
+    logged.start("local-b", "first")
+    assert [(start.number, start.nonce) for start in starts(logged.run)] == [
+        (None, "local-a"),
+        (1, "local-b"),
+    ]
+
+
+def test_the_first_start_of_all_is_known_before_it_has_a_line(logged: Logged) -> None:
+    logged.write("101.0.0", "importing torch")
+    (start,) = starts(logged.run)
+    assert (start.number, start.job_id) == (1, None)
+
+
+def test_a_start_that_is_not_there_is_named_with_those_that_are(logged: Logged) -> None:
+    logged.start("101.0.0", "first")
+    with pytest.raises(RunNotFound, match="has no start 3; there are: 1"):
+        chosen(logged.run, 3, starts(logged.run))
+
+
+def test_a_damaged_ledger_hides_no_log(logged: Logged) -> None:
+    logged.run.attempts.write_text('{"attempt": 1, "time_start": "noon"}\n[]\n{"attempt":')
+    logged.write("101.0.0", "still here")
+    assert [list(start.logs) for start in starts(logged.run)] == [[], [0]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"job_id": 101, "hosts": 3, "time_start": 1e300, "why": ["x"]},
+        {"job_id": {}, "hosts": [None, 4], "time_start": None, "restart": "x"},
+        {"nonce": 7, "time_start": float("nan")},
+    ],
+)
+def test_a_line_that_makes_no_sense_is_listed_all_the_same(logged: Logged, line: dict[str, object]) -> None:
+    append_json_line(logged.run.attempts, {"attempt": 1, **line})
+    logged.write("101.0.0", "text")
+    logged.run.ranks("101.0.0").parent.mkdir()
+    logged.run.ranks("101.0.0").write_text('7\n[]\n{"rank": "x"}\n{"rank": 0}\n')
+    assert len(table(logged.run)) >= 2
+    assert [entry["rank"] for entry in entries(logged.run)] == [0]

@@ -1,0 +1,98 @@
+"""What a person does to a run, and what the run's own files cannot make of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.runs import cancel_requeue
+from slurm.status.rows import status
+from slurm.submissions import record
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.status.folders import new_run, submitted
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
+
+#: What Slurm's programs would take for something else than one job.
+NO_IDS = [
+    "--me",
+    "-u root",
+    "zzz",
+    "",
+    "12,13",
+    "12_",
+    "12_[0-3]",
+    "١٢",
+    "12\n",
+    "0",
+    "4294967295",
+    "9" * 4000,
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return new_run(tmp_path)
+
+
+def cancel(run: RunDir) -> str:
+    (now,) = status([run])
+    return cancel_requeue.cancel(run, now)
+
+
+def test_the_job_of_a_run_is_cancelled(run: RunDir, fake: FakeSlurm) -> None:
+    submitted(run)
+    fake.add("101", state="RUNNING", work_dir=str(run.path))
+    assert "cancelled" in cancel(run)
+    assert fake.calls("scancel") == [["--", "101"]]
+
+
+@pytest.mark.parametrize("job_id", NO_IDS)
+def test_what_is_no_job_id_reaches_no_program(run: RunDir, fake: FakeSlurm, job_id: str) -> None:
+    submitted(run, job_id)
+    (now,) = status([run])
+    assert (now.state, now.is_live) == ("unknown", False)
+    assert "names no job" in now.reason
+    with pytest.raises(UserError):
+        cancel_requeue.cancel(run, replace(now, is_live=True))
+    assert fake.calls("scancel") == fake.calls("squeue") == fake.calls("sacct") == []
+
+
+def test_the_job_of_another_run_is_left_alone(run: RunDir, fake: FakeSlurm, tmp_path: Path) -> None:
+    other = new_run(tmp_path, "other-0123abcd")
+    fake.add("101", state="RUNNING", work_dir=str(other.path))
+    submitted(run)
+    with pytest.raises(UserError, match="101"):
+        cancel(run)
+    with pytest.raises(UserError, match="101"):
+        cancel_requeue.requeue(run, status([run])[0])
+    assert fake.calls("scancel") == []
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has nothing to do with any run."""
+    process = subprocess.Popen([sys.executable, "-IS"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_process_that_is_not_the_runs_launcher_is_left_alone(
+    run: RunDir, fake: FakeSlurm, stranger: subprocess.Popen[bytes]
+) -> None:
+    record(run, cluster="local", job_id=f"local-{stranger.pid}", name="n")
+    line = run.submissions.read_text()
+    run.submissions.write_text(line.replace('"time": ', '"time": 9'))
+    (now,) = status([run])
+    assert not now.is_live
+    with pytest.raises(UserError):
+        cancel_requeue.cancel(run, replace(now, is_live=True))
+    assert stranger.stdin is not None
+    stranger.stdin.close()
+    assert stranger.wait(60) == 0

@@ -1,0 +1,104 @@
+"""The folder of a run that has been started twice, as a view finds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from toolkit.files import write_json
+from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
+from toolkit.run.run_dir import RunDir
+
+#: Seconds since the epoch: when it was submitted, and when its two starts began.
+SUBMITTED, FIRST, SECOND = 1_000_000.0, 1_000_060.0, 1_000_300.0
+NONCE = "101.0.1"
+
+
+def write_run(run: RunDir) -> None:
+    """Write what a live run of two ranks has written: 2 starts, 40 steps, one of its saves."""
+    run.logs.mkdir(parents=True, exist_ok=True)
+    run.ranks(NONCE).parent.mkdir(exist_ok=True)
+    names = {"job_id": "101", "host": "login", "name": run.run_id}
+    write_lines(run.submissions, [{"cluster": "slurm", **names, "time": SUBMITTED}])
+    write_lines(run.attempts, attempts())
+    write_lines(
+        run.events, [{"time": FIRST + 120, "event": "save"}, {"time": FIRST + 130, "event": "requeue"}]
+    )
+    write_lines(run.metrics, metrics())
+    write_lines(run.ranks(NONCE), [{"rank": rank, "host": "c1", "device": "cuda:0"} for rank in (0, 1)])
+    for rank in (0, 1):
+        write_json(run.heartbeat(NONCE, rank), {"time": SECOND + 60, "phase": "forward", "step": 40})
+        write_json(run.usage(NONCE, rank), usage(rank).to_json())
+    run.log(NONCE, 0).write_text("first\n\x1b[31mred\x1b[0m and \x07loud\nold\rdrawn anew\n", newline="")
+
+
+def attempts() -> list[dict[str, Any]]:
+    first = {
+        "attempt": 1,
+        "job_id": "101",
+        "restart": 0,
+        "nonce": "101.0.0",
+        "hosts": ["c1", "c2"],
+        "time_start": FIRST,
+        "first_step": 0,
+    }
+    ended = {"time_end": FIRST + 140, "last_step": 20, "first_step_after_start_s": 20.0, "why": "preempted"}
+    second = {
+        "attempt": 2,
+        "job_id": "101",
+        "restart": 1,
+        "nonce": NONCE,
+        "hosts": ["c1"],
+        "time_start": SECOND,
+        "first_step": 20,
+    }
+    return [{**first, **ended}, {**second, "first_step_after_start_s": 10.0}]
+
+
+def metrics() -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    for step in range(2, 41, 2):
+        begun = FIRST + 20 if step <= 20 else SECOND - 20
+        head = {"time": begun + 2.0 * step, "step": step, "epoch": step / 20}
+        lines.append({**head, "split": "train", "loss": 3.0 - step / 20, "tokens_per_s": 1000.0 + step})
+        if step % 10 == 0:
+            lines.append({**head, "split": "validation", "loss": 1.0, "accuracy": 0.5 + step / 100})
+    return lines
+
+
+def usage(rank: int) -> RankUsage:
+    gpu = GpuUsage(
+        name="H100",
+        uuid="GPU-1",
+        utilization=93.0,
+        utilization_mean=90.0,
+        memory_mb=10_240.0,
+        memory_peak_mb=10_240.0,
+        memory_total_mb=81_920.0,
+    )
+    moment = Moment(
+        time=SECOND, rss_mb=2048.0, cpu_percent=150.0, gpu_utilization=93.0, gpu_memory_mb=10_240.0
+    )
+    return RankUsage(
+        time=SECOND + 60,
+        nonce=NONCE,
+        rank=rank,
+        host="c1",
+        device="cuda:0",
+        samples=30,
+        seconds=60.0,
+        rss_mb=2048.0,
+        rss_peak_mb=2100.0,
+        cpu_percent=150.0,
+        cpu_percent_mean=140.0,
+        cpus=4,
+        memory_limit_mb=8192.0,
+        gpu=gpu,
+        history=(moment,),
+    )
+
+
+def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))

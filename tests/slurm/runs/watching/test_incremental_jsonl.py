@@ -1,0 +1,114 @@
+"""Growing files are read once; what is half written waits, what is damaged is passed over."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.runs.watching.incremental_jsonl import GrowingLines, last_lines
+from toolkit.files import append_json_line, write_atomic
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "metrics.jsonl"
+
+
+def steps(lines: GrowingLines) -> list[int]:
+    return [record["step"] for record in lines.look()]
+
+
+def test_what_was_appended_follows(path: Path) -> None:
+    lines = GrowingLines(path)
+    assert lines.look() == []
+    for step in (1, 2):
+        append_json_line(path, {"step": step})
+        assert steps(lines) == list(range(1, step + 1))
+
+
+def test_only_what_is_new_is_read(path: Path) -> None:
+    path.write_text('{"step": 1}\n{"step": 2}\n')
+    lines = GrowingLines(path)
+    lines.look()
+    with open(path, "r+b") as stream:
+        # Were it read again, the first record would be another one.
+        stream.write(b'{"step": 7}')
+    append_json_line(path, {"step": 3})
+    assert steps(lines) == [1, 2, 3]
+
+
+def test_half_a_line_waits_for_the_rest(path: Path) -> None:
+    lines = GrowingLines(path)
+    path.write_text('{"step": 1}\n{"st')
+    assert steps(lines) == [1]
+    path.write_text('{"step": 1}\n{"step": 2}\n')
+    assert steps(lines) == [1, 2]
+
+
+@pytest.mark.parametrize("damage", ['{"step": ', "[1]", "null", "\x00\x00", "ÿ"])
+def test_a_damaged_line_is_passed_over(path: Path, damage: str) -> None:
+    path.write_text(f'{{"step": 1}}\n{damage}\n{{"step": 2}}\n')
+    assert steps(GrowingLines(path)) == [1, 2]
+
+
+def test_a_file_that_was_replaced_is_read_anew(path: Path) -> None:
+    """As by a start that goes on from an earlier step."""
+    lines = GrowingLines(path)
+    write_atomic(path, '{"step": 1, "time": 5}\n{"step": 2, "time": 6}\n')
+    assert steps(lines) == [1, 2]
+    write_atomic(path, '{"step": 1, "time": 5}\n')
+    assert steps(lines) == [1]
+    write_atomic(path, '{"step": 1, "time": 5}\n{"step": 3, "time": 9}\n{"step": 4, "time": 9}\n')
+    assert steps(lines) == [1, 3, 4]
+
+
+def test_a_file_that_has_gone_says_nothing(path: Path) -> None:
+    lines = GrowingLines(path)
+    append_json_line(path, {"step": 1})
+    lines.look()
+    path.unlink()
+    assert lines.look() == []
+
+
+@given(st.lists(st.integers(0, 40), max_size=20))
+def test_wherever_a_look_cuts_the_file_every_record_comes_once(cuts: list[int]) -> None:
+    raw = b"".join(json.dumps({"step": step}).encode() + b"\n" for step in range(40))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "metrics.jsonl")
+        lines = GrowingLines(path)
+        for cut in sorted(cuts):
+            path.write_bytes(raw[: cut * len(raw) // 40])
+            seen = steps(lines)
+            assert seen == list(range(len(seen)))
+        path.write_bytes(raw)
+        assert steps(lines) == list(range(40))
+
+
+# -- logs
+
+
+def test_the_last_lines_are_told_without_those_that_are_empty(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("one\n\ntwo\n  \nthree\nfour")
+    assert last_lines(log, 3) == ["two", "three", "four"]
+
+
+def test_of_a_long_log_only_whole_lines_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {number:06d}\n" for number in range(10_000)))
+    found = last_lines(log, 100_000)
+    assert found[-1] == "line 009999"
+    assert all(len(line) == 11 for line in found)
+    assert len(found) < 2000
+
+
+def test_a_log_that_is_no_text_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"\xff\xfe\x00one\n")
+    assert len(last_lines(tmp_path / "log", 5)) == 1
+    assert last_lines(tmp_path / "nowhere", 5) == []
+    assert last_lines(tmp_path, 5) == []

@@ -1,0 +1,132 @@
+"""The scheduler is asked at most twice a minute, whatever happens."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.client.queue import UNKNOWN, JobState
+from slurm.runs.watching import rate_limited_poll
+from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
+from tests.slurm.fake_slurm import FakeSlurm
+from toolkit.errors import SchedulerError, SlurmUnavailable
+
+
+@dataclass
+class Clock:
+    """A clock that is moved by hand."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ask(fake: FakeSlurm, clock: Clock) -> RateLimitedPoll:
+    return RateLimitedPoll(clock)
+
+
+def test_what_was_heard_is_repeated_for_half_a_minute(
+    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
+) -> None:
+    fake.add("101", state="RUNNING")
+    fresh = []
+    for _ in range(12):
+        assert ask(["101"])["101"].state == "running"
+        fresh.append(ask.is_fresh)
+        clock.now += 5.0
+    assert [number for number, is_fresh in enumerate(fresh) if is_fresh] == [0, 6]
+    assert (len(fake.calls("squeue")), len(fake.calls("sacct"))) == (2, 0)
+
+
+def test_many_jobs_are_one_question(fake: FakeSlurm, ask: RateLimitedPoll) -> None:
+    ids = [str(number) for number in range(101, 151)]
+    for each in ids:
+        fake.add(each, state="RUNNING")
+    assert set(ask(ids)) == set(ids)
+    assert len(fake.calls("squeue")) == 1
+
+
+def test_a_job_that_has_ended_is_not_asked_about_again(
+    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
+) -> None:
+    fake.add("101", state="CANCELLED")
+    for _ in range(5):
+        assert ask(["101"])["101"].state == "cancelled"
+        clock.now += 1000.0
+    assert len(fake.calls("squeue")) == 1
+
+
+def test_a_job_submitted_since_waits_for_the_next_question(
+    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
+) -> None:
+    fake.add("101", state="RUNNING")
+    ask(["101"])
+    fake.add("102", state="RUNNING")
+    assert ask(["101", "102"])["102"].state == "pending"
+    clock.now += 30.0
+    assert ask(["101", "102"])["102"].state == "running"
+
+
+def test_a_silent_controller_is_told_and_asked_as_rarely(
+    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
+) -> None:
+    fake.add("101", state="RUNNING")
+    fake.goes_away()
+    for _ in range(3):
+        with pytest.raises(SlurmUnavailable):
+            ask(["101"])
+    assert len(fake.calls("squeue")) == 1
+    fake.comes_back()
+    clock.now += 60.0
+    assert ask(["101"])["101"].state == "running"
+
+
+def test_slurm_is_not_asked_about_an_empty_list_of_jobs(fake: FakeSlurm, ask: RateLimitedPoll) -> None:
+    assert ask([]) == {}
+    assert fake.calls("squeue") == []
+
+
+def test_a_job_that_the_controller_has_forgotten_is_two_questions_a_minute(
+    fake: FakeSlurm, ask: RateLimitedPoll, clock: Clock
+) -> None:
+    for _ in range(12):
+        assert ask(["77"])["77"] == UNKNOWN
+        clock.now += 10.0
+    assert (len(fake.calls("squeue")), len(fake.calls("sacct"))) == (2, 2)
+
+
+_ANSWERS = st.sampled_from([JobState(state="running"), JobState(state="finished"), UNKNOWN, None])
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 70.0), _ANSWERS), min_size=1, max_size=60))
+def test_no_minute_has_more_than_two_rounds(rounds: list[tuple[float, JobState | None]]) -> None:
+    """Whatever is answered, or nothing, and although there is a new job each time."""
+    clock, asked = Clock(), []
+    answers: list[JobState | None] = []
+
+    def poll(ids: list[str]) -> dict[str, JobState]:
+        asked.append(clock.now)
+        if answers[-1] is None:
+            raise SchedulerError("no answer")
+        return dict.fromkeys(ids, answers[-1])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rate_limited_poll, "poll", poll)
+        ask = RateLimitedPoll(clock)
+        for number, (seconds, answer) in enumerate(rounds):
+            clock.now += seconds
+            answers.append(answer)
+            with suppress(SchedulerError):
+                ask(["101", f"new-{number}"])
+    assert all(sum(start <= each < start + 59.9 for each in asked) <= 2 for start in asked)

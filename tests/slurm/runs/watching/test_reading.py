@@ -1,0 +1,137 @@
+"""A run's folder becomes a snapshot; what is missing or damaged in it is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.runs.watching.reading import RunReader
+from slurm.status.rows import RunStatus
+from tests.slurm.runs.watching.folders import (
+    FIRST,
+    NONCE,
+    SECOND,
+    SUBMITTED,
+    metrics,
+    usage,
+    write_lines,
+    write_run,
+)
+from toolkit.files import append_json_line
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = RunDir(tmp_path / "tiny-1")
+    write_run(run)
+    return run
+
+
+@pytest.fixture
+def row(run: RunDir) -> RunStatus:
+    return RunStatus(
+        run_id=run.run_id,
+        run_dir=str(run.path),
+        job_id="101",
+        state="running",
+        step=40,
+        total_steps=100,
+        epoch=2.0,
+        restarts=1,
+        is_live=True,
+    )
+
+
+def test_loss_main_metric_and_speed_are_curves(run: RunDir, row: RunStatus) -> None:
+    snapshot = RunReader(run).read(row)
+    assert [curve.name for curve in snapshot.curves] == ["train loss", "validation accuracy", "tokens/s"]
+    assert snapshot.curves[0].values[:2] == (2.9, 2.8)
+    assert snapshot.curves[1].values == (0.6, 0.7, 0.8, 0.9)
+
+
+def test_where_no_tokens_are_counted_samples_are(run: RunDir, row: RunStatus) -> None:
+    write_lines(run.metrics, [{"step": 1, "split": "train", "tokens_per_s": 0.0, "samples_per_s": 7.0}])
+    (curve,) = RunReader(run).read(row).curves
+    assert (curve.name, curve.values) == ("samples/s", (7.0,))
+
+
+def test_the_time_of_the_run_is_told_from_its_submission_on(run: RunDir, row: RunStatus) -> None:
+    snapshot = RunReader(run).read(row)
+    assert [span.kind for span in snapshot.spans] == [
+        "waiting", "starting", "training", "waiting", "starting", "training"
+    ]  # fmt: skip
+    assert (snapshot.spans[0].begin, snapshot.spans[-1].end) == (SUBMITTED, snapshot.now)
+    assert snapshot.saves == (FIRST + 120,)
+
+
+def test_the_line_of_a_run_that_is_over_ends_with_its_last_sign(run: RunDir, row: RunStatus) -> None:
+    snapshot = RunReader(run).read(replace(row, state="unknown", is_live=False))
+    assert snapshot.spans[-1].end == metrics()[-1]["time"]
+
+
+def test_ranks_come_with_what_they_do_and_take(run: RunDir, row: RunStatus) -> None:
+    snapshot = RunReader(run).read(row)
+    assert [(rank.rank, rank.host, rank.phase) for rank in snapshot.ranks] == [
+        (0, "c1", "forward"),
+        (1, "c1", "forward"),
+    ]
+    assert snapshot.ranks[1].usage == usage(1)
+    assert snapshot.ranks[0].silent_s == pytest.approx(snapshot.now - SECOND - 60)
+
+
+def test_of_very_many_ranks_the_first_are_read(run: RunDir, row: RunStatus) -> None:
+    write_lines(run.ranks(NONCE), [{"rank": rank, "host": "c1", "device": "cpu"} for rank in range(500)])
+    snapshot = RunReader(run).read(row)
+    assert (len(snapshot.ranks), snapshot.rank_count) == (64, 500)
+
+
+def test_the_log_moves_no_cursor(run: RunDir, row: RunStatus) -> None:
+    assert RunReader(run).read(row).log == ("first", "red and loud", "drawn anew")
+
+
+def test_what_a_run_writes_next_is_in_the_next_scene(run: RunDir, row: RunStatus) -> None:
+    reader = RunReader(run)
+    reader.read(row)
+    append_json_line(run.metrics, {"time": SECOND + 70, "step": 42, "split": "train", "loss": 0.5})
+    append_json_line(run.events, {"time": SECOND + 70, "event": "save"})
+    snapshot = reader.read(row)
+    assert snapshot.curves[0].values[-1] == 0.5
+    assert len(snapshot.saves) == 2
+
+
+def test_an_empty_folder_is_a_scene(tmp_path: Path, row: RunStatus) -> None:
+    snapshot = RunReader(RunDir(tmp_path)).read(replace(row, state="pending"))
+    assert (snapshot.curves, snapshot.spans, snapshot.ranks, snapshot.log) == ((), (), (), ())
+
+
+_DAMAGE = ["", "{", "[]", "null", '{"time": "soon", "rank": "first", "split": 3}', "\x00\x01"]
+
+
+@pytest.mark.parametrize("damage", _DAMAGE)
+def test_damaged_files_are_left_out(run: RunDir, row: RunStatus, damage: str) -> None:
+    files = [path for path in run.path.rglob("*") if path.is_file()]
+    for path in files:
+        path.write_text(f"{damage}\n")
+    for state in ("running", "unknown"):
+        assert RunReader(run).read(replace(row, state=state, is_live=state == "running")).ranks == ()
+
+
+def test_files_that_may_not_be_read_are_left_out(
+    run: RunDir, row: RunStatus, request: pytest.FixtureRequest
+) -> None:
+    for path in run.path.rglob("*.*"):
+        if path.is_file():
+            path.chmod(0)
+    request.getfixturevalue("ordinary_user")
+    snapshot = RunReader(run).read(row)
+    assert (snapshot.curves, snapshot.spans, snapshot.ranks, snapshot.log) == ((), (), (), ())
+
+
+def test_numbers_that_are_none_leave_gaps(run: RunDir, row: RunStatus) -> None:
+    """As a loss that was not finite is written."""
+    lines = [{"step": step, "split": "train", "loss": loss} for step, loss in enumerate([2.0, None, 1.0])]
+    write_lines(run.metrics, lines)
+    assert RunReader(run).read(row).curves[0].values == (2.0, 1.0)

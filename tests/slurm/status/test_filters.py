@@ -1,0 +1,147 @@
+"""Which runs are shown, and in which order."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from slurm.status.filters import ORDERS, STATES, Choice, moment, ordered, states
+from slurm.status.rows import RunStatus
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.run.run_dir import RunDir
+
+
+def row(run_id: str, state: str = "finished", **facts: object) -> RunStatus:
+    known = {"job_id": None, "step": 0, "total_steps": None, "epoch": None, "restarts": 0}
+    return RunStatus(**{**known, "run_id": run_id, "run_dir": "/", "state": state, **facts})
+
+
+ROWS = [
+    row("b", "running", percent=10.0, main_metric="macro_f1", main_value=0.5, updated=30.0, is_live=True),
+    row("a", "failed", percent=90.0, main_metric="macro_f1", main_value=0.7, updated=10.0, gpu_hours=2.0),
+    row("c", "pending", updated=20.0, is_live=True, sweep="study-1"),
+]
+
+
+@pytest.mark.parametrize(
+    "by, names",
+    [
+        ("name", "abc"),
+        ("state", "bca"),
+        ("progress", "abc"),
+        ("metric", "abc"),
+        ("age", "bca"),
+        ("gpu-hours", "abc"),
+    ],
+)
+def test_runs_are_sorted_the_best_and_newest_and_furthest_first(by: str, names: str) -> None:
+    assert "".join(each.run_id for each in ordered(ROWS, by)) == names
+
+
+def test_the_other_way_round_those_without_a_value_still_come_last() -> None:
+    assert [each.run_id for each in ordered(ROWS, "metric", is_reversed=True)] == ["b", "a", "c"]
+
+
+def test_of_losses_the_least_is_best() -> None:
+    rows = [row("a", main_metric="loss", main_value=2.0), row("b", main_metric="loss", main_value=1.0)]
+    assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "metric, best", [("distance", "b"), ("macro_recall", "a"), ("accuracy/no_loss", "a")]
+)
+def test_the_declared_goal_says_which_way_a_metric_is_better(metric: str, best: str) -> None:
+    rows = [row("a", main_metric=metric, main_value=0.9), row("b", main_metric=metric, main_value=0.1)]
+    assert ordered(rows, "metric")[0].run_id == best
+
+
+def test_what_a_result_recorded_comes_before_what_is_declared() -> None:
+    rows = [
+        row(name, main_metric="accuracy", main_value=value, main_goal="min")
+        for name, value in (("a", 0.9), ("b", 0.1))
+    ]
+    assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
+
+
+def test_a_metric_that_nothing_declares_ranks_nothing() -> None:
+    rows = [row("a", main_metric="odd", main_value=0.1), row("b", main_metric="macro_f1", main_value=0.1)]
+    assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
+    assert [each.run_id for each in ordered(rows[:1], "metric", is_reversed=True)] == ["a"]
+
+
+def test_every_state_has_its_place() -> None:
+    rows = [row(str(number), state) for number, state in enumerate(STATES)]
+    assert len(ordered(rows, "state")) == len(STATES)
+
+
+@pytest.mark.parametrize(
+    "choice, names",
+    [
+        (Choice(), "bac"),
+        (Choice(states=frozenset({"failed", "pending"})), "ac"),
+        (Choice(is_live=True), "bc"),
+        (Choice(since=15.0), "bc"),
+        (Choice(sweep="study-*"), "c"),
+        (Choice(is_live=True, since=25.0), "b"),
+    ],
+)
+def test_all_conditions_must_hold(choice: Choice, names: str) -> None:
+    assert "".join(each.run_id for each in choice.of_rows(ROWS)) == names
+
+
+def test_a_name_is_a_pattern() -> None:
+    runs = [RunDir(Path(name)) for name in ("bert-1", "bert-2", "cnn-1")]
+    assert [run.run_id for run in Choice(name="bert-*").of_runs(runs)] == ["bert-1", "bert-2"]
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("2d", 1e6 - 172800),
+        ("90m", 1e6 - 5400),
+        ("1.5h", 1e6 - 5400),
+        ("30 s", 1e6 - 30),
+        ("1w", 1e6 - 604800),
+    ],
+)
+def test_a_span_counts_back_from_now(text: str, expected: float) -> None:
+    assert moment(text, now=1e6) == expected
+
+
+def test_a_date_is_one_of_local_time() -> None:
+    assert moment("2026-03-01T14:00") == datetime(2026, 3, 1, 14).timestamp()
+    assert moment("2026-03-01") == datetime(2026, 3, 1).timestamp()
+
+
+def test_a_state_that_is_none_is_named_with_those_there_are() -> None:
+    assert states("running, failed") == {"running", "failed"}
+    with pytest.raises(ValueError, match=r"'done' is none of pending, running"):
+        states("running,done")
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command_filters_and_sorts(house: House, fake: FakeSlurm) -> None:
+    house.stk("submit", house.config)
+    house.stk("submit", house.config, "name=other")
+    fake.change("102", state="RUNNING")
+    assert house.stk("status", "--state", "running").out.count("other-") == 1
+    shown = house.stk("status", "--live", "--sort", "state").out
+    assert shown.index("other-") < shown.index("tiny-")
+    assert "none of 2 runs" in house.stk("status", "--state", "failed,held").out
+    assert house.stk("status", "--name", "tiny*", "--since", "1h").out.count("tiny-") == 1
+
+
+@pytest.mark.parametrize("words", [["--state", "done"], ["--since", "yesterday"], ["--sort", "colour"]])
+def test_what_cannot_be_meant_is_refused(house: House, words: list[str]) -> None:
+    answer = house.stk("status", *words)
+    assert answer.code == 2
+    assert words[1] in answer.err
+
+
+def test_help_names_every_order(house: House) -> None:
+    assert all(order in house.stk("status", "--help").out for order in ORDERS)

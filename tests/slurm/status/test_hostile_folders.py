@@ -1,0 +1,117 @@
+"""One run whose files say what no run writes takes nothing from the view of the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.slurm.house import House
+from tests.slurm.status.folders import new_run, started, submitted
+from toolkit.run.run_dir import RunDir
+
+DEEP = "[" * 100_000 + "]" * 100_000
+VALUES = ["9" * 4000, "9" * 5000, DEEP, '{"a":' * 100_000 + "1" + "}" * 100_000, "NaN", "1e308", "null"]
+VALUES += ['"\\u001b[31m"', '"\\ud800"', '"a\\u0000b"', "[1]", "{}", "true", "-1"]
+
+SUBMITTED = {"cluster": "local", "job_id": "local-1", "host": "h", "name": "n", "time": 1.0}
+SUBMITTED |= {"boot": "b", "awaits": "/x"}
+START = {"attempt": 1, "nonce": "n", "hosts": ["h"], "world_size": 2, "device": "cuda", "time_start": 1.0}
+DOCUMENT = {"step": 4, "total_steps": 40, "epoch": 0.2, "time": 1.0, "metrics": {"train_loss": 0.4}}
+LINES: dict[str, dict[str, Any]] = {
+    "submissions.jsonl": SUBMITTED,
+    "attempts.jsonl": {**START, "time_end": 2.0, "first_step": 0, "last_step": 4, "why": "SIGTERM"},
+    "events.jsonl": {"event": "not_requeued", "time": 1.0, "reason": "r", "why": "w"},
+    "progress.json": DOCUMENT,
+    "result.json": DOCUMENT,
+    "failure.json": {"class": "exception", "rank": 0, "host": "h", "message": "m", "time": 1.0},
+}
+
+
+@pytest.fixture
+def hostile(house: House) -> RunDir:
+    """A run that was started, beside another one."""
+    house.experiments.mkdir()
+    run, other = (new_run(house.experiments, name) for name in ("hostile-00000000", "good-00000000"))
+    for each in (run, other):
+        started(each)
+    return run
+
+
+def assert_the_other_is_shown(house: House) -> None:
+    shown = house.stk("status")
+    assert (shown.code, "good-00000000" in shown.out) == (0, True), shown.err
+    assert "\x1b" not in shown.out
+    rows = json.loads(house.stk("status", "--json").out)
+    assert [row["run_id"] for row in rows] == ["good-00000000", "hostile-00000000"]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_no_value_of_any_key_spoils_the_view(house: House, hostile: RunDir, name: str) -> None:
+    for other, line in LINES.items():
+        if other not in (name, "result.json", "failure.json"):
+            (hostile.path / other).write_text(json.dumps(line) + "\n")
+    for key in LINES[name]:
+        for value in VALUES:
+            given = {**LINES[name], key: None}
+            text = json.dumps(given).replace(f'"{key}": null', f'"{key}": {value}')
+            (hostile.path / name).write_text(text + "\n")
+            answer = house.stk("status", "--json")
+            assert answer.code == 0, (key, value[:20], answer.err)
+            assert '"good-00000000"' in answer.out
+    assert_the_other_is_shown(house)
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def make_dangling(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def make_circular(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def make_huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("name", [*LINES, "intent.json", ".alive.lock"])
+@pytest.mark.parametrize(
+    "make", [make_pipe, make_endless, make_dangling, make_circular, make_huge, Path.mkdir]
+)
+def test_what_is_no_file_of_a_run_is_not_read(
+    house: House, hostile: RunDir, name: str, make: Callable[[Path], None]
+) -> None:
+    path = hostile.path / name
+    path.unlink(missing_ok=True)
+    make(path)
+    before = sorted(hostile.path.iterdir())
+    assert_the_other_is_shown(house)
+    assert sorted(hostile.path.iterdir()) == before
+
+
+def test_a_job_id_that_is_none_is_told_of_its_run_alone(house: House, hostile: RunDir) -> None:
+    submitted(hostile, "zzz")
+    (row,) = [row for row in json.loads(house.stk("status", "--json").out) if row["job_id"] == "zzz"]
+    assert (row["run_id"], row["state"]) == ("hostile-00000000", "unknown")
+    assert "zzz" in row["reason"]
+
+
+def test_a_start_in_the_future_has_lasted_no_time(house: House, hostile: RunDir) -> None:
+    """The clock was put back since."""
+    (hostile.path / "attempts.jsonl").unlink()
+    started(hostile, time_start=time.time() + 3e7)
+    assert "-" not in house.stk("status").out.replace("hostile-", "").replace("good-", "")

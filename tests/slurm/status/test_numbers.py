@@ -1,0 +1,83 @@
+"""The numbers of a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from slurm.status import numbers
+from toolkit.run.attempts.records import AttemptRecord
+from toolkit.run.records.headline import main_metric
+
+START = AttemptRecord(
+    attempt=1, time_start=1000.0, first_step_after_start_s=10.0, first_step=0, device="cuda", world_size=4
+)
+
+
+def progress(step: int, time: float) -> dict[str, Any]:
+    return {"step": step, "total_steps": 100, "time": time}
+
+
+def test_the_rest_takes_as_long_as_the_steps_so_far() -> None:
+    # 20 steps after the first in 40 s.
+    assert numbers.eta_s([START], progress(21, 1050.0), now=1050.0) == pytest.approx(79 * 2.0)
+
+
+def test_what_has_passed_since_the_last_sign_of_life_is_taken_off() -> None:
+    assert numbers.eta_s([START], progress(21, 1050.0), now=1060.0) == pytest.approx(79 * 2.0 - 10)
+    assert numbers.eta_s([START], progress(21, 1050.0), now=9999.0) == 0.0
+
+
+def test_a_start_that_has_made_no_step_yet_goes_by_the_one_before() -> None:
+    first = replace(START, time_end=1050.0, last_step=21)
+    second = AttemptRecord(attempt=2, time_start=2000.0)
+    assert numbers.eta_s([first, second], progress(21, 1050.0), now=2000.0) == pytest.approx(79 * 2.0)
+
+
+@pytest.mark.parametrize(
+    "starts, document",
+    [
+        ([], progress(5, 1.0)),
+        ([START], {}),
+        ([START], progress(1, 1010.0)),
+        ([AttemptRecord(attempt=1)], progress(5, 1.0)),
+    ],
+)
+def test_where_no_pace_is_known_nothing_is_promised(starts: list[Any], document: dict[str, Any]) -> None:
+    assert numbers.eta_s(starts, document, now=2000.0) is None
+
+
+def test_gpu_hours_are_those_of_all_starts() -> None:
+    starts = [replace(START, time_end=4600.0), replace(START, time_start=8200.0, world_size=2)]
+    assert numbers.gpu_hours(starts, seen=11800.0) == pytest.approx(4 + 2)
+
+
+def test_a_start_that_was_killed_ends_at_the_next_one_at_the_latest() -> None:
+    assert numbers.gpu_hours([START, replace(START, time_start=4600.0)], seen=8200.0) == pytest.approx(8)
+
+
+def test_without_a_gpu_there_are_no_gpu_hours() -> None:
+    assert numbers.gpu_hours([replace(START, device="cpu")], seen=9999.0) is None
+    assert numbers.gpu_hours([], seen=9999.0) is None
+
+
+def test_only_finite_numbers_are_metrics() -> None:
+    odd = {"a": 1, "b": "x", "c": float("nan"), "d": True, "e": None, "test": {"f1": 0.5, "g": []}}
+    assert numbers.metrics({"metrics": odd}) == {"a": 1, "test_f1": 0.5}
+    assert numbers.metrics({"metrics": [1]}) == {}
+
+
+def test_the_main_metric_is_the_first_of_the_validation_beside_its_loss() -> None:
+    scores = {"train_loss": 1.0, "validation_loss": 0.5, "validation_f1": 0.8, "validation_accuracy": 0.9}
+    assert main_metric(scores) == ("f1", 0.8)
+    assert main_metric({"train_loss": 1.0, "validation_loss": 0.5}) == ("loss", 0.5)
+    assert main_metric({"train_loss": 1.0}) is None
+
+
+@pytest.mark.parametrize(
+    "step, total, expected", [(0, None, None), (5, 10, 50.0), (1, 3, 33.3), (11, 10, 100.0)]
+)
+def test_a_percentage_needs_a_total(step: int, total: int | None, expected: float | None) -> None:
+    assert numbers.percent(step, total) == expected

@@ -1,0 +1,321 @@
+"""What a run is doing, by its folder, its heartbeat and what Slurm says of its job."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from slurm.client.queue import UNKNOWN, JobState
+from slurm.status.run_state import CANNOT_ASK
+from slurm.submissions import record
+from tests.slurm.status.folders import beats, ended, new_run, started, state_of, submitted
+from toolkit.files import append_json_line, write_json
+from toolkit.run.events import note_event
+from toolkit.run.failure.records import failure_record
+from toolkit.run.run_dir import RunDir
+from toolkit.system.host import boot
+
+RUNNING = JobState(state="running", slurm_state="RUNNING", raw_id="101")
+NOBODY_ANSWERS = JobState(state="unknown", reason=f"{CANNOT_ASK}: no controller answers")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = new_run(tmp_path)
+    submitted(run)
+    return run
+
+
+# -- a job that runs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "phase, doing",
+    [
+        ("forward", "training"),
+        ("communication", "training"),
+        ("save", "saving"),
+        ("evaluation", "evaluating"),
+        ("load", "loading a checkpoint"),
+        ("data preparation", "preparing data"),
+        ("report", "writing its report"),
+        ("a phase of a later version", "training"),
+    ],
+)
+def test_a_heartbeat_tells_what_a_run_does(run: RunDir, phase: str, doing: str) -> None:
+    started(run)
+    beats(run, phase)
+    found = state_of(run, RUNNING)
+    assert (found.state, found.doing, found.reason, found.is_live) == ("running", doing, "", True)
+
+
+def test_a_job_whose_ranks_have_written_nothing_yet_is_starting(run: RunDir) -> None:
+    assert state_of(run, RUNNING).doing == "starting"
+    started(run)
+    assert state_of(run, RUNNING).doing == "starting"
+
+
+def test_a_step_that_is_younger_than_the_heartbeat_says_that_it_trains(run: RunDir) -> None:
+    started(run)
+    write_json(run.progress, {"time": time.time() - 600, "step": 9})
+    beats(run, "rendezvous", ago_s=10)
+    assert state_of(run, RUNNING).doing == "starting"
+    write_json(run.progress, {"time": time.time(), "step": 10})
+    assert state_of(run, RUNNING).doing == "training"
+
+
+def test_a_start_that_takes_long_says_for_how_long(run: RunDir) -> None:
+    started(run, time_start=1.0)
+    assert state_of(run, RUNNING).doing.startswith("starting for ")
+
+
+def test_a_start_before_the_requeue_is_not_taken_for_the_present_one(run: RunDir) -> None:
+    """Its heartbeat may be seconds old, and it has had no time to write its end."""
+    started(run)
+    beats(run)
+    assert state_of(run, replace(RUNNING, restarts=1)).doing == "starting"
+    assert state_of(run, replace(RUNNING, raw_id="102")).doing == "starting"
+
+
+def test_a_start_that_has_said_its_end_is_ending(run: RunDir) -> None:
+    started(run)
+    ended(run)
+    assert state_of(run, RUNNING).doing == "ending"
+
+
+def test_a_start_whose_failure_is_explained_is_followed_in_its_job(run: RunDir) -> None:
+    started(run)
+    ended(run, why="killed", concluded=True)
+    assert state_of(run, RUNNING).doing == "starting"
+
+
+@pytest.mark.parametrize(
+    "word, doing",
+    [("COMPLETING", "ending"), ("SUSPENDED", "suspended"), ("SIGNALING", "asked to stop")],
+)
+def test_slurms_word_counts_where_a_run_cannot_know(run: RunDir, word: str, doing: str) -> None:
+    started(run)
+    beats(run)
+    assert state_of(run, replace(RUNNING, slurm_state=word)).doing == doing
+
+
+def test_a_silent_run_may_hang(run: RunDir) -> None:
+    started(run)
+    beats(run, ago_s=240)
+    found = state_of(run, RUNNING)
+    assert (found.state, found.doing) == ("running", "silent for 4 min: maybe hung")
+
+
+def test_a_run_that_beats_without_a_step_stands_still(run: RunDir) -> None:
+    started(run)
+    beats(run, still_s=301.0)
+    assert state_of(run, RUNNING).doing == "standing still for 5 min"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"time": "soon"}', '{"time": 1e400}'])
+def test_a_damaged_heartbeat_is_none(run: RunDir, damage: str) -> None:
+    started(run)
+    beats(run)
+    run.heartbeat("101.0.0", 0).write_text(damage)
+    assert state_of(run, RUNNING).state == "running"
+
+
+# -- a job that waits ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "resources, hosts",
+    [
+        ("gres: gpu:a100:2\n", "GPUs"),
+        ("nodes: 2\ngpus_per_task: '1'\n", "GPUs"),
+        ("groups:\n- nodes: 1\n  gpus: 3\n", "GPUs"),
+        ("groups:\n- nodes: 1\n  gpus: 0\n", "hosts"),
+        ("nodes: 2\ngres: null\ngpus_per_node: null\ngpus_per_task: null\n", "hosts"),
+        ("", "hosts"),
+    ],
+)
+def test_what_a_job_waits_for_is_what_it_asked_for(run: RunDir, resources: str, hosts: str) -> None:
+    run.job.write_text(resources)
+    job = JobState(state="pending", slurm_state="PENDING", reason="Resources")
+    assert state_of(run, job).doing == f"waiting for {hosts} (Resources)"
+
+
+def test_a_job_that_is_just_being_put_back_says_so(run: RunDir) -> None:
+    started(run)
+    found = state_of(run, JobState(state="requeued", slurm_state="PREEMPTED"))
+    assert (found.state, found.doing) == ("requeued", "going back into the queue")
+
+
+def test_a_held_job_says_how_to_release_it(run: RunDir) -> None:
+    job = JobState(
+        state="held", slurm_state="PENDING", reason="JobHeldUser", advice="held: scontrol release 101"
+    )
+    found = state_of(run, job)
+    assert (found.state, found.doing, found.is_live) == ("held", "held (JobHeldUser)", True)
+    assert "scontrol release 101" in found.reason
+
+
+def test_a_cancelled_job_does_not_say_what_it_waited_for(run: RunDir) -> None:
+    found = state_of(run, JobState(state="cancelled", slurm_state="CANCELLED", reason="Priority"))
+    assert (found.doing, found.reason) == ("cancelled", "")
+
+
+def test_a_job_that_lost_what_it_waited_for_says_so(run: RunDir) -> None:
+    job = JobState(state="cancelled", slurm_state="CANCELLED", reason="DependencyNeverSatisfied")
+    assert state_of(run, job).doing == "cancelled: what it waited for failed"
+
+
+# -- nobody here can say -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("job", [UNKNOWN, NOBODY_ANSWERS])
+def test_a_run_that_gives_signs_of_life_lives_whatever_slurm_knows(run: RunDir, job: JobState) -> None:
+    """The controller is away, or it is not the controller of the job's cluster."""
+    started(run)
+    beats(run, "save", ago_s=7)
+    found = state_of(run, job)
+    assert (found.state, found.doing, found.is_live) == ("running", "saving", True)
+    assert found.reason.startswith(job.reason)
+    assert "its rank 0 on node1 gave a sign of life 7 s ago" in found.reason
+
+
+@pytest.mark.parametrize("job", [UNKNOWN, NOBODY_ANSWERS])
+def test_an_old_sign_of_life_is_none(run: RunDir, job: JobState) -> None:
+    started(run)
+    beats(run, ago_s=1000)
+    found = state_of(run, job)
+    assert (found.state, found.is_live) == ("unknown", False)
+
+
+def test_a_clock_that_is_ahead_does_not_keep_a_dead_run_alive(run: RunDir) -> None:
+    """The file's own time is of one clock, the file server's."""
+    started(run)
+    beats(run, ago_s=-3600)
+    assert state_of(run, UNKNOWN).state == "running"
+    long_ago = time.time() - 1000
+    os.utime(run.heartbeat("101.0.0", 0), (long_ago, long_ago))
+    found = state_of(run, UNKNOWN)
+    assert (found.state, found.is_live) == ("unknown", False)
+
+
+def test_a_sign_of_life_from_the_future_tells_nothing(run: RunDir) -> None:
+    """Neither the writer's clock nor the file server's is this host's."""
+    started(run)
+    beats(run, ago_s=-3600)
+    future = time.time() + 3000
+    os.utime(run.heartbeat("101.0.0", 0), (future, future))
+    found = state_of(run, UNKNOWN)
+    assert (found.state, found.is_live) == ("unknown", False)
+    assert "50 min" in found.reason
+    assert state_of(run, RUNNING).doing == "training", "Slurm knows that it lives"
+
+
+def test_clocks_may_differ_a_little(run: RunDir) -> None:
+    started(run)
+    beats(run, ago_s=-60)
+    later = time.time() + 60
+    os.utime(run.heartbeat("101.0.0", 0), (later, later))
+    assert state_of(run, UNKNOWN).state == "running"
+
+
+def test_a_purged_job_is_what_its_folder_says(run: RunDir) -> None:
+    started(run)
+    ended(run, why="time_limit")
+    note_event(run, "not_requeued", why="time_limit", reason="its time limit has ended 3 starts")
+    found = state_of(run, UNKNOWN)
+    assert (found.state, found.doing, found.is_live) == ("cancelled", "stopped: time limit", False)
+    assert "its time limit has ended 3 starts" in found.reason
+    write_json(run.result, {"state": "finished", "step": 3})
+    assert state_of(run, UNKNOWN).state == "finished"
+
+
+def test_a_job_that_could_not_be_put_back_says_what_slurm_said(run: RunDir) -> None:
+    started(run)
+    ended(run, why="preempted")
+    note_event(run, "requeue_failed", reason="Slurm refused: scontrol requeue\nmore")
+    assert "(Slurm refused: scontrol requeue)" in state_of(run, UNKNOWN).reason
+
+
+def test_a_run_of_another_host_without_a_scheduler_lives_by_its_heartbeat(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    local = {"cluster": "local", "job_id": "local-7", "host": "elsewhere", "name": "n", "time": 1.0}
+    append_json_line(run.submissions, local)
+    started(run, job="")
+    beats(run, nonce=".0.0", boot="of that host")
+    assert state_of(run).state == "running"
+    beats(run, nonce=".0.0", ago_s=1000)
+    assert state_of(run).state == "unknown"
+
+
+def test_of_this_host_the_lock_says_more_than_a_heartbeat_of_some_seconds_ago(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    process = subprocess.Popen([sys.executable, "-IS", "-c", ""])
+    process.wait()
+    record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
+    started(run, job="")
+    beats(run, nonce=".0.0", host=socket.gethostname())
+    assert (state_of(run).state, state_of(run).doing) == ("failed", "failed: killed")
+    with FileLock(run.alive):
+        assert state_of(run).doing == "training"
+
+
+def test_a_run_that_died_under_the_earlier_name_of_this_host_is_dead_at_once(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    line = {"cluster": "local", "job_id": "local-1", "host": "earlier-name", "name": "n", "time": 1.0}
+    append_json_line(run.submissions, {**line, "boot": boot()})
+    started(run, job="")
+    beats(run, nonce=".0.0", host="earlier-name", boot=boot())
+    assert (state_of(run).state, state_of(run).doing) == ("failed", "failed: killed")
+
+
+def test_who_may_not_write_may_see_that_a_run_lives(run: RunDir) -> None:
+    with FileLock(run.alive):
+        os.chmod(run.alive, 0o444)
+        assert state_of(run, UNKNOWN).state == "running"
+
+
+def test_a_submission_that_nobody_saw_the_end_of_is_told(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    write_json(run.intent, {"name": "n"})
+    found = state_of(run)
+    assert (found.state, found.doing) == ("unknown", "being submitted")
+
+
+# -- an end --------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_told_by_its_class_and_in_its_own_words(run: RunDir) -> None:
+    message = "CUDA out of memory. Tried 2 GiB.\nmore"
+    write_json(
+        run.failure, failure_record("n", "out_of_memory", message, rank=3, host="c2", phase="p", step=4)
+    )
+    found = state_of(run, JobState(state="failed", slurm_state="FAILED"))
+    assert (found.state, found.doing) == ("failed", "failed: out of memory")
+    assert found.reason == "rank 3 on c2: CUDA out of memory. Tried 2 GiB."
+
+
+@pytest.mark.parametrize(
+    "word, doing",
+    [
+        ("TIMEOUT", "failed: time limit"),
+        ("OUT_OF_MEMORY", "failed: out of memory"),
+        ("NODE_FAIL", "failed: host lost"),
+        ("FAILED", "failed"),
+    ],
+)
+def test_without_a_failure_of_its_own_a_run_has_slurms(run: RunDir, word: str, doing: str) -> None:
+    found = state_of(run, JobState(state="failed", slurm_state=word, reason="exit code 1:0"))
+    assert (found.state, found.doing, found.reason) == ("failed", doing, "exit code 1:0")
+
+
+def test_a_failure_that_names_nothing_is_still_a_failure(run: RunDir) -> None:
+    write_json(run.failure, {"odd": True})
+    assert state_of(run, UNKNOWN).state == "failed"

@@ -1,0 +1,85 @@
+"""More ranks than GPUs are found before a job waits in the queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.checks.gpu_checks import hidden_gpus, ranks_without_gpus
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.errors import DataError
+
+
+def found(house: House, *overrides: str) -> list[str]:
+    return [".".join(each.key) for each in ranks_without_gpus(house.experiment(*overrides))]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["resources.gres=gpu:1"],
+        ["resources.gpus_per_node=a100:1"],
+        ["resources.gres='gpu:a100:1,tmpdisk:10'"],
+        ["resources.gres=gpu:1", "train.device=cuda"],
+        ["resources.gres=gpu:1", "resources.nodes=2"],
+        ["resources.gres=gpu:1", "resources.nodes=1-2"],
+        ["resources.sbatch.gres=gpu:1"],
+    ],
+)
+def test_two_ranks_on_a_host_with_one_gpu(house: House, overrides: list[str]) -> None:
+    assert found(house, "resources.tasks_per_node=2", *overrides) == ["resources.tasks_per_node"]
+
+
+def test_processes_that_a_world_size_makes(house: House) -> None:
+    assert found(house, "resources.world_size=4", "resources.gres=gpu:2") == ["resources.world_size"]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["resources.gres=gpu:2"],
+        ["resources.gres=gpu:4"],
+        ["resources.gres='gpu:a100:1,gpu:v100:1'"],
+        ["resources.gres=gpu:1", "train.device=cpu"],
+        ["resources.gres=tmpdisk:1"],
+        ["resources.gres=shard:1"],
+        ["resources.gpus_per_task=1"],
+        ["resources.sbatch.gpus=1"],
+    ],
+)
+def test_a_gpu_for_each_rank_or_none_at_all(house: House, overrides: list[str]) -> None:
+    assert found(house, "resources.tasks_per_node=2", *overrides) == []
+
+
+def test_uneven_hosts_have_as_many_ranks_as_gpus(house: House) -> None:
+    assert found(house, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 2, gpus: 1}]") == []
+    assert found(house, "resources.hosts={one: 2, two: 1}") == []
+
+
+@pytest.mark.parametrize("command", ["plan", "submit"])
+def test_plan_and_submit_refuse_it_with_the_place(house: House, fake: FakeSlurm, command: str) -> None:
+    text = house.config.read_text() + "resources:\n  gres: gpu:1\n  tasks_per_node: 2\n"
+    config = house.write("two.yaml", text)
+    line = len(text.splitlines())
+    answer = house.stk(command, config)
+    assert answer.code == 2
+    assert fake.jobs == []
+    assert f"two.yaml:{line}: resources.tasks_per_node" in answer.err
+
+
+def test_on_this_machine_they_are_not_asked_for(house: House) -> None:
+    experiment = house.experiment("resources.gres=gpu:1", "resources.tasks_per_node=2")
+    check_before_queue(experiment, None, "local")
+    with pytest.raises(DataError, match=r"resources\.tasks_per_node"):
+        check_before_queue(experiment, None, "slurm")
+
+
+@pytest.mark.parametrize("nodes", ["1", "1-2"])
+def test_gpus_of_each_task_are_hidden_from_the_others(house: House, nodes: str) -> None:
+    asked = ("resources.tasks_per_node=2", f"resources.nodes={nodes}")
+    (odd,) = hidden_gpus(house.experiment(*asked, "resources.gpus_per_task=1"))
+    assert ".".join(odd.key) == "resources.gpus_per_task"
+    assert not list(hidden_gpus(house.experiment(*asked, "resources.gres=gpu:2")))
+    assert not list(hidden_gpus(house.experiment("resources.gpus_per_task=1")))

@@ -1,0 +1,69 @@
+"""Options by name are full names of sbatch's own options, and none that a job here cannot have."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from slurm.config.resources import Resources
+from slurm.submission.allowed_options import OTHERS, OURS
+from slurm.submission.job_options import components
+from toolkit.errors import UserError
+
+NAMES = (*OURS, *OTHERS)
+
+
+def refusal(name: str) -> str:
+    with pytest.raises(UserError) as caught:
+        components(Resources(sbatch={name: "x"}))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_an_option_of_sbatch_passes_in_both_spellings(name: str) -> None:
+    for spelt in (name, name.replace("-", "_")):
+        (component,) = components(Resources(sbatch={spelt: "x"}))
+        assert component.options[name] == "x"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_an_option_that_a_job_relies_on_is_refused_with_the_reason(name: str) -> None:
+    for spelt in (name, name.replace("-", "_")):
+        assert f"resources.sbatch.{spelt}" in refusal(spelt)
+        assert OURS[name] in refusal(spelt)
+
+
+def test_the_beginning_of_a_name_is_refused_with_the_full_name() -> None:
+    """Or sbatch would take `arr` for `array`, past all that is refused."""
+    for name in NAMES:
+        for end in range(1, len(name)):
+            if name[:end] not in NAMES:
+                assert name in refusal(name[:end])
+
+
+@pytest.mark.parametrize(
+    "name, meant", [("exlude", "exclude"), ("pirority", "priority"), ("segments", "segment")]
+)
+def test_a_misspelt_name_is_answered_with_the_nearest_one(name: str, meant: str) -> None:
+    assert f"did you mean {meant}?" in refusal(name).replace("Did", "did")
+
+
+def test_a_name_like_no_other_is_refused() -> None:
+    assert "sbatch --help" in refusal("qqqqqq")
+
+
+def test_sbatch_here_has_no_option_that_the_list_lacks(tmp_path: Path) -> None:
+    if (program := shutil.which("sbatch")) is None:
+        pytest.skip("sbatch is not installed: it cannot be asked for its options")
+    config = tmp_path / "slurm.conf"
+    config.write_text("ClusterName=x\nSlurmctldHost=localhost\nNodeName=n\nPartitionName=p Nodes=n\n")
+    told = subprocess.run(
+        [program, "--help"], env={"SLURM_CONF": str(config)}, capture_output=True, text=True, check=True
+    )
+    options = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", told.stdout))
+    assert len(options) > 80
+    assert options <= set(NAMES)

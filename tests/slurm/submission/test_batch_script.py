@@ -1,0 +1,160 @@
+"""What bash makes of the batch script, with a pretend srun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.config.resources import Resources
+from slurm.submission.batch_script import JobPlan
+from tests.patience import PATIENCE_S
+from tests.slurm.plans import PLANS, plan
+from toolkit.config.schema import Experiment
+from toolkit.run.run_dir import RunDir
+
+
+def test_variables_reach_the_ranks_byte_for_byte(experiment: Experiment, tmp_path: Path) -> None:
+    """The script itself runs here, with a pretend srun that shows its environment."""
+    resources, _ = PLANS["hostile_values"]
+    resources = replace(resources, setup=())
+    run = RunDir(tmp_path)
+    shown = run_script(plan(experiment, resources, run), tmp_path, "env -0")
+    pairs = (pair.partition("=") for pair in shown.split("\0"))
+    environment = {name: value for name, _, value in pairs}
+    assert {name: environment[name] for name in resources.environment} == resources.environment
+
+
+def test_set_up_lines_run_first_and_the_runs_own_code_is_found_before_any_other(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    resources = Resources(setup=("export PYTHONPATH=/site", "greeting=hello"), environment={"A": "1"})
+    shown = run_script(plan(experiment, resources, RunDir(tmp_path)), tmp_path, 'echo "$PYTHONPATH"')
+    assert shown == f"{tmp_path}/code:/site\n"
+
+
+def test_the_job_runs_although_nobody_named_its_pickle(experiment: Experiment, tmp_path: Path) -> None:
+    """As when the submitter died right after sbatch."""
+    folder = tmp_path / "submitit"
+    folder.mkdir()
+    (folder / "job.pkl").write_bytes(b"the job")
+    script = plan(experiment, Resources(), RunDir(tmp_path))
+    for _ in range(2):  # a second start finds it there
+        shown = run_script(script, tmp_path, 'printf "%s\\n" "$@"')
+        assert (folder / "77_submitted.pkl").read_bytes() == b"the job"
+    assert shown.splitlines()[-5:] == [
+        "/opt/my venv/bin/python", "-u", "-m", "submitit.core._submit", "submitit",
+    ]  # fmt: skip
+
+
+def test_a_job_without_any_pickle_fails_at_once(experiment: Experiment, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        run_script(plan(experiment, Resources(), RunDir(tmp_path)), tmp_path, "echo srun", pickle=False)
+    assert failure.value.returncode == 1
+    assert failure.value.stdout == b""
+
+
+# -- the end of the step ---------------------------------------------------------------------------
+
+#: Says that it was called, and how, to the file that the script's log would be.
+_DECIDE_RESTART = '#!/bin/bash\necho "decide_restart $*"\n'
+
+
+def ending(experiment: Experiment, folder: Path, srun: str, requeue: str = "auto") -> tuple[int, str]:
+    """Exit status and output of a plan's script."""
+    python = folder / "python"
+    python.write_text(_DECIDE_RESTART)
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(requeue=requeue), RunDir(folder)), python=str(python))
+    process = start_script(script, folder, srun)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, output.decode()
+
+
+def test_a_step_that_finished_is_the_end(experiment: Experiment, tmp_path: Path) -> None:
+    assert ending(experiment, tmp_path, "exit 0") == (0, "")
+
+
+@pytest.mark.parametrize("code", [1, 2, 75, 77, 137, 143])
+@pytest.mark.parametrize("requeue, word", [("auto", " in-place"), ("same_job", ""), ("chain", "")])
+def test_after_any_other_end_somebody_decides_and_the_status_stays(
+    experiment: Experiment, tmp_path: Path, requeue: str, word: str, code: int
+) -> None:
+    expected = f"decide_restart -P -m slurm.job.decide_restart {tmp_path} {code}{word}\n"
+    assert ending(experiment, tmp_path, f"exit {code}", requeue) == (code, expected)
+
+
+def test_step_is_started_again_in_its_job_as_long_as_that_is_asked_for(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    """79 asks for it; here twice."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/bash\necho "$*" >> asked\n[ "$(wc -l < asked)" -gt 2 ] || exit 79\n')
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(), RunDir(tmp_path)), python=str(python))
+    process = start_script(script, tmp_path, "echo step; exit 137")
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, output) == (137, b"step\n" * 3)
+    assert (tmp_path / "asked").read_text() == f"-P -m slurm.job.decide_restart {tmp_path} 137 in-place\n" * 3
+
+
+@pytest.mark.parametrize("code", [0, 75])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+def test_no_signal_ends_the_script_before_its_step(
+    experiment: Experiment, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """However many come, and however close together; the step's status is the script's."""
+    srun = f"until [ -e {tmp_path}/saved ]; do sleep 0.02; done; exit {code}"
+    python = tmp_path / "python"
+    python.write_text(_DECIDE_RESTART)
+    python.chmod(0o755)
+    script = replace(plan(experiment, Resources(), RunDir(tmp_path)), python=str(python))
+    process = start_script(script, tmp_path, f"echo started; {srun}")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    for _ in range(200):
+        process.send_signal(number)
+    (tmp_path / "saved").touch()
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == code
+    assert output.decode().startswith("decide_restart" if code else "")
+
+
+def start_script(script: JobPlan, folder: Path, srun: str) -> subprocess.Popen[bytes]:
+    """Start a plan's script with bash as job 77, with a pretend srun."""
+    prepare_script(script, folder, srun)
+    return subprocess.Popen(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def run_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True) -> str:
+    """Run a plan's script with bash as job 77, with a pretend srun; return what it printed."""
+    prepare_script(script, folder, srun, pickle=pickle)
+    done = subprocess.run(
+        ["bash", "script.sh"],
+        cwd=folder,
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"},
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode()
+
+
+def prepare_script(script: JobPlan, folder: Path, srun: str, *, pickle: bool = True) -> None:
+    bin = folder / "bin"
+    bin.mkdir(exist_ok=True)
+    (bin / "srun").write_text(f"#!/bin/bash\n{srun}\n")
+    (bin / "srun").chmod(0o755)
+    (folder / "submitit").mkdir(exist_ok=True)
+    if pickle and not (folder / "submitit" / "job.pkl").exists():
+        (folder / "submitit" / "job.pkl").touch()
+    (folder / "script.sh").write_text(str(script), encoding="utf-8", newline="")

@@ -1,0 +1,99 @@
+"""submitit makes the job: its pickle, its folder, and sbatch called with our own script."""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+from pathlib import Path
+
+import pytest
+
+from slurm.job.task import TrainJob
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.executor import PlanExecutor
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.errors import SlurmRefused
+from toolkit.run.create_run import create_run
+
+
+@pytest.fixture
+def plan(house: House, fake: FakeSlurm) -> JobPlan:
+    experiment = house.experiment("resources.nodes=2", "resources.tasks_per_node=2")
+    run = create_run(experiment, house.experiments)
+    return JobPlan(experiment=experiment, resources=experiment.resources, run=run)
+
+
+def test_a_launch_returns_the_jobs_id(plan: JobPlan, fake: FakeSlurm) -> None:
+    assert PlanExecutor(plan).launch() == "101"
+    (job,) = fake.jobs
+    assert (job["name"], job["work_dir"]) == (plan.job_name, str(plan.run.path))
+
+
+def test_sbatch_gets_the_plan_to_the_byte(plan: JobPlan, fake: FakeSlurm) -> None:
+    PlanExecutor(plan).launch()
+    ((*_, script),) = fake.calls("sbatch")
+    assert Path(script) == plan.run.submitit / "script.sh"
+    assert Path(script).read_bytes() == str(plan).encode()
+
+
+def test_the_pickle_is_there_under_its_own_name_and_that_of_the_job(plan: JobPlan, fake: FakeSlurm) -> None:
+    PlanExecutor(plan).launch()
+    for name in ("job.pkl", "101_submitted.pkl"):
+        submission = pickle.loads((plan.run.submitit / name).read_bytes())
+        assert submission.function == TrainJob(str(plan.run.path))
+    assert {path.name for path in plan.run.submitit.glob("*.pkl")} == {"job.pkl", "101_submitted.pkl"}
+
+
+def test_the_pickle_holds_a_path_and_nothing_of_the_experiment(plan: JobPlan, fake: FakeSlurm) -> None:
+    """What it names is imported where it is loaded: our callable and submitit's wrapper, no more."""
+    PlanExecutor(plan).launch()
+    content = (plan.run.submitit / "101_submitted.pkl").read_bytes()
+    assert named_globals(content) <= {
+        "slurm.job TrainJob",
+        "submitit.core.utils DelayedSubmission",
+        "copyreg _reconstructor",
+        "builtins object",
+    }
+    texts = {argument for _, argument, _ in pickletools.genops(content) if isinstance(argument, str)}
+    assert str(plan.run.path) in texts
+    assert not texts & {"convolutions", "reviews.tsv", "tiny", "resources"}
+
+
+def named_globals(content: bytes) -> set[str]:
+    """Modules and attributes that loading a pickle would import."""
+    found: set[str] = set()
+    strings: list[str] = []
+    for opcode, argument, _ in pickletools.genops(content):
+        if opcode.name == "STACK_GLOBAL":
+            found.add(" ".join(strings[-2:]))
+        elif opcode.name == "GLOBAL":
+            found.add(str(argument))
+        elif isinstance(argument, str):
+            strings.append(argument)
+    return found
+
+
+def test_the_pickle_is_there_before_sbatch_is_called(plan: JobPlan, fake: FakeSlurm) -> None:
+    """A refused launch shows what lay there at that moment."""
+    fake.submits("refuse", "sbatch: error: no")
+    with pytest.raises(SlurmRefused):
+        PlanExecutor(plan).launch()
+    assert (plan.run.submitit / "job.pkl").exists()
+
+
+def test_a_job_from_inside_a_job_inherits_nothing_of_it_but_the_sites_configuration(
+    plan: JobPlan, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaks = (
+        "SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_CPUS_PER_TASK", "SLURM_PROCID", "SLURMD_NODENAME",
+        "SBATCH_PARTITION", "SRUN_DEBUG", "RANK", "WORLD_SIZE", "MASTER_ADDR", "PMI_RANK",
+    )  # fmt: skip
+    for name in leaks:
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setenv("SLURM_CONF", "/etc/site/slurm.conf")
+    monkeypatch.setenv("MY_TOKEN_FILE", "kept")
+    PlanExecutor(plan).launch()
+    assert not set(leaks) & set(fake.environment)
+    assert fake.environment["SLURM_CONF"] == "/etc/site/slurm.conf"
+    assert fake.environment["MY_TOKEN_FILE"] == "kept"

@@ -1,0 +1,214 @@
+"""Resources become options of sbatch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slurm.config.resources import Group, Resources
+from slurm.submission.job_options import components, world_size
+from slurm.submission.submit_job import without_hosts
+from toolkit.errors import UserError
+
+
+def options(**fields: object) -> dict[str, object]:
+    (part,) = components(Resources(**fields))
+    return dict(part.options)
+
+
+def test_without_a_word_one_task_on_one_host_is_asked_for() -> None:
+    assert options() == {"nodes": 1, "ntasks-per-node": 1}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gres": "gpu:2"},
+        {"gres": "tmpdisk:1,gpu:a100:2"},
+        {"gpus_per_node": "2"},
+        {"gpus_per_task": "1"},
+        {"sbatch": {"gres": "gpu:2"}},
+    ],
+)
+def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) -> None:
+    assert options(**fields)["cpus-per-task"] == 4
+    assert options(cpus_per_task=2, **fields)["cpus-per-task"] == 2
+
+
+def test_cpus_that_are_asked_for_by_another_name_are_left_alone() -> None:
+    assert "cpus-per-task" not in options(gres="gpu:2", sbatch={"cpus-per-gpu": 6})
+    assert options(gres="gpu:2", sbatch={"cpus-per-task": 6})["cpus-per-task"] == 6
+    assert "cpus-per-task" not in options(gres="tmpdisk:5")
+
+
+def test_of_a_range_of_hosts_the_largest_counts_and_the_smallest_is_enough() -> None:
+    resources = Resources(nodes="2-4", tasks_per_node=2)
+    (part,) = components(resources)
+    assert (part.least_nodes, part.nodes, part.options["nodes"]) == (2, 4, "2-4")
+    assert world_size(resources) == 8
+
+
+@pytest.mark.parametrize(
+    "given, asked, step",
+    [
+        ({}, {}, {"ntasks-per-node": 1, "cpus-per-task": 1}),
+        (
+            {"gres": "gpu:4"},
+            {"gres": "gpu:4", "cpus-per-task": 4},
+            {"ntasks-per-node": 1, "cpus-per-task": 4},
+        ),
+        (
+            {"gres": "gpu:4", "cpus_per_task": 1},
+            {"gres": "gpu:4", "cpus-per-task": 1},
+            {"ntasks-per-node": 1, "cpus-per-task": 1},
+        ),
+        ({"tasks_per_node": 4}, {"cpus-per-task": 4}, {"ntasks-per-node": 4, "cpus-per-task": 1}),
+        (
+            {"tasks_per_node": 4, "cpus_per_task": 3, "gpus_per_task": "a100:2"},
+            {"cpus-per-task": 12, "gpus-per-node": "a100:8"},
+            {"ntasks-per-node": 4, "cpus-per-task": 3, "gpus-per-task": "a100:2"},
+        ),
+    ],
+)
+def test_with_a_range_of_hosts_the_job_asks_for_hosts_and_the_step_for_tasks(
+    given: dict[str, object], asked: dict[str, object], step: dict[str, object]
+) -> None:
+    """Told of tasks, sbatch would take no more hosts than the fewest tasks need (measured)."""
+    (part,) = components(Resources(nodes="1-4", **given))
+    assert part.options == {"nodes": "1-4", **asked}
+    assert part.step_options == step
+
+
+def test_what_cannot_be_counted_for_a_host_is_refused() -> None:
+    with pytest.raises(UserError, match="cpus-per-task is 'many', expected a whole number"):
+        components(Resources(nodes="1-4", sbatch={"cpus-per-task": "many"}))
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("gres", "gpu:a100:2"),
+        ("gpus_per_node", "2"),
+        ("gpus_per_task", "1"),
+        ("cpus_per_task", 4),
+        ("mem", "16G"),
+        ("mem_per_cpu", "2G"),
+        ("mem_per_gpu", "8G"),
+        ("time", "4:00:00"),
+        ("partition", "long,short"),
+        ("account", "lab"),
+        ("qos", "high"),
+        ("constraint", "a100|h100"),
+        ("nodelist", "node[1-3]"),
+        ("exclude", "node7"),
+        ("reservation", "course"),
+        ("dependency", "afterok:12"),
+        ("mail_user", "me@example.org"),
+        ("mail_type", "END,FAIL"),
+        ("comment", "a remark"),
+        ("licenses", "matlab:1"),
+        ("exclusive", True),
+    ],
+)
+def test_every_field_becomes_the_option_of_its_name(field: str, value: object) -> None:
+    assert options(**{field: value})[field.replace("_", "-")] == value
+
+
+def test_what_is_not_given_is_left_to_the_cluster() -> None:
+    assert options(exclusive=False, mem=None, time=None) == options()
+
+
+def test_any_other_option_goes_by_its_name_with_dashes_or_underscores() -> None:
+    given = options(sbatch={"kill-on-invalid-dep": "yes", "spread_job": True, "nice": 100})
+    assert given == options() | {"kill-on-invalid-dep": "yes", "spread-job": True, "nice": 100}
+
+
+def test_an_option_by_name_wins() -> None:
+    assert options(mem="16G", sbatch={"mem": "32G"})["mem"] == "32G"
+    assert options(mail_type="END", sbatch={"mail_type": "ALL"})["mail-type"] == "ALL"
+
+
+def test_a_job_that_can_never_start_leaves_the_queue_unless_told_otherwise() -> None:
+    assert options(dependency="afterok:12")["kill-on-invalid-dep"] == "yes"
+    told = {"kill-on-invalid-dep": "no"}
+    assert options(dependency="afterok:12", sbatch=told)["kill-on-invalid-dep"] == "no"
+    assert "kill-on-invalid-dep" not in options(sbatch={"dependency": None})
+
+
+@pytest.mark.parametrize("nothing", [None, False])
+def test_an_option_by_name_without_a_value_takes_the_option_away(nothing: object) -> None:
+    assert "mem" not in options(mem="16G", sbatch={"mem": nothing})
+
+
+def test_zero_is_a_value() -> None:
+    assert options(sbatch={"nice": 0})["nice"] == 0
+
+
+def test_the_world_is_nodes_times_tasks() -> None:
+    assert world_size(Resources(nodes=3, tasks_per_node=4)) == 12
+
+
+def test_uneven_hosts_become_one_component_for_each_group() -> None:
+    resources = Resources(
+        groups=(Group(nodes=1, gpus=3), Group(nodes=2, gpus=1, partition="short", constraint="v100")),
+        partition="long",
+        mem="8G",
+    )
+    first, second = components(resources)
+    assert first.options == {
+        "nodes": 1, "ntasks-per-node": 3, "mem": "8G", "partition": "long", "gres": "gpu:3",
+        "cpus-per-task": 4,
+    }  # fmt: skip
+    assert second.options == {
+        "nodes": 2, "ntasks-per-node": 1, "mem": "8G", "partition": "short", "gres": "gpu:1",
+        "constraint": "v100", "cpus-per-task": 4,
+    }  # fmt: skip
+    assert world_size(resources) == 5
+
+
+def test_a_group_without_gpus_has_one_task_on_each_host() -> None:
+    parts = components(Resources(groups=(Group(nodes=2, gpus=0), Group(nodes=1, gpus=2))))
+    assert [part.tasks_per_node for part in parts] == [1, 2]
+    assert "gres" not in parts[0].options
+
+
+def test_what_concerns_the_whole_job_stands_in_its_first_component_only() -> None:
+    resources = Resources(
+        groups=(Group(nodes=1, gpus=1), Group(nodes=1, gpus=2)),
+        dependency="afterok:12",
+        mail_user="me",
+        mail_type="END",
+        comment="x",
+        licenses="l",
+        account="lab",
+    )
+    first, second = components(resources)
+    whole = {"dependency", "mail-user", "mail-type", "comment", "licenses"}
+    assert whole <= set(first.options)
+    assert not whole & set(second.options)
+    assert second.options["account"] == "lab"
+
+
+def test_hosts_that_are_named_become_one_component_each_in_their_order() -> None:
+    resources = Resources(hosts={"node7": 3, "node2": 1, "node5": 0}, mem="8G", comment="x")
+    parts = components(resources)
+    assert [part.options["nodelist"] for part in parts] == ["node7", "node2", "node5"]
+    assert [part.options.get("gres") for part in parts] == ["gpu:3", "gpu:1", None]
+    assert [part.tasks_per_node for part in parts] == [3, 1, 1]
+    assert {(part.nodes, part.options["mem"]) for part in parts} == {(1, "8G")}
+    assert [part.options.get("comment") for part in parts] == ["x", None, None]
+    assert world_size(resources) == 5
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_name_that_means_each_host_itself_is_none_for_a_job(name: str) -> None:
+    with pytest.raises(UserError, match=f"resources.hosts holds {name}, .* `sinfo -N` shows"):
+        components(Resources(hosts={"node1": 1, name: 1}))
+
+
+def test_hosts_that_are_named_are_never_excluded() -> None:
+    """Without one of them the job could not start at all."""
+    resources = Resources(hosts={"node1": 1, "node2": 1})
+    assert without_hosts(resources, ["node1"]) == resources
+    assert without_hosts(Resources(), ["node1"]).exclude == "node1"

@@ -1,0 +1,179 @@
+"""The plan is a value, and its text is the batch script.
+
+Whole scripts stand in golden/; after a change that is meant, `STK_WRITE_GOLDEN=1 pytest
+tests/slurm/submission/test_job_plan.py` writes them anew, and the difference is what a reviewer reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm.config.resources import Resources
+from slurm.submission.batch_script import JobPlan
+from tests.slurm.house import House
+from tests.slurm.plans import PLANS, plan
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def directives(script: JobPlan) -> dict[str, str]:
+    """The options of the job's first component."""
+    lines = str(script).partition("#SBATCH hetjob")[0].splitlines()
+    found = [line.removeprefix("#SBATCH --") for line in lines if line.startswith("#SBATCH --")]
+    names = [line.partition("=")[0] for line in found]
+    assert len(names) == len(set(names)), "an option stands twice"
+    return {line.partition("=")[0]: line.partition("=")[2] for line in found}
+
+
+def srun(script: JobPlan) -> str:
+    (line,) = (line for line in str(script).splitlines() if line.startswith("srun "))
+    return line
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_whole_script_is_the_golden_one(experiment: Experiment, name: str) -> None:
+    script = str(plan(experiment, *PLANS[name]))
+    golden = GOLDEN / f"{name}.sh"
+    if os.environ.get("STK_WRITE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(script, encoding="utf-8", newline="")
+    assert script == golden.read_bytes().decode()
+
+
+def test_there_is_no_golden_script_without_a_plan() -> None:
+    assert {path.stem for path in GOLDEN.iterdir()} == set(PLANS)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_bash_accepts_every_script(name: str) -> None:
+    checked = subprocess.run(
+        ["bash", "-n", GOLDEN / f"{name}.sh"], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_text_of_a_plan_depends_on_nothing_else(
+    experiment: Experiment, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = str(plan(experiment, *PLANS[name]))
+    monkeypatch.chdir(tmp_path)
+    for variable in ("SLURM_JOB_ID", "SBATCH_PARTITION", "STK_EXPERIMENT_DIR", "PYTHONPATH"):
+        monkeypatch.setenv(variable, "99")
+    assert str(plan(experiment, *PLANS[name])) == first
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_script_requeues_appends_and_ends_all_ranks_together(experiment: Experiment, name: str) -> None:
+    script = plan(experiment, *PLANS[name])
+    given = directives(script)
+    assert given["requeue"] == ""
+    assert given["open-mode"] == "append"
+    assert {"--kill-on-bad-exit=1", "--wait=0", "--open-mode=append"} <= set(shlex.split(srun(script)))
+    assert "--cpus-per-task=" in srun(script)
+
+
+def test_each_rank_has_its_own_log_in_each_start(experiment: Experiment) -> None:
+    """%j, %s, %t: job, step and task; the restart count is the shell's to fill in."""
+    assert '--output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log"' in srun(
+        plan(experiment, Resources())
+    )
+
+
+def test_srun_gets_the_cpus_that_the_job_asked_for(experiment: Experiment) -> None:
+    assert "--cpus-per-task=6 " in srun(plan(experiment, Resources(cpus_per_task=6)))
+    assert "--cpus-per-task=${SLURM_CPUS_PER_TASK:-1} " in srun(plan(experiment, Resources()))
+    assert "--cpus-per-task=3 " in srun(plan(experiment, Resources(sbatch={"cpus_per_task": 3})))
+
+
+def test_ranks_are_warned_before_the_time_limit(experiment: Experiment) -> None:
+    assert directives(plan(experiment, Resources(signal_s=300)))["signal"] == "USR2@300"
+
+
+@pytest.mark.parametrize(
+    "time, signal_s, lead_s",
+    [
+        (None, 120, 120), ("4:00:00", 120, 120), ("4:00:00", 7200, 7200), ("10", 300, 300), ("5", 120, 120),
+        ("3", 120, 60), ("2", 120, 20), ("1", 120, 10), ("1", 5, 5), ("0", 120, 120),
+    ],
+)  # fmt: skip
+def test_a_short_job_is_warned_when_its_ranks_can_take_it(
+    experiment: Experiment, time: str | None, signal_s: int, lead_s: int
+) -> None:
+    """Slurm may be a minute early, and a rank that is only starting dies of the signal."""
+    resources = Resources(time=time, signal_s=signal_s)
+    assert directives(plan(experiment, resources))["signal"] == f"USR2@{lead_s}"
+
+
+def test_a_job_that_follows_another_waits_for_nothing_else(experiment: Experiment) -> None:
+    """What the first one depended on has come true."""
+    script = replace(plan(experiment, Resources(dependency="afterok:12")), after="77_1")
+    assert directives(script)["dependency"] == "afterany:77_1"
+
+
+def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(house: House) -> None:
+    overrides = ["resources.nodes=2-4", "resources.tasks_per_node=2"]
+    facts = json.loads(house.stk("plan", house.config, *overrides, "--json").out)
+    assert facts["world_size"] == 8
+    assert facts["config"]["resources"]["nodes"] == "2-4"
+    assert "#SBATCH --nodes=2-4" in facts["script"]
+    assert "4 to 8 processes" in house.stk("plan", house.config, *overrides).out
+    fixed = json.loads(house.stk("plan", house.config, "resources.nodes=2", "--json").out)
+    assert fixed["config"]["resources"]["nodes"] == 2
+
+
+def test_a_users_option_wins_over_the_default(experiment: Experiment) -> None:
+    given = directives(plan(experiment, Resources(sbatch={"output": "mine-%j.log"})))
+    assert given["output"] == "mine-%j.log"
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("job-name", "mine"),
+        ("chdir", "/tmp"),
+        ("open-mode", "truncate"),
+        ("open_mode", "truncate"),
+        ("requeue", False),
+        ("no-requeue", True),
+        ("signal", "USR1"),
+        ("array", "1-3"),
+        ("wrap", "true"),
+        ("nodes", 7),
+        ("ntasks", 7),
+        ("ntasks-per-node", 7),
+    ],
+)
+def test_options_that_the_run_rests_on_are_refused_with_the_reason(
+    experiment: Experiment, option: str, value: object
+) -> None:
+    with pytest.raises(UserError, match=rf"resources\.sbatch\.{option} cannot be set here: \w.{{10,}}"):
+        str(plan(experiment, Resources(sbatch={option: value})))
+
+
+@pytest.mark.parametrize("character, reason", [
+    ("%", "pattern"), ("\\", "drops"), ("\n", "line by line"), (":", "PYTHONPATH"), ("\r", "line break"),
+])  # fmt: skip
+def test_a_folder_that_would_not_reach_the_job_is_refused_with_the_reason(
+    experiment: Experiment, character: str, reason: str
+) -> None:
+    run = RunDir(Path(f"/scratch/a{character}b/tiny-0123abcd"))
+    with pytest.raises(UserError, match=reason) as refusal:
+        str(plan(experiment, Resources(), run))
+    assert repr(str(run.path)) in str(refusal.value)
+
+
+def test_each_submission_of_a_run_has_a_name_of_its_own(experiment: Experiment) -> None:
+    names = [directives(plan(experiment, Resources(), number=number))["job-name"] for number in range(3)]
+    assert names == ["tiny-0123abcd.0", "tiny-0123abcd.1", "tiny-0123abcd.2"]

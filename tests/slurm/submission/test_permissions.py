@@ -1,0 +1,45 @@
+"""What a umask of 077 promises: no other user reads anything of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.fixture(autouse=True)
+def private() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+def is_open(path: Path) -> bool:
+    """Whether its mode gives others any right."""
+    return path.stat().st_mode & 0o077 != 0
+
+
+def open_in(run: RunDir) -> list[Path]:
+    """What is open in a folder; copied code has its source's modes, and lies in a closed folder."""
+    return [
+        path for path in [run.path, *run.path.rglob("*")] if is_open(path) and run.code not in path.parents
+    ]
+
+
+def test_a_run_and_its_data_are_closed(house: House) -> None:
+    answer = house.call("run", house.config)
+    assert answer.code == 0, answer.err
+    assert open_in(house.run()) == []
+    assert not is_open(house.experiments)
+    assert not is_open(house.root / "prepared")
+
+
+def test_a_submission_is_closed(house: House, fake: FakeSlurm) -> None:
+    assert house.stk("submit", house.config).code == 0
+    assert open_in(house.run()) == []

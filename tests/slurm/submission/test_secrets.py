@@ -1,0 +1,71 @@
+"""The values of secret variables are in no file of a run and in nothing that a command prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+
+SECRETS = {"MYTOKEN": "hush-one-0123", "DBPASSWD": "hush-two-4567", "AWS_SECRET_ACCESS_KEY": "hush-three-89"}
+#: The column of the texts: a value that a run uses, so that it must have it.
+COLUMN = "hush-column-42"
+
+
+@pytest.fixture
+def secretive(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """An experiment that takes a secret, in an environment with more of them."""
+    for name, value in {**SECRETS, "COLUMN_KEY": COLUMN}.items():
+        monkeypatch.setenv(name, value)
+    table = house.root / "reviews.tsv"
+    table.write_text(table.read_text().replace("text\t", f"{COLUMN}\t", 1))
+    text = house.config.read_text()
+    house.config.write_text(text.replace("reviews.tsv,", 'reviews.tsv, text_column: "${oc.env:COLUMN_KEY}",'))
+    return house
+
+
+def telling(folder: Path) -> list[str]:
+    """Files that hold a secret."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return [str(path) for path in files if b"hush-" in path.read_bytes()]
+
+
+def test_a_submission_holds_the_references(secretive: House, fake: FakeSlurm) -> None:
+    overrides = ["resources.environment.A=<${oc.env:MYTOKEN}>"]
+    planned = secretive.stk("plan", secretive.config, *overrides)
+    answer = secretive.stk("submit", secretive.config, *overrides)
+    assert answer.code == 0, answer.err
+    assert telling(secretive.experiments) == []
+    assert "hush-" not in planned.out + planned.err + answer.out + answer.err
+    assert "${oc.env:COLUMN_KEY}" in planned.out
+    assert "${MYTOKEN?" in planned.out
+
+
+def test_a_run_that_fails_tells_no_secret(secretive: House) -> None:
+    answer = secretive.call("run", secretive.config, "optimizer.lr=1e30", "train.clip_norm=null")
+    assert answer.code == 4, answer.err
+    (run,) = secretive.experiments.glob("*/failure.json")
+    assert "${oc.env:COLUMN_KEY}" in (run.parent / "config.yaml").read_text()
+    assert telling(run.parent) == []
+    assert "hush-" not in answer.out + answer.err
+    for command in ("status", "report", "reproduce", "logs"):
+        told = secretive.stk(command, run.parent)
+        assert "hush-" not in told.out + told.err
+    assert telling(run.parent) == []
+
+
+def test_without_its_secret_a_run_is_shown_and_not_submitted(
+    secretive: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert secretive.stk("submit", secretive.config).code == 0
+    run = secretive.run()
+    assert secretive.stk("cancel", run.path).code == 0
+    monkeypatch.delenv("COLUMN_KEY")
+    assert secretive.stk("status", run.path).code == 0
+    answer = secretive.stk("resume", run.path)
+    assert answer.code == 2
+    assert "COLUMN_KEY" in answer.err
+    assert "data.text_column" in answer.err
+    assert len(fake.jobs) == 1

@@ -1,0 +1,104 @@
+"""Commands that execute something of a run's folder refuse one that somebody else can have written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.slurm.house import Answer, House, house_in
+from toolkit.config import to_yaml
+from toolkit.files import append_json_line, write_json
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+STRANGER = 65534
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A working folder, without Slurm, in whose experiments somebody has planted the folder of a run."""
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        run = create_run(house.experiment(), house.experiments)
+        planted = str(house.root / "was-here")
+        run.job.write_text(to_yaml(house.experiment(f"resources.setup=[': > {planted}']").resources))
+        for package in ("toolkit", "slurm"):
+            (run.code / package / "__init__.py").write_text(f"open({planted!r}, 'w')\n")
+        run.submitit.mkdir()
+        (run.submitit / "1_submitted.pkl").write_bytes(b"cos\nsystem\n(S': > %b'\ntR." % planted.encode())
+        append_json_line(run.step_records, {"step": 1, "samples": "00000000", "loss": 1.0})
+        for path in [run.path, *run.path.rglob("*")]:
+            os.chown(path, STRANGER, STRANGER)
+        yield house
+
+
+def executed(house: House) -> bool:
+    return (house.root / "was-here").exists()
+
+
+def assert_refused(house: House, answer: Answer) -> None:
+    assert answer.code == 2, answer.err
+    assert "Traceback" not in answer.err
+    for fact in (str(house.run().path), "nobody", "drwx", "--trust-folder"):
+        assert fact in answer.err
+    assert not executed(house)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "tiny.yaml"),
+        ("run", "RUN"),
+        ("submit", "tiny.yaml", "--cluster", "local"),
+        ("resume", "RUN", "--cluster", "local"),
+        ("sweep", "tiny.yaml", "optimizer.lr=0.001", "--cluster", "local"),
+    ],
+)
+def test_an_unfinished_run_of_somebody_else_is_not_started(house: House, words: tuple[str, ...]) -> None:
+    words = tuple(house.run().run_id if word == "RUN" else word for word in words)
+    assert_refused(house, house.call(*words))
+
+
+def test_a_step_of_somebody_elses_run_is_not_computed_again(house: House) -> None:
+    assert_refused(house, house.call("replay", house.run().run_id, "--step", "1"))
+
+
+@pytest.fixture
+def finished(house: House) -> Iterator[RunDir]:
+    run = house.run()
+    write_json(run.result, {"state": "finished"})
+    yield run
+    run.result.unlink()
+
+
+def test_somebody_elses_finished_run_is_not_put_to_work(house: House, finished: RunDir) -> None:
+    assert_refused(house, house.call("evaluate", finished.run_id))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("report", "RUN"),
+        ("logs", "RUN"),
+        ("diff", "RUN", "RUN"),
+        ("clean", "--dry-run"),
+        ("reproduce", "RUN"),
+        ("plan", "tiny.yaml"),
+    ],
+)
+def test_looking_at_it_is_allowed_and_executes_nothing(
+    house: House, finished: RunDir, words: tuple[str, ...]
+) -> None:
+    answer = house.call(*(finished.run_id if word == "RUN" else word for word in words))
+    assert "--trust-folder" not in answer.err
+    assert "Traceback" not in answer.err
+    assert not executed(house)
+
+
+def test_who_trusts_the_folder_executes_it(house: House) -> None:
+    assert house.call("replay", house.run().run_id, "--step", "1", "--trust-folder").code != 0
+    assert executed(house)
+    (house.root / "was-here").unlink()

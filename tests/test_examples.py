@@ -1,0 +1,49 @@
+"""The projects in examples/ work, and the pages show them as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+PAGE = (ROOT / "docs" / "own-code.md").read_text(encoding="utf-8")
+
+
+def stk(folder: Path, *words: str) -> str:
+    """Start `stk` in a folder as a user does who has installed the toolkit."""
+    environ = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(ROOT / "tests" / "undrawn")}
+    environ.pop("STK_EXPERIMENT_DIR", None)
+    command = [sys.executable, "-m", "slurm", *words]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_digits_are_learnt(tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLES / "digits", tmp_path / "digits")
+    stk(folder, "run", "digits.yaml", "--procs", "2")
+    (run,) = (folder / "experiments").iterdir()
+    assert json.loads((run / "result.json").read_text())["metrics"]["test"]["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize("name", ["digits.py", "digits.yaml"])
+def test_the_page_shows_the_example(name: str) -> None:
+    blocks = re.findall(r"^```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert (EXAMPLES / "digits" / name).read_text(encoding="utf-8") in blocks
+
+
+def test_the_goals_that_the_page_shows_are_read(tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLES / "digits", tmp_path / "digits")
+    (goals,) = re.findall(r"^```python\n(metrics = .*\n)```", PAGE, re.MULTILINE)
+    with (folder / "digits.py").open("a") as file:
+        file.write(goals)
+    plan = json.loads(stk(folder, "plan", "digits.yaml", "evaluation.metric=accuracy", "--json"))
+    assert plan["config"]["evaluation"]["metric"] == "accuracy:max"

@@ -1,0 +1,209 @@
+"""The best weights of a finished run are scored again, on its own data and on other files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stk_toy.texts.files import predictions
+
+from tests.toolkit.ranks import in_ranks
+from tests.toolkit.rescoring import ask
+from tests.toolkit.tiny import SIZES, tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from toolkit.analysis.reevaluate import Request, rescore
+from toolkit.config import Experiment, load_resolved
+from toolkit.errors import CheckpointError, ConfigError, DataError, UserError
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture(scope="module")
+def make() -> Make:
+    """Makes a small experiment with its data in a folder."""
+    return tiny
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def trained(make: Make, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A finished run with the experiment's own kind of tokens."""
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    return lab.train(make(lab.folder, "train.reduction=exact"), Attempt())
+
+
+@pytest.fixture(scope="module")
+def finished(lab: Lab) -> RunDir:
+    return lab.train(tiny(lab.folder, "train.reduction=exact"), Attempt())
+
+
+@pytest.fixture
+def run(finished: RunDir, tmp_path: Path) -> RunDir:
+    """A copy of it, to be changed."""
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    return copy
+
+
+def ask_as_rank(world: World, path: Path, meeting: Path) -> dict[str, Any]:
+    return rescore(RunDir(path), world, Request(meeting=str(meeting)), lambda what, done, total: None)
+
+
+def write(folder: Path, *rows: str, name: str = "other.tsv") -> str:
+    path = folder / name
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_the_runs_own_splits_score_as_they_did_at_its_end(trained: RunDir) -> None:
+    stored = read_json(trained.result)["metrics"]
+    assert ask(trained)["metrics"] == {"test": stored["test"]}
+    assert ask(trained, split="validation")["metrics"] == {"validation": stored["validation"]}
+
+
+def test_another_file_is_read_with_the_runs_labels_and_tokens(trained: RunDir) -> None:
+    """The same texts in another file must give the same scores, to the last bit."""
+    test = load_resolved(trained.config).data.test
+    found = ask(trained, file=test)
+    assert found["metrics"]["test"] == read_json(trained.result)["metrics"]["test"]
+    assert found["samples"] >= SIZES["test"]
+
+
+def test_the_evaluation_leaves_a_folder_like_a_runs(run: RunDir) -> None:
+    found = ask(run)
+    evaluation = RunDir(Path(found["folder"]))
+    assert evaluation.path.parent == run.evaluation("any").path.parent
+    assert load_resolved(evaluation.config) == load_resolved(run.config)
+    stored = read_json(evaluation.scores)
+    assert {**stored, "folder": found["folder"], "found": False} == found
+    assert predictions(evaluation, "test").read_bytes() == predictions(run, "test").read_bytes()
+    assert (stored["state"], stored["step"]) == ("evaluated", read_json(run.result)["best"]["step"])
+
+
+def test_nothing_else_in_the_runs_folder_changes(run: RunDir, tmp_path: Path) -> None:
+    def contents() -> dict[str, int]:
+        return {str(path): path.lstat().st_mtime_ns for path in run.path.rglob("*") if path != run.path}
+
+    before = contents()
+    ask(run, output=str(tmp_path / "elsewhere"))
+    assert contents() == before
+
+
+def test_number_of_processes_changes_nothing(run: RunDir, tmp_path: Path) -> None:
+    (found, *others) = in_ranks(3, ask_as_rank, run.path, tmp_path / "meeting")
+    assert found["metrics"]["test"] == read_json(run.result)["metrics"]["test"]
+    assert all(each["metrics"] == found["metrics"] for each in others)
+
+
+def test_a_repeated_question_finds_the_answer(run: RunDir, tmp_path: Path) -> None:
+    file = write(tmp_path, "fine film\tgood", "dull plot\tbad")
+    first = ask(run, file=file)
+    again = ask(run, file=file)
+    assert (first["found"], again["found"]) == (False, True)
+    assert again == {**first, "found": True}
+
+
+def test_changed_data_are_scored_anew(run: RunDir, tmp_path: Path) -> None:
+    first = ask(run, file=write(tmp_path, "fine film\tgood"))
+    other = ask(run, file=write(tmp_path, "fine film\tgood", "dull plot\tbad"))
+    assert (other["found"], other["samples"]) == (False, 2)
+    assert other["folder"] != first["folder"]
+
+
+def test_labels_that_the_run_does_not_know_are_left_out_and_counted(run: RunDir, tmp_path: Path) -> None:
+    found = ask(run, file=write(tmp_path, "fine film\tgood", "so so\tmeh", "a plot\tmeh"))
+    assert found["samples"] == 1
+    assert "left out: 2 with another label" in found["summary"]
+
+
+def test_a_file_in_which_no_label_is_known_is_refused(run: RunDir, tmp_path: Path) -> None:
+    file = write(tmp_path, "fine film\tpositive")
+    with pytest.raises(DataError, match=r"other\.tsv: no row has one of the labels"):
+        ask(run, file=file)
+
+
+def test_how_the_file_is_read_can_be_set(run: RunDir, tmp_path: Path) -> None:
+    other = tmp_path / "other.tsv"
+    other.write_text("body\tverdict\nfine film\tgood\ndull plot\tbad\n")
+    with pytest.raises(DataError, match="no column 'text', found: body, verdict"):
+        ask(run, file=str(other))
+    columns = ("data.text_column=body", "data.label_column=verdict")
+    assert ask(run, file=str(other), overrides=columns)["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    "override", ["data.max_tokens=3", "model.filters=9", "data.labels=[a,b]", "nonsense"]
+)
+def test_what_the_run_has_settled_cannot_be_set(run: RunDir, tmp_path: Path, override: str) -> None:
+    with pytest.raises(ConfigError):
+        ask(run, file=write(tmp_path, "fine film\tgood"), overrides=[override])
+
+
+def test_a_split_that_is_not_there_is_refused(run: RunDir) -> None:
+    with pytest.raises(UserError, match="no split 'dev': its data have train, validation, test"):
+        ask(run, split="dev")
+
+
+def test_a_run_that_has_not_finished_has_no_best_weights(run: RunDir) -> None:
+    run.result.unlink()
+    with pytest.raises(UserError, match="has not finished"):
+        ask(run)
+
+
+def test_a_best_checkpoint_that_is_gone_or_damaged_is_named(run: RunDir) -> None:
+    weights = run.best.resolve() / "model.safetensors"
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(raw)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        ask(run)
+    shutil.rmtree(weights.parent)
+    with pytest.raises(CheckpointError, match=f"{weights.parent.name}, the best checkpoint of .* is gone"):
+        ask(run)
+
+
+def test_training_data_that_have_changed_since_are_refused(run: RunDir, tmp_path: Path) -> None:
+    """Another vocabulary would give the weights other words."""
+    changed = write(tmp_path, "fine film\tgood", "dull plot\tbad", name="train.tsv")
+    config = run.config.read_text().replace(str(load_resolved(run.config).data.train), changed)
+    run.config.write_text(config)
+    with pytest.raises(DataError, match="have changed since"):
+        ask(run)
+
+
+def test_other_weights_than_those_of_an_evaluation_that_is_there_are_scored_anew(run: RunDir) -> None:
+    first = ask(run)
+    manifest = run.best.resolve() / "MANIFEST.json"
+    manifest.write_text(manifest.read_text() + "\n")
+    assert ask(run)["folder"] != first["folder"]
+
+
+def test_output_takes_the_place_of_an_older_evaluation_but_of_nothing_else(
+    run: RunDir, tmp_path: Path
+) -> None:
+    target = tmp_path / "results"
+    assert ask(run, output=str(target))["folder"] == str(target)
+    other = ask(run, output=str(target), split="validation")
+    assert (other["found"], list(read_json(RunDir(target).scores)["metrics"])) == (False, ["validation"])
+    assert not predictions(RunDir(target), "test").exists()
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds something else than a whole evaluation"):
+        ask(run, output=str(precious))
+    assert [path.name for path in precious.iterdir()] == ["notes.txt"]
+    with pytest.raises(UserError, match="holds something else"):
+        ask(run, output=str(run.path))
+    assert predictions(run, "test").exists()

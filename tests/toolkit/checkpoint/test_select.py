@@ -1,0 +1,229 @@
+"""Which checkpoint a start goes on from, what it refuses, and that all ranks mean the same one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.toolkit.checkpointing import (
+    IDENTITY,
+    checkpoints,
+    expected_facts,
+    facts,
+    loaded,
+    new_state,
+    save,
+    save_state,
+    state_at,
+    truncate,
+)
+from tests.toolkit.tiny import events
+from toolkit.checkpoint.manifest import wait_for_manifest
+from toolkit.checkpoint.store import Identity, load, verify
+from toolkit.errors import CheckpointError
+from toolkit.files import crc32
+from toolkit.run.run_dir import RunDir
+
+
+def rewrite(folder: Path, name: str, raw: bytes) -> None:
+    """Put other bytes into a file, and make the manifest agree: what an enemy can do, and damage cannot."""
+    (folder / name).write_bytes(raw)
+    manifest = json.loads((folder / "MANIFEST.json").read_text())
+    manifest["files"][name] = {"bytes": len(raw), "crc32": zlib.crc32(raw)}
+    (folder / "MANIFEST.json").write_text(json.dumps(manifest))
+
+
+# -- the best one ----------------------------------------------------------------------------------
+
+
+def test_checkpoint_whose_best_is_damaged_is_passed_over_for_one_that_leads_to_it_again(run: RunDir) -> None:
+    """From step 5 on the run comes to the same step 10, and to the same end."""
+    for step, best in ((5, 5), (10, 10), (20, 10)):
+        state = state_at(step)
+        state.progress.best_step = best
+        save_state(run, state, keep=3)
+    truncate(run.checkpoint(10) / "model.safetensors")
+    assert loaded(run).progress.step == 5
+    assert run.checkpoint_steps() == [5]
+    newer, older = events(run, "checkpoint_rejected")
+    assert (newer["step"], older["step"]) == (20, 10)
+    assert "is intact, but the best one that it names is not" in newer["reason"]
+    assert "step_00000010/model.safetensors" in newer["reason"]
+
+
+def test_best_is_given_up_rather_than_the_run(saved: RunDir) -> None:
+    truncate(saved.checkpoint(10) / "model.safetensors")
+    state = loaded(saved)
+    assert facts(state)[0] == expected_facts(20)[0]
+    assert (state.progress.step, state.progress.best_step, state.progress.best_value) == (20, None, None)
+    assert [event["step"] for event in events(saved, "best_lost")] == [20]
+    assert saved.checkpoint_steps() == [20]
+    save(saved, 30, best=30)
+    assert saved.checkpoint_steps() == [20, 30]
+    assert saved.best.resolve() == saved.checkpoint(30)
+
+
+def test_checkpoint_that_is_itself_the_best_needs_no_other(run: RunDir) -> None:
+    save(run, 10, best=10)
+    assert loaded(run).progress.best_step == 10
+
+
+def test_what_is_refused_is_in_the_log_too(saved: RunDir, caplog: pytest.LogCaptureFixture) -> None:
+    truncate(saved.checkpoint(20) / "training.safetensors")
+    with caplog.at_level(logging.WARNING, "toolkit"):
+        loaded(saved)
+    assert any(
+        "step 20 is not used" in line and "training.safetensors has" in line for line in caplog.messages
+    )
+
+
+# -- hostile files ---------------------------------------------------------------------------------
+
+
+class Payload:
+    """What a hostile pickle does when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return os.system, (f"touch {self._path}",)
+
+
+@pytest.fixture
+def no_unpickling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever opens a pickle fails the test."""
+
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("something was unpickled")
+
+    class Refusing(pickle._Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            refuse()
+
+    monkeypatch.setattr(pickle, "Unpickler", Refusing)
+    monkeypatch.setattr(pickle, "load", refuse)
+    monkeypatch.setattr(pickle, "loads", refuse)
+    monkeypatch.setattr(torch, "load", refuse)
+
+
+def bare_pickle(path: Path) -> bytes:
+    return pickle.dumps(Payload(path))
+
+
+def torch_file(path: Path) -> bytes:
+    file = path.with_suffix(".pt")
+    torch.save({"weight": Payload(path)}, file)
+    return file.read_bytes()
+
+
+@pytest.mark.usefixtures("no_unpickling")
+def test_checkpoints_are_loaded_without_unpickling_anything(saved: RunDir) -> None:
+    assert facts(loaded(saved)) == expected_facts(20)
+
+
+@pytest.mark.parametrize("make", [bare_pickle, torch_file])
+@pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors"])
+def test_pickle_is_refused_and_never_opened(
+    saved: RunDir,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    name: str,
+    make: Callable[[Path], bytes],
+) -> None:
+    proof = tmp_path / "executed"
+    raw = make(proof)
+    # It is armed.
+    pickle.loads(bare_pickle(tmp_path / "armed"))
+    assert (tmp_path / "armed").exists()
+    rewrite(saved.checkpoint(20), name, raw)
+    request.getfixturevalue("no_unpickling")
+    assert loaded(saved).progress.step == 10
+    assert not proof.exists()
+    (event,) = events(saved, "checkpoint_rejected")
+    assert f"{name} is not a safetensors file" in event["reason"]
+
+
+@pytest.mark.parametrize("name", [os.path.abspath, lambda path: f"../../../{path.name}"])
+def test_manifest_that_names_a_file_outside_of_its_folder_is_refused(
+    saved: RunDir, name: Callable[[Path], str]
+) -> None:
+    folder, outside = saved.checkpoint(20), saved.path.parent / "outside"
+    outside.write_bytes(b"of somebody")
+    assert (folder / name(outside)).samefile(outside)
+    rewrite(folder, name(outside), b"of somebody")
+    with pytest.raises(CheckpointError, match="does not list the files"):
+        verify(folder)
+    assert loaded(saved).progress.step == 10
+
+
+@pytest.mark.parametrize("text", ['{"progress": {"chain": "", "__class__": 1}}', "[]", "{", "{}"])
+def test_progress_that_is_none_is_refused(saved: RunDir, text: str) -> None:
+    rewrite(saved.checkpoint(20), "progress.json", text.encode())
+    assert loaded(saved).progress.step == 10
+    assert "progress.json" in events(saved, "checkpoint_rejected")[0]["reason"]
+
+
+def test_weights_of_another_model_are_refused_by_name(saved: RunDir) -> None:
+    state = new_state()
+    state.model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 3))
+    with pytest.raises(CheckpointError, match=r"step_00000020/model.safetensors does not fit this model"):
+        load(saved.checkpoint(20), state)
+
+
+# -- other runs and other hosts --------------------------------------------------------------------
+
+
+def test_all_that_differs_is_named(saved: RunDir) -> None:
+    with pytest.raises(CheckpointError, match=r"belongs to experiment e1 and data d1, this run is e2 and d2"):
+        verify(saved.checkpoint(20), Identity(experiment="e2", data="d2"))
+
+
+def test_version_that_is_unknown_is_named(saved: RunDir) -> None:
+    path = saved.checkpoint(20) / "MANIFEST.json"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 7'))
+    with pytest.raises(CheckpointError, match="not a manifest of version 1 but of 7"):
+        verify(saved.checkpoint(20), IDENTITY)
+
+
+def test_host_that_sees_another_manifest_refuses(saved: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = saved.checkpoint(20)
+    wait_for_manifest(folder, crc32(folder / "MANIFEST.json"))
+    monkeypatch.setattr("toolkit.checkpoint.manifest._STALE_S", 0.0)
+    with pytest.raises(CheckpointError, match="this host another one"):
+        wait_for_manifest(folder, 1)
+    with pytest.raises(CheckpointError, match="this host none"):
+        wait_for_manifest(saved.checkpoint(30), 1)
+
+
+def test_host_that_sees_the_manifest_late_waits_for_it(
+    saved: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, hidden = saved.checkpoint(20), saved.path / "not yet"
+    expected = crc32(folder / "MANIFEST.json")
+    folder.rename(hidden)
+    monkeypatch.setattr("toolkit.checkpoint.manifest.time.sleep", lambda seconds: hidden.rename(folder))
+    wait_for_manifest(folder, expected)
+
+
+def test_manifest_is_a_receipt(run: RunDir) -> None:
+    """The chain of steps, and the checksum of the weights."""
+    state = state_at(7)
+    state.progress.chain = "0123456789abcdef" * 2
+    save_state(run, state)
+    manifest = json.loads((run.checkpoint(7) / "MANIFEST.json").read_text())
+    assert manifest["chain"] == state.progress.chain
+    assert manifest["files"]["model.safetensors"]["crc32"] == crc32(run.checkpoint(7) / "model.safetensors")
+    assert (manifest["step"], manifest["world_size"]) == (7, 1)
+    assert manifest["save_seconds"] >= 0
+    assert checkpoints(run).load_latest(new_state())

@@ -1,0 +1,134 @@
+"""All that training needs beside the weights comes back as it was."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from toolkit.checkpoint.state import Progress, TrainState
+from toolkit.config.schema import Optimizer
+from toolkit.training.assembly.optimizers import build_optimizer
+
+
+class Counting(nn.Module):
+    """With a buffer that state_dict knows and one that it leaves out."""
+
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+        self.norm = nn.BatchNorm1d(2)
+        self.register_buffer("seen", torch.zeros(1), persistent=False)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        self.seen += len(values)
+        return torch.as_tensor(self.norm(self.linear(values)))
+
+
+def new_state(kind: str = "adamw", seed: int = 0) -> TrainState:
+    torch.manual_seed(seed)
+    model = Counting()
+    optimizer = build_optimizer(model, Optimizer(kind=kind, momentum=0.9))
+    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
+
+
+def advance(state: TrainState, steps: int, seed: int = 1) -> None:
+    torch.manual_seed(seed)
+    for _ in range(steps):
+        state.optimizer.zero_grad()
+        state.model(torch.randn(4, 3)).square().sum().backward()
+        state.optimizer.step()
+        state.progress.step += 1
+
+
+def tensors(state: TrainState) -> dict[str, torch.Tensor]:
+    return {**state.model.state_dict(), **state.training_tensors()}
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
+def test_restored_state_goes_on_with_the_same_numbers(kind: str) -> None:
+    first, second = new_state(kind), new_state(kind, seed=5)
+    advance(first, 3)
+    second.model.load_state_dict(first.model.state_dict())
+    second.load_training_tensors({name: value.clone() for name, value in first.training_tensors().items()})
+    advance(first, 3, seed=2)
+    advance(second, 3, seed=2)
+    found, expected = tensors(second), tensors(first)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def test_tensors_are_named_by_their_parameter() -> None:
+    state = new_state()
+    assert state.training_tensors().keys() == {"buffer/seen"}
+    advance(state, 1)
+    assert "optimizer/linear.weight/exp_avg" in state.training_tensors()
+    assert "optimizer/linear.weight/step" in state.training_tensors()
+    assert len(state.training_tensors()) == 1 + 3 * 4
+
+
+def test_buffer_left_out_by_state_dict_is_kept_and_its_absence_noticed() -> None:
+    state = new_state()
+    advance(state, 3)
+    other = new_state()
+    other.load_training_tensors(state.training_tensors())
+    assert other.model.get_buffer("seen").item() == 12
+    with pytest.raises(KeyError, match="seen"):
+        other.load_training_tensors({})
+
+
+def test_state_saved_before_the_first_step_has_nothing_of_the_optimizer() -> None:
+    state, other = new_state(), new_state()
+    advance(other, 2)
+    other.load_training_tensors(state.training_tensors())
+    assert not other.optimizer.state_dict()["state"]
+
+
+def test_progress_survives_json_to_the_last_bit() -> None:
+    progress = Progress(
+        step=7, sums={"loss": 0.1 + 0.2}, best_value=1 / 3, best_loss=0.1, best_step=4, since_best=2
+    )
+    restored = Progress()
+    restored.restore(json.loads(json.dumps(progress.to_json())))
+    assert restored == progress
+
+
+def judged(*evaluations: tuple[float, float], goal: str = "max") -> Progress:
+    """What remains of evaluations, each a metric and a loss, after steps 1, 2, …"""
+    progress = Progress()
+    for step, (value, loss) in enumerate(evaluations, start=1):
+        progress.step = step
+        progress.judge(value, loss, goal)
+    return progress
+
+
+def test_of_equal_metrics_the_one_with_the_lower_loss_is_best() -> None:
+    progress = judged((0.5, 0.9), (0.8, 0.7), (0.8, 0.2), (0.8, 0.2), (0.8, 0.3), (0.7, 0.1))
+    assert (progress.best_step, progress.best_value, progress.best_loss) == (3, 0.8, 0.2)
+    assert judged((1.0, 0.9), (0.5, 0.4), (0.5, 0.3), goal="min").best_step == 3
+
+
+def test_patience_waits_for_a_better_metric_not_for_a_lower_loss() -> None:
+    assert judged((0.8, 0.9), (0.8, 0.7), (0.8, 0.2)).since_best == 2
+
+
+def test_an_evaluation_that_is_not_finite_is_never_best() -> None:
+    assert judged((math.nan, 0.1)).best_step is None
+    assert judged((0.8, math.inf), (0.8, 0.5), (math.inf, 0.1)).best_step == 1
+
+
+def test_a_tie_with_a_best_of_unknown_loss_keeps_it() -> None:
+    """Checkpoints that were written before the loss of the best was kept are resumed so."""
+    stored = {"step": 4, "sums": {}, "best_value": 0.8, "best_step": 4, "since_best": 0, "chain": ""}
+    progress = Progress()
+    progress.restore(stored)
+    progress.step = 8
+    progress.judge(0.8, 0.01, "max")
+    assert (progress.best_step, progress.best_loss) == (4, None)
+    progress.judge(0.9, 0.01, "max")
+    assert (progress.best_step, progress.best_loss) == (8, 0.01)

@@ -1,0 +1,131 @@
+"""What must hold between several keys is said of the key to change, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_the_metric_is_one_of_the_task(good, broken):
+    assert good(evaluation={"metric": "macro_f1:max"})
+    (fault,) = broken(evaluation={"metric": "acuracy:max"})
+    assert fault.key == "evaluation.metric"
+    assert "loss, accuracy, macro_precision" in fault.problem
+    assert fault.hint == "did you mean accuracy?"
+
+
+def test_a_step_is_so_many_samples_or_so_many_tokens(good, broken):
+    samples, tokens = good(), good(train={"batch_max_length": 4096, "bucket_span": 4})
+    assert (samples.train.batch_size, samples.train.bucket_batches) == (64, 50)
+    assert (tokens.train.batch_size, tokens.train.bucket_batches) == (None, None)
+    faults = broken(train={"batch_size": 64, "batch_max_length": 4096, "bucket_batches": 1})
+    assert [fault.key for fault in faults] == ["train.batch_size", "train.bucket_batches"]
+    assert "found 64 beside train.batch_max_length 4096" in faults[0].problem
+    assert faults[0].hint == "set one of them to null"
+
+
+def test_an_evaluation_scores_so_many_samples_or_so_many_tokens_at_once(good, broken):
+    assert good().evaluation.batch_size == 256
+    assert good(evaluation={"batch_max_length": 4096}).evaluation.batch_size is None
+    (fault,) = broken(evaluation={"batch_max_length": 4096, "batch_size": 256})
+    assert fault.key == "evaluation.batch_size"
+
+
+def test_buckets_are_for_steps_of_tokens(broken):
+    (fault,) = broken(train={"bucket_span": 4})
+    assert fault.key == "train.bucket_span"
+    assert "train.batch_max_length, which is null" in fault.problem
+
+
+@pytest.mark.parametrize(
+    "data, key, problem",
+    [
+        ({"path": None}, "data", "no file is given"),
+        ({"train": "a"}, "data", "path together with train"),
+        ({"train": "a", "validation": "b"}, "data", "path together with train and validation"),
+        ({"path": None, "train": "a"}, "data.validation", "is missing beside train"),
+        ({"path": None, "validation": "a"}, "data.train", "is missing beside validation"),
+    ],
+)  # fmt: skip
+def test_the_data_is_one_file_or_one_for_each_split(broken, data, key, problem):
+    (fault,) = broken(data=data)
+    assert fault.key == key
+    assert problem in fault.problem
+    assert "expected either path" in fault.problem
+
+
+def test_a_test_file_alone_lacks_two_others(broken):
+    assert [fault.key for fault in broken(data={"path": None, "test": "a"})] == [
+        "data.train",
+        "data.validation",
+    ]
+
+
+def test_two_or_three_files_are_enough(good):
+    assert good(data={"path": None, "train": "a", "validation": "b"})
+    assert good(data={"path": None, "train": "a", "validation": "b", "test": "c"})
+
+
+@pytest.mark.parametrize(
+    "splits, keys",
+    [
+        ({"train": 1, "validation": 1, "valid": 1}, ["data.splits.valid"]),
+        ({"train": 1, "validation": 1, "test": -0.1}, ["data.splits.test"]),
+        ({"train": 1, "validation": 1, "test": float("nan")}, ["data.splits.test"]),
+        ({"train": 0, "validation": 1}, ["data.splits.train"]),
+        ({"train": 1, "test": 1}, ["data.splits.validation"]),
+        ({}, ["data.splits.train", "data.splits.validation"]),
+        ({"test": 1, "dev": 1}, ["data.splits.dev", "data.splits.train", "data.splits.validation"]),
+    ],
+)
+def test_the_shares_belong_to_the_three_splits(broken, splits, keys):
+    assert [fault.key for fault in broken(data={"splits": splits})] == keys
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", "\n", "\r", "\0", '"', "\\t"])
+def test_a_delimiter_is_one_character(broken, delimiter):
+    (fault,) = broken(data={"delimiter": delimiter})
+    assert fault.key == "data.delimiter"
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", "|", "→", None])
+def test_any_other_character_delimits(good, delimiter):
+    assert good(data={"delimiter": delimiter}).data.delimiter == delimiter
+
+
+def test_an_exact_reduction_takes_a_power_of_two(good, broken):
+    assert good(train={"reduction": "exact", "logical_ranks": 16})
+    assert good(train={"reduction": "fast", "logical_ranks": 6})
+    (fault,) = broken(train={"reduction": "exact", "logical_ranks": 6})
+    assert fault.key == "train.logical_ranks"
+    assert fault.hint.startswith("4 or 8")
+    (fault,) = broken(train={"reduction": "exact", "accumulation": 3})
+    assert fault.key == "train.accumulation"
+
+
+def test_fp16_is_not_for_the_cpu(good, broken):
+    assert good(train={"precision": "fp16", "device": "auto"})
+    (fault,) = broken(train={"precision": "fp16", "device": "cpu"})
+    assert fault.key == "train.precision"
+
+
+def test_a_rule_is_left_out_where_one_of_its_keys_has_a_fault(broken):
+    (fault,) = broken(resources={"tasks_per_node": 9}, train={"logical_ranks": "x"})
+    assert fault.key == "train.logical_ranks"
+
+
+def test_an_unknown_key_beside_it_does_not_silence_a_rule(broken):
+    found = broken(
+        resources={"tasks_per_node": 9, "nope": 1}, task={"nope": 1}, evaluation={"metric": "x:min"}
+    )
+    assert [fault.key for fault in found] == [
+        "evaluation.metric", "resources.nope", "resources.tasks_per_node", "task.nope",
+    ]  # fmt: skip
+
+
+def test_shares_of_the_steps_are_for_a_learning_rate_that_falls_in_steps(good, broken):
+    assert good(lr_scheduler={"kind": "step", "step_at": [0.75, 0.9]}).lr_scheduler.step_at == (0.75, 0.9)
+    (fault,) = broken(lr_scheduler={"kind": "linear", "step_at": [0.75]})
+    assert (fault.key, fault.hint) == ("lr_scheduler.step_at", "kind: step, or null")
+    for share in (0, 1.5):
+        (fault,) = broken(lr_scheduler={"kind": "step", "step_at": [share]})
+        assert fault.key == "lr_scheduler.step_at.0"

@@ -1,0 +1,380 @@
+"""A tree becomes a typed experiment, or one message with every fault of it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.config.resources import Group
+from toolkit.config import check, load
+from toolkit.config.composition.interpolation import Resolved
+from toolkit.errors import ConfigError
+
+
+def put(tree, key, value):
+    """A copy of the tree with one key set."""
+    tree = copy.deepcopy(tree)
+    *above, last = key.split(".")
+    section = tree
+    for part in above:
+        section = section.setdefault(part, {})
+    section[last] = value
+    return tree
+
+
+def get(experiment, key):
+    for part in key.split("."):
+        experiment = getattr(experiment, part)
+    return experiment
+
+
+def test_a_good_file_becomes_an_experiment_with_defaults(movies):
+    experiment = load(movies, ["resources.groups=[{nodes: 1, gpus: 2}]", "resources.tasks_per_node=1"])
+    assert experiment.name == "movies"
+    assert experiment.model.embedding_dim == 64
+    assert experiment.model.filters == 100
+    assert experiment.resources.groups == (Group(nodes=1, gpus=2),)
+    assert experiment.optimizer.betas == (0.9, 0.999)
+
+
+def test_an_experiment_cannot_be_changed(movies):
+    with pytest.raises(AttributeError):
+        load(movies).name = "other"  # type: ignore[misc]
+
+
+def test_names_of_files_become_absolute_also_those_by_default(movies):
+    experiment = load(movies)
+    assert experiment.data.path == str(Path.cwd() / "data/movie_reviews.tsv")
+    assert experiment.data.prepared_dir == str(Path.cwd() / "data/prepared")
+    assert experiment.data.train is None
+
+
+@pytest.mark.parametrize(
+    "key, value, expected",
+    [
+        ("train.epochs", 3.0, 3),
+        ("train.epochs", 1e3, 1000),
+        ("train.epochs", Resolved("6"), 6),
+        ("train.epochs", Resolved(" 6 "), 6),
+        ("train.epochs", Resolved("1e3"), 1000),
+        ("optimizer.lr", 1, 1.0),
+        ("optimizer.lr", Resolved("0.0001"), 0.0001),
+        ("optimizer.lr", Resolved("1e-4"), 0.0001),
+        ("optimizer.momentum", -0.0, 0.0),
+        ("train.deterministic", Resolved("False"), False),
+        ("train.deterministic", Resolved("true"), True),
+        ("train.clip_norm", Resolved("null"), None),
+        ("train.clip_norm", None, None),
+        ("train.clip_norm", Resolved("2"), 2.0),
+        ("name", 17, "17"),
+        ("resources.time", 60, "60"),
+        ("resources.time", "1:00:00", "1:00:00"),
+        ("resources.comment", "null", "null"),
+        ("resources.comment", "no", "no"),
+        ("resources.comment", None, None),
+        ("model.kernels", Resolved("[2, 3]"), (2, 3)),
+        ("model.kernels", [Resolved("2"), 3.0], (2, 3)),
+        ("model.hidden", [], ()),
+        ("optimizer.betas", [0, Resolved("0.5")], (0.0, 0.5)),
+        ("data.labels", ["no", 1], ("no", "1")),
+        ("data.labels", None, None),
+        ("data.splits", {"train": 8, "validation": Resolved("2")}, {"train": 8.0, "validation": 2.0}),
+        ("resources.environment", {"A": 1, "B": "x\ny"}, {"A": "1", "B": "x\ny"}),
+        ("resources.sbatch", {"wckey": "a", "x-y": True, "nice": 5}, {"wckey": "a", "x-y": True, "nice": 5}),
+    ],
+)  # fmt: skip
+def test_a_value_comes_out_as_the_type_of_its_key(tree, key, value, expected):
+    found = get(check(put(tree, key, value)), key)
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    "shares, rest",
+    [
+        ({"train": 0.8, "validation": 0.1, "test": None}, 0.1),
+        ({"train": 0.7, "validation": 0.2, "test": Resolved("null")}, 0.1),
+        ({"train": 0.7, "validation": 0.3, "test": None}, 0.0),
+    ],
+)
+def test_a_null_among_the_shares_is_what_the_others_leave_of_one(tree, shares, rest):
+    experiment = check(put(tree, "data.splits", shares))
+    assert experiment.data.splits == {**shares, "test": rest}
+
+
+@pytest.mark.parametrize(
+    "shares, problem",
+    [
+        ({"train": 0.8, "validation": 0.3, "test": None}, "the others add up to 1.1"),
+        ({"train": 0.8, "validation": None, "test": None}, "found null here and for validation"),
+    ],
+)
+def test_only_one_share_takes_the_rest_and_there_must_be_one(tree, faults, shares, problem):
+    (fault,) = faults(check, put(tree, "data.splits", shares))
+    assert fault.key == "data.splits.test"
+    assert problem in fault.problem
+
+
+def test_an_empty_section_means_its_defaults(tree):
+    assert check(put(tree, "train", None)) == check(tree)
+
+
+@pytest.mark.parametrize(
+    "key, value, problem",
+    [
+        ("train.epochs", "ten", "found 'ten' (text), expected a whole number from 1 to 1000000"),
+        ("train.epochs", 0, "found 0 (a whole number), expected a whole number from 1 to 1000000"),
+        ("train.epochs", 1.5, "found 1.5 (a number), expected a whole number from 1 to 1000000"),
+        ("train.epochs", True, "found true (a truth value), expected a whole number from 1 to 1000000"),
+        ("train.epochs", Resolved("true"), "found 'true' (text), expected a whole number from 1 to 1000000"),
+        ("train.epochs", None, "found null, expected a whole number from 1 to 1000000"),
+        ("train.epochs", [1], "found [1] (a list), expected a whole number from 1 to 1000000"),
+        ("train.epochs", {}, "found a mapping, expected a whole number from 1 to 1000000"),
+        ("train.epochs", math.inf, "found inf (a number), expected a whole number from 1 to 1000000"),
+        ("train.epochs", "007", "found '007' (text), expected a whole number from 1 to 1000000"),
+        (
+            "train.logical_ranks",
+            65537,
+            "found 65537 (a whole number), expected a whole number from 1 to 65536",
+        ),
+        ("optimizer.lr", 0, "found 0 (a whole number), expected a number above 0"),
+        ("optimizer.lr", math.nan, "found nan (a number), expected a number above 0"),
+        ("optimizer.lr", ".inf", "found '.inf' (text), expected a number above 0"),
+        ("optimizer.lr", True, "found true (a truth value), expected a number above 0"),
+        ("lr_scheduler.gamma", 2, "found 2 (a whole number), expected a number above 0 of at most 1"),
+        ("train.clip_norm", "x", "found 'x' (text), expected a number above 0, or null"),
+        ("train.deterministic", 1, "found 1 (a whole number), expected true or false"),
+        ("train.deterministic", "no", "found 'no' (text), expected true or false"),
+        ("name", False, "found false (a truth value), expected text of the form "),
+        ("name", 1.5, "found 1.5 (a number), expected text of the form "),
+        ("name", "a/b", "found 'a/b' (text), expected text of the form "),
+        ("name", "a\n", "found 'a\\n' (text), expected text of the form "),
+        ("name", "", "found '' (text), expected text of the form "),
+        ("data.path", "", "found '' (text), expected the name of a file or folder, or null"),
+        ("train.precision", "half", "found 'half' (text), expected one of fp32, tf32, bf16, fp16"),
+        ("model.kernels", 3, "found 3 (a whole number), expected a list of whole numbers"),
+        ("model.kernels", "3 4", "found '3 4' (text), expected a list of whole numbers"),
+        ("optimizer.betas", [0.9], "found [0.9] (a list), expected a list of 2 numbers"),
+        ("optimizer.betas", [1, 2, 3], "found [1, 2, 3] (a list), expected a list of 2 numbers"),
+        ("data.splits", [1], "found [1] (a list), expected a mapping of names to numbers"),
+        ("resources.environment", "A=1", "found 'A=1' (text), expected a mapping of names to texts"),
+        ("resources.groups", {"nodes": 1}, "found a mapping, expected a list of sections"),
+        ("train", 3, "found 3 (a whole number), expected a section (a mapping)"),
+        ("resources.comment", "a\0b", "found 'a\\x00b' (text), which holds a NUL character"),
+        ("resources.comment", "a\udcffb", "found 'a\\udcffb' (text), which is not valid Unicode text"),
+    ],
+)
+def test_a_wrong_value_is_shown_with_its_type_and_what_is_allowed(tree, faults, key, value, problem):
+    (fault,) = faults(check, put(tree, key, value))
+    assert fault.key == key
+    assert fault.problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "key, value, where",
+    [
+        ("model.kernels", [3, "x", None], ["model.kernels.1", "model.kernels.2"]),
+        ("data.splits", {"train": "x"}, ["data.splits.train"]),
+        ("resources.environment", {"A": None, "B": "\0"}, [
+            "resources.environment.A", "resources.environment.B",
+        ]),
+        ("resources.environment", {"A\0": "x"}, ["resources.environment.'A\\x00'"]),
+        ("resources.sbatch", {"a": {"b": [1, math.nan]}}, ["resources.sbatch.a.b.1"]),
+        ("resources.groups", [{"nodes": 1, "gpus": -1}, {"gpus": 1}, 3], [
+            "resources.groups.0.gpus", "resources.groups.1.nodes", "resources.groups.2",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_fault_within_a_list_or_mapping_names_the_item(tree, faults, key, value, where):
+    assert [fault.key for fault in faults(check, put(tree, key, value))] == where
+
+
+@pytest.mark.parametrize(
+    "key, value, hint",
+    [
+        ("train.epoch", 1, "did you mean epochs?"),
+        ("model.embeding_dim", 1, "did you mean embedding_dim?"),
+        ("optimiser", {}, "did you mean optimizer?"),
+        ("checkpoint.zzz", 1, "valid: every_steps, every_minutes, keep"),
+        ("task.kind", "toy_text", "did you mean toy_texts?"),
+        ("model.kind", "convolution", "did you mean convolutions?"),
+        ("optimizer.kind", "adamv", "did you mean adam?"),
+        ("name", 1.5, "put it in quotes if text is meant"),
+        ("train.deterministic", "yes", "write true or false"),
+    ],
+)
+def test_a_hint_says_what_was_probably_meant(tree, faults, key, value, hint):
+    (fault,) = faults(check, put(tree, key, value))
+    assert (fault.key, fault.hint) == (key, hint)
+
+
+def test_all_that_is_mandatory_is_asked_for(faults):
+    found = faults(check, {})
+    assert [fault.key for fault in found] == ["data", "model", "name", "task"]
+    assert all("is missing" in fault.problem for fault in found)
+    assert "toy_texts" in found[-1].problem
+
+
+@pytest.mark.parametrize("kind", ["nope", 3, None, True, ["docnn"]])
+def test_an_unknown_kind_lists_the_kinds_and_leaves_the_rest_of_its_section_alone(tree, faults, kind):
+    (fault,) = faults(check, put(put(tree, "model.kind", kind), "model.filters", "x"))
+    assert fault.key == "model.kind"
+    assert "expected one of convolutions" in fault.problem
+
+
+@pytest.mark.parametrize("section", ["task", "model"])
+def test_a_section_without_its_kind_is_asked_for_it(tree, faults, section):
+    (fault,) = faults(check, put(tree, section, {}))
+    assert fault.key == f"{section}.kind"
+    assert "is missing, expected one of" in fault.problem
+
+
+@pytest.mark.parametrize("section", ["task", "model"])
+@pytest.mark.parametrize("value", [None, "docnn", ["docnn"]])
+def test_a_section_that_is_none_is_one_fault(tree, faults, section, value):
+    (fault,) = faults(check, put(tree, section, value))
+    assert fault.key == section
+    assert "expected a section with the key kind" in fault.problem
+
+
+def test_all_faults_come_in_one_message_by_place_then_key(movies, write):
+    write("configs/model/docnn.yaml", "kind: convolutions\nkernels: ${oc.env:UNSET}\nfiltres: 3\n")
+    write(
+        "configs/movies.yaml",
+        "name: my movies\n"
+        "task: {kind: toy_texts}\n"
+        "model: ${from_file:model/docnn.yaml}\n"
+        "data: {path: a.tsv, train: b.tsv}\n"
+        "train: {epochs: 0}\n"
+        "checkpoint: ${from_file:nowhere.yaml}\n"
+        "train: {}\n",
+    )
+    with pytest.raises(ConfigError) as caught:
+        load(movies, ["nonsense", "resources.tasks_per_node=9", "optimizer.lr=x"])
+    places = [(fault.origin, fault.key) for fault in caught.value.faults]
+    assert places == [
+        ("command line", ""),
+        ("command line", "optimizer.lr"),
+        ("command line", "resources.tasks_per_node"),
+        ("configs/model/docnn.yaml:2", "model.kernels"),
+        ("configs/model/docnn.yaml:3", "model.filtres"),
+        ("configs/movies.yaml:1", "name"),
+        ("configs/movies.yaml:4", "data"),
+        ("configs/movies.yaml:5", "train.epochs"),
+        ("configs/movies.yaml:6", "checkpoint"),
+        ("configs/movies.yaml:7", "train"),
+    ]
+    message = str(caught.value)
+    assert message.startswith("The experiment has 10 faults:\n")
+    assert len(message.splitlines()) == 11
+    assert (
+        "  - configs/model/docnn.yaml:3: model.filtres: there is no such key (did you mean filters?)"
+        in message
+    )
+
+
+def test_a_missing_key_has_the_place_of_its_section(movies, write, faults):
+    write("configs/movies.yaml", movies.read_text() + "train:\n  epochs: 1\n")
+    (fault,) = faults(load, movies, ["resources={groups: [{nodes: 1}]}"])
+    assert (fault.key, fault.origin) == ("resources.groups.0.gpus", "command line")
+    movies.write_text(movies.read_text().replace("name: movies\n", ""))
+    (fault,) = faults(load, movies)
+    assert (fault.key, fault.origin) == ("name", "configs/movies.yaml")
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("train.epochs", "6"), ("optimizer.lr", "1e-3"), ("train.deterministic", "true"),
+        ("train.clip_norm", "2"), ("train.clip_norm", "null"), ("model.kernels", "[2]"),
+        ("model.kernels", ["2"]), ("data.splits", {"train": "8"}), ("resources.hosts", {"a": "4"}),
+    ],
+)  # fmt: skip
+def test_a_text_is_refused_where_a_number_belongs(tree, faults, key, value):
+    (fault, *_) = faults(check, put(tree, key, value))
+    assert fault.key.startswith(key)
+    assert "(text)" in fault.problem
+
+
+@pytest.mark.parametrize("key, value, most", [
+    ("train.epochs", 10**20, "1000000"), ("train.batch_size", 10**20, "2147483647"),
+    ("resources.nodes", 2**31, "2147483647"), ("model.filters", 10**15, "2147483647"),
+    ("train.rendezvous_timeout_s", 1e300, "31536000"), ("resources.hosts", {"a": 10**10}, "2147483647"),
+])  # fmt: skip
+def test_a_number_beyond_all_sense_is_refused_with_the_largest_one(tree, faults, key, value, most):
+    (fault,) = faults(check, put(tree, key, value))
+    assert fault.key.startswith(key)
+    assert most in fault.problem
+
+
+def test_variables_give_values_of_every_type(movies, monkeypatch):
+    monkeypatch.setenv("FIRST", "6")
+    monkeypatch.setenv("SECOND", "null")
+    experiment = load(
+        movies,
+        [
+            "train.epochs=${oc.env:FIRST}",
+            "optimizer.lr=${oc.env:FIRST}e-3",
+            "train.deterministic=${oc.env:UNSET,False}",
+            "train.clip_norm=${oc.env:SECOND}",
+            "resources.comment=${oc.env:SECOND}",
+            "resources.partition=${oc.env:UNSET,null}",
+            "model.kernels=${oc.env:UNSET,[2,3]}",
+        ],
+    )
+    assert (experiment.train.epochs, experiment.optimizer.lr) == (6, 0.006)
+    assert experiment.train.deterministic is False
+    assert experiment.train.clip_norm is None
+    assert experiment.resources.comment is None
+    assert experiment.resources.partition is None
+    assert experiment.model.kernels == (2, 3)
+
+
+def test_traps_hold_on_the_command_line_too(movies):
+    resources = load(
+        movies, ["resources.time=1:00:00", "resources.account=no", "resources.qos=007"]
+    ).resources
+    assert (resources.time, resources.account, resources.qos) == ("1:00:00", "no", "007")
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_KEYS = ["name", "task", "model", "data", "seed", "train", "optimizer", "evaluation", "resources"]
+_INNER = [
+    "kind",
+    "path",
+    "splits",
+    "delimiter",
+    "logical_ranks",
+    "betas",
+    "metric",
+    "groups",
+    "sbatch",
+    "time",
+]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(_KEYS), st.dictionaries(st.sampled_from(_INNER), _ANY, max_size=4) | _ANY, max_size=5
+    )
+)
+def test_whatever_the_tree_the_answer_is_an_experiment_or_a_config_error(overrides):
+    tree = {
+        "name": "movies",
+        "task": {"kind": "toy_texts"},
+        "model": {"kind": "convolutions"},
+        "data": {"path": "x"},
+        **overrides,
+    }
+    try:
+        check(tree)
+    except ConfigError as error:
+        assert error.faults  # noqa: PT017 (either outcome is right)

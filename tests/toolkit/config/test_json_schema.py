@@ -1,0 +1,148 @@
+"""The JSON Schema of an experiment file says what the checks say, as far as a schema can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+
+from tests.toolkit.config.test_serialize import SAMPLE, section
+from toolkit.config import check, to_plain
+from toolkit.config.fields import SWEEP
+from toolkit.config.json_schema import experiment_schema
+from toolkit.config.sections import experiment_type
+from toolkit.registry import task_kinds
+from toolkit.sweeps.json_schema import sweep_schema
+from toolkit.sweeps.section import KEYS
+
+HOUSE = Path(__file__).parents[3]
+Put = Callable[[str, Any], dict[str, Any]]
+
+
+@cache
+def validator() -> Draft202012Validator:
+    return Draft202012Validator(experiment_schema({SWEEP: sweep_schema()}))
+
+
+def wrong(tree: dict[str, Any]) -> list[str]:
+    return [error.message for error in validator().iter_errors(tree)]
+
+
+@pytest.fixture
+def put(tree: dict[str, Any]) -> Put:
+    """The good tree with one key set."""
+
+    def changed(key: str, value: Any) -> dict[str, Any]:
+        *above, last = key.split(".")
+        section = tree
+        for part in above:
+            section = section.setdefault(part, {})
+        section[last] = value
+        return tree
+
+    return changed
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(validator().schema)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(section(SAMPLE))
+def test_what_the_checks_accept_is_valid(tree: dict[str, Any]) -> None:
+    assert wrong(to_plain(check(tree))) == []
+
+
+def test_the_sweep_has_the_keys_that_are_read() -> None:
+    shown, *_ = sweep_schema()["anyOf"]
+    assert set(shown["properties"]) == set(KEYS)
+
+
+def test_every_task_model_and_section_has_its_keys_explained() -> None:
+    defined = validator().schema["$defs"]
+    for row in task_kinds().values():
+        # Those of one experiment are not known here.
+        of_all = () if row.own_sections else (row.data, *(model for model, _ in row.models.values()))
+        for cls in filter(fields, (row.config, *of_all)):
+            found = defined[f"{cls.__module__}.{cls.__name__}"]["properties"]
+            assert list(found) == [each.name for each in fields(cls)]
+            assert [name for name, key in found.items() if not key.get("description")] == []
+    assert {each.name for each in fields(experiment_type())} <= set(validator().schema["properties"])
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("name", "no/name"),
+        ("nmae", "movies"),
+        ("seed", -1),
+        ("seed", "one"),
+        ("task.kind", "no_such_task"),
+        ("data.tokenizer", "bytes"),
+        ("task", 3),
+        ("model.kind", "line"),
+        ("model.filters", 0),
+        ("model.kernels", [3, "four"]),
+        ("data.delimter", ","),
+        ("data.splits", {"train": "much"}),
+        ("train.epochs", 0),
+        ("train.epochs", 1.5),
+        ("train.epochs", None),
+        ("train.deterministic", "yes"),
+        ("train.reduction", "exakt"),
+        ("optimizer.lr", 0),
+        ("optimizer.betas", [0.9]),
+        ("evaluation.metric", "accuracy:best"),
+        ("resources.nodes", "1-"),
+        ("resources.partitoin", "gpu"),
+        ("resources.groups", [{"nodes": 1}]),
+        ("resources.hosts", {"a": -1}),
+        ("resources.webhook_events", ["start"]),
+        ("sweep", {"method": "all"}),
+        ("sweep", {"seeds": []}),
+    ],
+)
+def test_a_slip_is_seen(put: Put, key: str, value: Any) -> None:
+    assert wrong(put(key, value))
+
+
+@pytest.mark.parametrize("name", ["name", "task", "model", "data"])
+def test_what_every_experiment_needs_is_missed(tree: dict[str, Any], name: str) -> None:
+    del tree[name]
+    assert wrong(tree)
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("name", 17),
+        ("seed", "${oc.env:SEED,1}"),
+        ("task", "${from_file:task/classify.yaml}"),
+        ("data.tokenizer", "${data.column}"),
+        ("model", "${from_file:model/docnn.yaml}"),
+        ("model.kernels", "${model.widths}"),
+        ("model.kernels", [3, "${oc.env:WIDTH}"]),
+        ("data", "${from_file:data/movies.yaml}"),
+        ("data.splits", {"train": 0.8, "validation": 0.2, "test": None}),
+        ("train", None),
+        ("train", "${from_file:train/long.yaml}"),
+        ("train.clip_norm", None),
+        ("train.epochs", 3.0),
+        ("optimizer.betas", [0, "${oc.env:BETA}"]),
+        ("resources.nodes", "1-4"),
+        ("resources.time", 60),
+        ("resources.hosts", "hosts.json"),
+        ("resources.groups", [{"nodes": 1, "gpus": 2}]),
+        ("resources.sbatch", {"wckey": "a", "nice": 5, "spread-job": True}),
+        ("sweep", "${from_file:sweep/rates.yaml}"),
+        ("sweep", {"parameters": {"optimizer.lr": [0.1, 0.2]}, "seeds": [0, 1], "metric": "accuracy"}),
+    ],
+)
+def test_what_may_stand_in_a_file_is_valid(put: Put, key: str, value: Any) -> None:
+    assert wrong(put(key, value)) == []

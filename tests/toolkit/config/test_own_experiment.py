@@ -1,0 +1,84 @@
+"""A task with an experiment of its own: which keys there are, and what is found in place of the others."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from toolkit import registry
+from toolkit.config import check, identity, to_plain
+from toolkit.config.fields import absent, option
+from toolkit.config.schema import Experiment, Train
+from toolkit.errors import ConfigError, UserError
+from toolkit.workload import NoData, NoModel, TaskSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A task that only waits."""
+
+    kind: str = option("wait", choices=("wait",))
+    """Waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitExperiment(Experiment):
+    """An experiment without training."""
+
+    model: Any = absent(NoModel())  # noqa: RUF009
+    data: Any = absent(NoData())  # noqa: RUF009
+    train: Train = absent(Train(logical_ranks=64))  # noqa: RUF009
+    seconds: int = option(1, minimum=0)
+    """How long."""
+
+
+@pytest.fixture(autouse=True)
+def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"wait": TaskSpec(kind="wait", config=Wait, experiment=WaitExperiment)}
+    monkeypatch.setattr(registry, "_KINDS", kinds)
+
+
+def waits(**keys: Any) -> Experiment:
+    return check({"name": "w", "task": {"kind": "wait"}, **keys})
+
+
+def test_its_own_keys_are_read_and_those_that_it_has_not_are_no_part_of_it() -> None:
+    experiment = waits(seconds=3)
+    plain = to_plain(experiment)
+    assert plain["seconds"] == 3
+    assert not {"model", "data", "train"} & set(plain)
+    assert check(plain) == experiment
+
+
+@pytest.mark.parametrize("name", ["train", "model", "data"])
+def test_a_section_that_it_has_not_is_a_fault(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: there is no such key"):
+        waits(**{name: {}})
+
+
+def test_code_that_asks_for_such_a_section_finds_one_without_effect() -> None:
+    experiment = waits()
+    assert experiment.train.logical_ranks == 64
+    assert list(experiment.data.violations()) == []
+    assert list(experiment.data.source_files(lambda *_: None)) == []
+    assert not experiment.model.needs_preparation
+
+
+def test_only_its_own_keys_are_part_of_the_identity() -> None:
+    assert identity(waits(seconds=1)) != identity(waits(seconds=2))
+    assert identity(waits(seconds=1)) == identity(waits())
+
+
+def test_it_survives_its_pickle() -> None:
+    experiment = waits(seconds=5)
+    assert pickle.loads(pickle.dumps(experiment)) == experiment
+
+
+def test_it_has_no_task_that_could_be_scored() -> None:
+    from toolkit.task import task_class
+
+    with pytest.raises(UserError, match=r"task\.kind wait"):
+        task_class(waits())

@@ -1,0 +1,245 @@
+"""What comes from a variable with the name of a secret is used, and never written."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.config import (
+    Experiment,
+    identity,
+    load,
+    load_on_file,
+    load_resolved,
+    load_to_run,
+    to_plain,
+    to_yaml,
+)
+from toolkit.config.secrets import concealed, is_secret, masked, split_references
+from toolkit.errors import Fault, UserError
+
+Write = Callable[[str, str], Path]
+Faults = Callable[..., list[Fault]]
+
+SECRETS = [
+    "DBPASSWD", "MYTOKEN", "PASSWD", "HF_TOKEN", "HF_TOKEN_2", "DATABASE_URL", "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "OPENAI_APIKEY", "PGPASSWORD", "MYSQL_PWD", "DB_PASS",
+    "GH_PAT", "SENTRY_DSN", "SLACK_WEBHOOK_URL", "REDIS_URL", "MONGODB_URI", "KEY", "TOKEN",
+    "db_password", "SECRET_2", "GOOGLE_APPLICATION_CREDENTIALS", "PIP_EXTRA_INDEX_URL",
+    "DB_PASSWORD_FILE", "NPM_AUTH",
+]  # fmt: skip
+OTHERS = [
+    "PWD", "OLDPWD", "MONKEY", "KEYBOARD", "MAX_TOKENS", "TOKENIZERS_PARALLELISM",
+    "STK_TOKEN_FULLY_CONNECTED", "STK_DATA_DIR", "PATH", "HOME", "AUTHOR", "DATA_URL", "SSH_KEY_PATH",
+    "COMPASS", "SSH_AUTH_SOCK", "SLURM_JOB_ID", "STK_TOKENIZER",
+]  # fmt: skip
+
+EXPERIMENT = """\
+name: told
+task: {kind: toy_texts}
+model: {kind: convolutions}
+data: {path: movies.tsv, text_column: "${oc.env:MYTOKEN}"}
+resources: {environment: {A: "<${oc.env:MYTOKEN}>"}}
+"""
+
+
+@pytest.fixture
+def told(write: Write, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An experiment that takes two texts from a secret variable, which is set."""
+    monkeypatch.setenv("MYTOKEN", "hush-hush")
+    return write("told.yaml", EXPERIMENT)
+
+
+@pytest.fixture
+def stored(told: Path, write: Write) -> Path:
+    """The same as a run stores it."""
+    return write("run/config.yaml", to_yaml(load(told)))
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_names_of_secrets_are_known(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_names_are_no_secrets(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_the_variables_of_our_own_experiments_are_no_secrets() -> None:
+    configs = Path(__file__).parents[3] / "configs"
+    text = "".join(path.read_text() for path in configs.rglob("*.yaml"))
+    assert all(not is_name for _, is_name in split_references(text))
+
+
+def test_the_value_is_used_and_the_reference_is_written(told: Path) -> None:
+    experiment = load(told)
+    assert experiment.data.text_column == "hush-hush"
+    assert experiment.resources.environment == {"A": "<hush-hush>"}
+    assert to_plain(experiment)["data"]["text_column"] == "${oc.env:MYTOKEN}"
+    assert "hush" not in to_yaml(experiment) + to_yaml(experiment.resources)
+
+
+def test_the_identity_knows_the_name_and_not_the_value(
+    told: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = identity(load(told))
+    monkeypatch.setenv("MYTOKEN", "another")
+    monkeypatch.setenv("MY_OTHER_TOKEN", "another")
+    assert identity(load(told)) == before
+    assert identity(load(told, ["data.text_column=${oc.env:MY_OTHER_TOKEN}"])) != before
+
+
+def test_a_stored_experiment_takes_the_value_of_the_day(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = identity(load_to_run(stored))
+    monkeypatch.setenv("MYTOKEN", "renewed")
+    assert load_to_run(stored).data.text_column == "renewed"
+    assert identity(load_to_run(stored)) == before
+
+
+def test_without_the_variable_a_run_can_be_looked_at_but_not_started(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = to_yaml(load_resolved(stored))
+    monkeypatch.delenv("MYTOKEN")
+    assert to_yaml(load_resolved(stored)) == before
+    for start in (load_to_run, lambda path: load_on_file(path, Path("other.tsv"))):
+        with pytest.raises(UserError, match=r"MYTOKEN.*data\.text_column, resources\.environment\.A"):
+            start(stored)
+
+
+def test_a_default_in_the_file_is_no_secret(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MYTOKEN")
+    override = ["data.text_column=${oc.env:MYTOKEN,text}", "resources.environment={}"]
+    assert to_plain(load(told, override))["data"]["text_column"] == "text"
+
+
+def test_a_missing_variable_is_named_with_its_key(told: Path, faults: Faults, monkeypatch: Any) -> None:
+    monkeypatch.delenv("MYTOKEN")
+    found = faults(load, told)
+    assert [fault.key for fault in found] == ["data.text_column", "resources.environment.A"]
+    assert all("MYTOKEN is not set" in fault.problem for fault in found)
+
+
+@pytest.mark.parametrize(
+    "way", ["${data.text_column}", "${oc.env:${oc.env:WHICH}}", "${oc.env:NONE,${oc.env:MYTOKEN}}"]
+)
+def test_the_secret_is_kept_out_by_whatever_way_it_comes(
+    told: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHICH", "MYTOKEN")
+    experiment = load(told, [f"data.label_column={way}"])
+    assert experiment.data.label_column == "hush-hush"
+    assert "hush" not in to_yaml(experiment)
+
+
+def test_other_variables_and_escaped_references_stand_as_ever(
+    told: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMN", "words")
+    experiment = load(told, ["data.text_column=${oc.env:COLUMN}", r"data.label_column=\${oc.env:COLUMN}"])
+    assert to_plain(experiment)["data"]["text_column"] == "words"
+    assert experiment.data.label_column == "${oc.env:COLUMN}"
+
+
+@pytest.mark.parametrize(
+    "override", ["name=${oc.env:MYTOKEN}", "data.path=${oc.env:MYTOKEN}", "seed=${oc.env:MYTOKEN}"]
+)
+def test_a_key_whose_value_becomes_a_name_or_a_number_takes_no_secret(
+    told: Path, faults: Faults, override: str
+) -> None:
+    (fault,) = faults(load, told, [override])
+    assert (fault.key, fault.origin) == (override.partition("=")[0], "command line")
+    assert "MYTOKEN" in fault.problem
+    assert "hush" not in str(fault)
+
+
+@pytest.mark.parametrize("key", ["comment", "account", "sbatch.wckey", "mail_user"])
+def test_slurm_is_told_no_secret(told: Path, faults: Faults, key: str) -> None:
+    (fault,) = faults(load, told, [f"resources.{key}=a${{oc.env:MYTOKEN}}"])
+    assert fault.key == f"resources.{key}"
+    assert "MYTOKEN" in fault.problem
+    assert "hush" not in str(fault)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export DBPASSWD=hush",
+        "MYTOKEN='hush' ./login",
+        "a; export HF_TOKEN_2=hush",
+        'export A=1 PASSWD="hush"',
+    ],
+)
+def test_a_line_of_setup_holds_no_secret(broken: Faults, line: str) -> None:
+    (fault,) = broken(resources={"setup": ["module load cuda", line]})
+    assert fault.key == "resources.setup.1"
+    assert "hush" not in str(fault)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export HF_TOKEN=$MYTOKEN",
+        'export HF_TOKEN="$(cat ~/.token)"',
+        "unset MYTOKEN",
+        "export PASSWD=",
+        "export A=1",
+    ],
+)
+def test_a_line_of_setup_may_take_a_secret_from_elsewhere(good: Callable[..., Experiment], line: str) -> None:
+    assert good(resources={"setup": [line]})
+
+
+def test_a_reference_in_a_line_of_setup_is_left_to_the_shell(told: Path, faults: Faults) -> None:
+    (fault,) = faults(load, told, ["resources.setup=['login ${oc.env:MYTOKEN}']"])
+    assert "$MYTOKEN" in fault.hint
+
+
+def test_a_secret_variable_of_the_ranks_may_be_set_by_reference_only(told: Path, faults: Faults) -> None:
+    assert load(told, ["resources.environment.HF_TOKEN=${oc.env:MYTOKEN}"])
+    (fault,) = faults(load, told, ["resources.environment.HF_TOKEN=hush"])
+    assert fault.key == "resources.environment.HF_TOKEN"
+
+
+def test_a_url_with_a_password_is_refused_and_not_repeated(broken: Faults) -> None:
+    (fault,) = broken(data={"text_column": "postgres://me:hush@host/db"})
+    assert fault.key == "data.text_column"
+    assert "postgres://me:***@host/db" in fault.problem
+    assert "hush" not in str(fault)
+
+
+def test_texts_from_elsewhere_lose_their_secrets() -> None:
+    environ = {"MYTOKEN": "hush-hush", "PIN_KEY": "1", "HOME": "/home/me"}
+    text = "at https://me:pass@host: hush-hush in /home/me, 1"
+    assert concealed(text, environ) == "at https://me:***@host: ${oc.env:MYTOKEN} in /home/me, 1"
+
+
+@pytest.mark.parametrize("text", ["http://host:80/a@b", "a:b@c", "mail me@x.y: http://x"])
+def test_a_text_without_a_password_stays_as_it_is(text: str) -> None:
+    assert masked(text) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(["${oc.env:MYTOKEN}", "${oc.env:PATH}", "'", '"', "$x", "`", "a b", "\\"]), max_size=8
+    )
+)
+def test_a_text_is_the_sum_of_its_parts(parts: list[str]) -> None:
+    found = split_references("".join(parts))
+    assert "".join(f"${{oc.env:{part}}}" if is_name else part for part, is_name in found) == "".join(parts)
+    assert sum(is_name for _, is_name in found) == parts.count("${oc.env:MYTOKEN}")
+
+
+def test_a_secret_goes_to_another_process_with_its_reference(told: Path) -> None:
+    again = pickle.loads(pickle.dumps(load(told)))
+    assert to_yaml(again) == to_yaml(load(told))
+    assert again.data.text_column == "hush-hush"

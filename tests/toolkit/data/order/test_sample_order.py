@@ -1,0 +1,198 @@
+"""The order of samples is a pure function, and each sample is there once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.data.order.sample_order import EpochPlan, plan_epoch, plan_evaluation, steps_per_epoch
+from toolkit.data.order.shuffle import permutation, stream
+
+LENGTHS = st.lists(st.integers(1, 30), max_size=200).map(lambda lengths: np.array(lengths, dtype=np.int32))
+ARGUMENTS = st.fixed_dictionaries(
+    {
+        "batch_size": st.integers(1, 17),
+        "micro_batches": st.integers(1, 24),
+        "pool_batches": st.integers(1, 6),
+        "seed": st.integers(0, 2**63 - 1),
+        "epoch": st.integers(0, 1000),
+        "fingerprint": st.text(max_size=5),
+    }
+)
+USUAL: dict[str, Any] = {
+    "batch_size": 16,
+    "micro_batches": 4,
+    "pool_batches": 10,
+    "seed": 0,
+    "epoch": 0,
+    "fingerprint": "data",
+}
+
+
+def some_lengths(n: int) -> npt.NDArray[np.int32]:
+    return (np.arange(n, dtype=np.int32) * 7919 % 97) + 1
+
+
+def padding(plan: EpochPlan, lengths: npt.NDArray[np.int32]) -> float:
+    """Share of a plan's padded tokens that are padding."""
+    parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
+    padded = sum(len(part) * int(lengths[part].max(initial=0)) for part in parts)
+    return 1 - int(lengths.sum()) / padded
+
+
+@given(LENGTHS, ARGUMENTS)
+def test_every_sample_stands_in_one_micro_batch(
+    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
+) -> None:
+    plan = plan_epoch(lengths, **arguments)
+    parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
+    assert sorted(np.concatenate([*parts, []]).tolist()) == list(range(len(lengths)))
+
+
+@given(LENGTHS, ARGUMENTS)
+def test_steps_are_full_but_for_the_last_and_dealt_evenly(
+    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
+) -> None:
+    plan = plan_epoch(lengths, **arguments)
+    assert plan.steps == steps_per_epoch(len(lengths), arguments["batch_size"])
+    for step in range(plan.steps):
+        sizes = [len(plan.micro_batch(step, part)) for part in range(plan.micro_batches)]
+        assert max(sizes) - min(sizes) <= 1
+        left = len(lengths) - step * arguments["batch_size"]
+        assert sum(sizes) == len(plan.step(step)) == min(arguments["batch_size"], left)
+
+
+@given(LENGTHS, ARGUMENTS)
+def test_the_same_arguments_give_the_same_bytes(
+    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
+) -> None:
+    plan = plan_epoch(lengths, **arguments)
+    np.random.seed(0)
+    again = plan_epoch(lengths.astype(np.int64), **arguments)
+    assert plan.order.tobytes() == again.order.tobytes()
+    assert plan.offsets.tobytes() == again.offsets.tobytes()
+    assert plan.order.dtype == plan.offsets.dtype == np.int64
+
+
+@given(LENGTHS, ARGUMENTS, st.integers(1, 24))
+def test_the_number_of_micro_batches_changes_no_step(
+    lengths: npt.NDArray[np.int32], arguments: dict[str, Any], micro_batches: int
+) -> None:
+    one = plan_epoch(lengths, **arguments)
+    other = plan_epoch(lengths, **(arguments | {"micro_batches": micro_batches}))
+    for step in range(one.steps):
+        assert np.array_equal(one.step(step), other.step(step))
+
+
+@pytest.mark.parametrize("changed", [{"epoch": 1}, {"seed": 1}, {"fingerprint": "other"}])
+@pytest.mark.parametrize("pool_batches", [1, 10])
+def test_epoch_seed_and_data_each_change_the_order(changed: dict[str, Any], pool_batches: int) -> None:
+    usual = USUAL | {"pool_batches": pool_batches}
+    one, other = (plan_epoch(some_lengths(400), **(usual | extra)) for extra in ({}, changed))
+    assert not np.array_equal(one.order, other.order)
+
+
+@given(LENGTHS, ARGUMENTS)
+def test_a_batch_holds_neighbours_in_length(
+    lengths: npt.NDArray[np.int32], arguments: dict[str, Any]
+) -> None:
+    plan = plan_epoch(lengths, **(arguments | {"pool_batches": 1000}))
+    spans = sorted(
+        (int(lengths[plan.step(step)].min()), int(lengths[plan.step(step)].max()))
+        for step in range(plan.steps)
+    )
+    assert all(high <= low for (_, high), (low, _) in pairwise(spans))
+    assert all(np.all(np.diff(lengths[plan.step(step)]) >= 0) for step in range(plan.steps))
+
+
+def test_a_pool_of_one_batch_is_pure_shuffling() -> None:
+    plan = plan_epoch(some_lengths(400), **(USUAL | {"pool_batches": 1}))
+    other = plan_epoch(some_lengths(400)[::-1], **(USUAL | {"pool_batches": 1}))
+    assert np.array_equal(plan.order, other.order)
+
+
+def test_pools_save_padding() -> None:
+    lengths = some_lengths(2000)
+    pure, pooled = (plan_epoch(lengths, **(USUAL | {"pool_batches": pools})) for pools in (1, 50))
+    assert padding(pooled, lengths) < 0.05 < padding(pure, lengths)
+
+
+def test_batches_do_not_come_in_order_of_length() -> None:
+    lengths = some_lengths(1600)
+    plan = plan_epoch(lengths, **(USUAL | {"pool_batches": 100}))
+    means = [float(lengths[plan.step(step)].mean()) for step in range(plan.steps)]
+    assert means != sorted(means)
+
+
+def test_the_incomplete_batch_comes_last() -> None:
+    plan = plan_epoch(some_lengths(35), **USUAL)
+    assert [len(plan.step(step)) for step in range(plan.steps)] == [16, 16, 3]
+    assert sorted(len(plan.micro_batch(2, part)) for part in range(4)) == [0, 1, 1, 1]
+
+
+def test_one_sample_is_one_step() -> None:
+    plan = plan_epoch(some_lengths(1), **USUAL)
+    assert plan.steps == 1
+    assert plan.step(0).tolist() == [0]
+
+
+def test_no_samples_are_no_steps() -> None:
+    assert plan_epoch(some_lengths(0), **USUAL).steps == 0
+    assert plan_evaluation(some_lengths(0), 4).steps == 0
+
+
+@pytest.mark.parametrize("step, part", [(3, 0), (-1, 0), (0, 4), (0, -1)])
+def test_what_is_outside_the_epoch_is_refused(step: int, part: int) -> None:
+    plan = plan_epoch(some_lengths(35), **USUAL)
+    with pytest.raises(IndexError):
+        plan.micro_batch(step, part)
+
+
+def test_a_plan_cannot_be_written_to() -> None:
+    plan = plan_epoch(some_lengths(35), **USUAL)
+    with pytest.raises(ValueError, match="read-only"):
+        plan.step(0)[0] = 1
+
+
+@given(LENGTHS, st.integers(1, 17))
+def test_an_evaluation_sees_every_sample_once_in_order_of_length(
+    lengths: npt.NDArray[np.int32], batch_size: int
+) -> None:
+    plan = plan_evaluation(lengths, batch_size)
+    assert sorted(plan.order.tolist()) == list(range(len(lengths)))
+    assert plan.order.tolist() == sorted(range(len(lengths)), key=lambda sample: lengths[sample])
+    assert plan.steps == steps_per_epoch(len(lengths), batch_size)
+    assert all(len(plan.step(step)) <= batch_size for step in range(plan.steps))
+    assert all(np.array_equal(plan.step(step), plan.micro_batch(step, 0)) for step in range(plan.steps))
+
+
+@given(st.integers(0, 5000), st.integers(0, 2**40))
+def test_a_permutation_holds_every_number_once(n: int, seed: int) -> None:
+    assert sorted(permutation(stream("test", seed), n).tolist()) == list(range(n))
+
+
+def test_places_are_equally_likely() -> None:
+    counts = np.zeros((4, 4))
+    for seed in range(4000):
+        counts[np.arange(4), permutation(stream("test", seed), 4)] += 1
+    assert np.all(np.abs(counts - 1000) < 150)
+
+
+def test_orders_are_those_of_the_first_release() -> None:
+    """A run that resumes under another numpy, or on another processor, must find the same order."""
+    assert permutation(stream("test", 1), 12).tolist() == [0, 5, 11, 1, 8, 6, 4, 2, 7, 9, 10, 3]
+    order = plan_epoch(some_lengths(12), **(USUAL | {"batch_size": 4})).order
+    assert order.tolist() == [0, 11, 8, 5, 2, 10, 7, 4, 1, 9, 6, 3]
+
+
+@given(excluded=st.sets(st.integers(0, 9)))
+def test_a_placeholder_is_the_first_sample_that_is_not_excluded(excluded: set[int]) -> None:
+    plan = plan_epoch(some_lengths(10), **USUAL)
+    left = [sample for sample in plan.order.tolist() if sample not in excluded]
+    assert plan.placeholder(list(excluded)).tolist() == left[:1]

@@ -1,0 +1,70 @@
+"""Making a folder once: who waits, and for how long."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from toolkit.data.prepared import build_once
+from toolkit.data.prepared.build_once import publish_once
+from toolkit.errors import DataError
+
+
+def test_who_waits_outlasts_any_time_limit_while_the_maker_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "set"
+    is_begun, is_waited_for = threading.Event(), threading.Event()
+    looks = 0
+    look = build_once._beats
+
+    def counting(path: Path) -> list[tuple[str, int]]:
+        nonlocal looks
+        looks += 1
+        # Each time limit that runs out costs two looks.
+        if looks > 6:
+            is_waited_for.set()
+        return look(path)
+
+    def fill(folder: Path) -> None:
+        (folder / "part").touch()
+        is_begun.set()
+        is_waited_for.wait()
+
+    monkeypatch.setattr(build_once, "_BEAT_S", 0.001)
+    with ThreadPoolExecutor() as pool:
+        maker = pool.submit(publish_once, path, fill, path.exists, 1.0)
+        is_begun.wait()
+        monkeypatch.setattr(build_once, "_beats", counting)
+        try:
+            assert not publish_once(path, fill, path.exists, 0.2)
+        finally:
+            is_waited_for.set()
+        assert maker.result()
+    assert (path / "part").exists()
+
+
+def test_a_maker_without_a_sign_of_life_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    (tmp_path / ".set.4711.node7.tmp").mkdir()
+    with (
+        FileLock(tmp_path / ".set.lock"),
+        pytest.raises(DataError, match="process 4711 on node7 is making, without a sign of life"),
+    ):
+        publish_once(path, Path.touch, path.exists, 0.05)
+
+
+def test_a_maker_that_fails_leaves_the_place_to_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+
+    def fail(folder: Path) -> None:
+        raise DataError("no")
+
+    with pytest.raises(DataError, match="no"):
+        publish_once(path, fail, path.exists, 1.0)
+    assert publish_once(path, lambda folder: None, path.exists, 1.0)
+    assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".tmp")] == []

@@ -1,0 +1,197 @@
+"""A source is read for its digest once: no rank and no later start reads it again, unless it changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.ranks import in_ranks
+from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny_training import Attempt, train_rank
+from toolkit.data.sources.file_digests import file_sha256, memory_of, remembered
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.workload import DataSection, silent
+from toolkit.world import World
+
+#: Age in seconds of a file that stays young, however long a test takes: its writer's clock runs ahead.
+YOUNG = -3600
+
+_OPENED: list[str] = []
+_SPYING = False
+
+
+def spy(event: str, arguments: tuple[object, ...]) -> None:
+    if _SPYING and event == "open":
+        _OPENED.append(str(arguments[0]))
+
+
+sys.addaudithook(spy)
+
+
+@pytest.fixture
+def opened() -> Iterator[list[str]]:
+    """Names of the files that this process opens."""
+    global _SPYING
+    _OPENED.clear()
+    _SPYING = True
+    yield _OPENED
+    _SPYING = False
+
+
+def aged(path: Path, seconds: int = 3600) -> Path:
+    """Let a file look as if it had been written so long ago."""
+    before = path.stat().st_mtime_ns - seconds * 10**9
+    os.utime(path, ns=(before, before))
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.tsv"
+    path.write_text("text\tlabel\n")
+    return aged(path)
+
+
+def digest(path: Path) -> str:
+    return file_sha256(path, -1, silent, path.parent / "prepared")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_file_is_read_once(source: Path, opened: list[str]) -> None:
+    first = digest(source)
+    assert opened.count(str(source)) == 1
+    assert digest(source) == first
+    assert opened.count(str(source)) == 1
+    assert first == sha256(source)
+
+
+def test_a_file_that_was_written_to_is_read_again(source: Path) -> None:
+    first = digest(source)
+    source.write_text("text\tLABEL\n")
+    assert digest(aged(source, 7200)) == sha256(source) != first
+
+
+def test_another_file_in_its_place_is_read_again_though_size_and_time_are_the_same(source: Path) -> None:
+    before = source.stat()
+    first = digest(source)
+    other = source.with_name("other")
+    other.write_text("text\tLABEL\n")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.rename(source)
+    assert (source.stat().st_size, source.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert digest(source) == sha256(source) != first
+
+
+def test_the_digest_of_a_file_that_was_just_written_is_not_remembered(
+    source: Path, opened: list[str]
+) -> None:
+    """Another change within the same tick of the file system's clock would not show."""
+    aged(source, YOUNG)
+    assert digest(source) == digest(source)
+    assert opened.count(str(source)) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"stamps": 3}', "null", "\xff"])
+def test_a_note_that_cannot_be_read_is_made_anew(source: Path, content: str) -> None:
+    first = digest(source)
+    (note,) = (source.parent / "prepared" / ".digests").iterdir()
+    note.write_bytes(content.encode("latin-1"))
+    assert digest(source) == first
+    assert json.loads(note.read_text())["sha256"] == first
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(source: Path) -> None:
+    (source.parent / "prepared").write_text("a file stands where the folder would be")
+    assert digest(source) == sha256(source)
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/tmp"])
+def test_what_is_no_file_is_never_read(tmp_path: Path, name: str) -> None:
+    """Or a device would be read for ever."""
+    with pytest.raises(OSError, match=name):
+        file_sha256(Path(name), -1, silent, tmp_path)
+
+
+def test_several_files_are_one_as_long_as_none_of_them_changes(source: Path) -> None:
+    other = source.with_name("other")
+    other.write_text("1")
+    aged(other)
+    made = []
+
+    def make() -> str:
+        made.append(1)
+        return "digest"
+
+    def ask() -> str:
+        return remembered(source.parent, [source, other], make, source.parent / "prepared")
+
+    assert [ask(), ask()] == ["digest", "digest"]
+    assert len(made) == 1
+    other.write_text("22")
+    ask()
+    assert len(made) == 2
+
+
+def test_preparing_again_reads_no_source(tmp_path: Path, opened: list[str]) -> None:
+    data = tiny(tmp_path).data
+    for split in ("train", "validation", "test"):
+        aged(tmp_path / f"{split}.tsv")
+    first = data.prepare(silent)
+    opened.clear()
+    again = data.prepare(silent)
+    assert [name for name in opened if name.endswith(".tsv")] == []
+    assert (again.path, again.built) == (first.path, False)
+
+
+def test_a_changed_source_makes_another_prepared_set(tmp_path: Path) -> None:
+    data = replace(tiny(tmp_path).data, labels=None)
+    train = aged(Path(str(data.train)))
+    first = data.prepare(silent)
+    with open(train, "a") as stream:
+        stream.write("a warm film\tgood\n")
+    assert data.prepare(silent).path != first.path
+
+
+def ranks_open(world: World, path: Path, attempt: Attempt) -> tuple[str, list[str]]:
+    """How a rank's start ended, and the names of the sources that it opened."""
+    global _SPYING
+    _OPENED.clear()
+    _SPYING = True
+    outcome = train_rank(world, path, attempt, None)
+    return outcome, [Path(name).name for name in _OPENED if name.endswith(".tsv")]
+
+
+@pytest.mark.parametrize("seconds", [3600, YOUNG], ids=["old", "young"])
+def test_one_rank_reads_the_sources_for_all_and_a_later_start_reads_none(
+    tmp_path: Path, seconds: int
+) -> None:
+    experiment = tiny(tmp_path, "train.epochs=1")
+    for split in ("train", "validation", "test"):
+        aged(tmp_path / f"{split}.tsv", seconds)
+    run: RunDir = create_run(experiment, tmp_path / "runs")
+    experiment.data.prepare(silent)
+    if seconds != YOUNG:
+        _forget(experiment.data)
+    first, second = in_ranks(2, ranks_open, run.path, Attempt(size=2, stop_after=3))
+    assert (first[0], second[0]) == ("yielded", "yielded")
+    assert sorted(first[1]) == ["test.tsv", "train.tsv", "validation.tsv"]
+    assert second[1] == []
+    if seconds != YOUNG:
+        again = in_ranks(2, ranks_open, run.path, Attempt(size=2))
+        assert again == [("finished", []), ("finished", [])]
+
+
+def _forget(data: DataSection) -> None:
+    for note in (memory_of(data) / ".digests").iterdir():
+        note.unlink()

@@ -1,0 +1,151 @@
+"""DDP's buckets: what rides on them, parameters without a part in the loss, ranks that fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from tests.patience import PATIENCE_S
+from tests.toolkit.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
+from toolkit.config.schema import Train
+from toolkit.distributed import process_group
+from toolkit.distributed.reduction import FastReduction
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+#: What rides on the gradients where nothing does.
+NOTHING = partial(np.zeros, 0)
+#: Rows with every byte, and with numbers that no shorter type holds.
+ROWS = np.concatenate(
+    [np.arange(256, dtype=np.uint8).view(np.float64), [math.pi, -0.0, math.nan, -math.inf, 5e-324, 1e308]]
+).reshape(2, -1)
+
+
+class Branches(nn.Module):
+    """A layer that all ranks use, one that rank 0 alone uses, and one that nobody uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.shared, self.single, self.unused = nn.Linear(3, 2), nn.Linear(3, 2), nn.Linear(3, 2)
+
+    def forward(self, inputs: torch.Tensor, rank: int) -> torch.Tensor:
+        found: torch.Tensor = self.shared(inputs).sum()
+        return found + self.single(inputs).sum() if rank == 0 else found
+
+
+def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: Any) -> Any:
+    """What work(group, *arguments) returns as one of the ranks."""
+    with process_group.join(
+        RunDir(folder), world, Train(device="cpu", collective_timeout_s=PATIENCE_S)
+    ) as group:
+        found = work(group, *arguments)
+        group.barrier()
+        return found
+
+
+def collectives_of_a_step(group: process_group.Group) -> list[str]:
+    """What a step of two micro-batches asks the network for, and when it asks for what rides."""
+    events: list[str] = []
+    all_reduce = dist.all_reduce
+
+    def noted(values: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        events.append(f"sum of {len(values)}")
+        return all_reduce(values, *args, **kwargs)
+
+    def piggyback() -> np.ndarray:
+        events.append("asked")
+        rows = np.zeros((group.world.size, 2))
+        rows[group.world.rank] = -0.1, math.inf
+        return rows
+
+    model = nn.Linear(3, 1)
+    fast = FastReduction(model, group, find_unused_parameters=False)
+    with closing(fast) as reduction, patch.object(dist, "all_reduce", noted):
+        reduction.start(piggyback)
+        for number in range(2):
+            with reduction.micro_batch(last=number == 1):
+                reduction.module(torch.ones(2, 3)).sum().backward()
+                events.append("backward")
+        rode = reduction.finish()
+    assert rode.tolist() == [[-0.1, math.inf]] * group.world.size
+    return events
+
+
+def test_what_rides_travels_with_the_gradients(tmp_path: Path) -> None:
+    """To wait for the others once more would cost milliseconds where ranks share cores."""
+    expected = ["backward", "asked", f"sum of {4 + 4 * 8}", "backward"]
+    assert in_ranks(2, in_group, tmp_path, collectives_of_a_step) == [expected, expected]
+
+
+def sum_branches(group: process_group.Group) -> list[dict[str, list[float]]]:
+    """The gradients of the bias of each branch after each of three steps."""
+    model, found = Branches(), []
+    with closing(FastReduction(model, group, find_unused_parameters=True)) as reduction:
+        for step in range(3):
+            reduction.start(NOTHING)
+            with reduction.micro_batch(last=True):
+                reduction.module(torch.full((step + 1, 3), 2.0), group.world.rank).backward()
+            reduction.finish()
+            found.append({name: layer.bias.grad.tolist() for name, layer in model.named_children()})
+    return found
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_parameters_that_some_ranks_do_not_use_get_the_sum_of_the_others(size: int, tmp_path: Path) -> None:
+    """And those that no rank uses get zero, as in an exact sum."""
+    for found in in_ranks(size, in_group, tmp_path, sum_branches):
+        assert found == [
+            {"shared": [size * samples] * 2, "single": [samples] * 2, "unused": [0.0] * 2}
+            for samples in (1.0, 2.0, 3.0)
+        ]
+
+
+def fail_on_rank_1(group: process_group.Group) -> None:
+    def fail(_: torch.Tensor) -> None:
+        raise ValueError("no gradient of this")
+
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+        reduction.start(NOTHING)
+        with reduction.micro_batch(last=True):
+            loss = reduction.module(torch.ones(2, 3)).sum()
+            if group.world.rank == 1:
+                model[0].weight.register_hook(fail)
+            loss.backward()
+        reduction.finish()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
+    assert_ended_by_rank_1(run_ranks(size, in_group, tmp_path, fail_on_rank_1), "no gradient of this")
+
+
+def take_along(group: process_group.Group, dtype: torch.dtype) -> tuple[bytes, list[float]]:
+    """What every double that a step of any type may carry came back as, and the gradient beside it."""
+    model = nn.Linear(2, 1, bias=False).to(dtype)
+    with closing(FastReduction(model, group, find_unused_parameters=False)) as reduction:
+        reduction.start(lambda: ROWS if group.world.rank == 1 else np.zeros_like(ROWS))
+        with reduction.micro_batch(last=True):
+            reduction.module(torch.ones(3, 2, dtype=dtype)).sum().backward()
+        rode = reduction.finish().tobytes()
+    assert model.weight.grad is not None
+    return rode, model.weight.grad[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_rows_keep_their_bytes_beside_gradients_of_any_type(dtype: torch.dtype, tmp_path: Path) -> None:
+    for rode, gradient in in_ranks(3, in_group, tmp_path, take_along, dtype):
+        assert rode == ROWS.tobytes()
+        assert gradient == [9.0, 9.0]

@@ -1,0 +1,195 @@
+"""Two processes talk only after each has proved the secret to the other, and notice what is altered."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.patience import PATIENCE_S
+from toolkit.distributed.secure.channel import (
+    Channel,
+    Lost,
+    NotAuthenticated,
+    authenticate_client,
+    authenticate_to_server,
+)
+
+SECRET, OTHER = b"s" * 32, b"o" * 32
+SHORT_S = 0.2
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The two ends of a connection: the server's and the client's."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        server, _ = listener.accept()
+    with server, client:
+        yield server, client
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def proven(
+    ends: tuple[socket.socket, socket.socket], thread: ThreadPoolExecutor, client_secret: bytes = SECRET
+) -> tuple[Future[Channel], Future[Channel]]:
+    server = thread.submit(authenticate_client, ends[0], SECRET, PATIENCE_S)
+    client: Future[Channel] = Future()
+    try:
+        client.set_result(authenticate_to_server(ends[1], client_secret, PATIENCE_S))
+    except Lost as error:
+        client.set_exception(error)
+    return server, client
+
+
+def close_after(end: socket.socket, function: Any) -> Any:
+    try:
+        return function(end, SECRET, PATIENCE_S)
+    except Lost:
+        end.close()
+        raise
+
+
+def test_messages_arrive_whole_and_in_order_both_ways(ends, thread) -> None:
+    server, client = (each.result() for each in proven(ends, thread))
+    client.send(b"one")
+    client.send(b"")
+    server.send(b"x" * 300_000)
+    assert client.receive(PATIENCE_S) == b"x" * 300_000
+    assert [server.receive(PATIENCE_S), server.receive(PATIENCE_S), server.receive()] == [b"one", b"", None]
+
+
+def test_a_guest_without_the_secret_is_not_let_in_and_learns_nothing(ends, thread) -> None:
+    server = thread.submit(close_after, ends[0], authenticate_client)
+    with pytest.raises(NotAuthenticated):
+        authenticate_to_server(ends[1], OTHER, PATIENCE_S)
+    with pytest.raises(NotAuthenticated):
+        server.result()
+
+
+def test_a_false_server_is_found_out(ends, thread) -> None:
+    """It takes the client's proof and answers with what it has seen, or with anything."""
+
+    def pretend() -> None:
+        ends[0].sendall(b"stk1" + bytes(32))
+        seen = ends[0].recv(1000)
+        ends[0].sendall(seen[-32:])
+
+    false = thread.submit(pretend)
+    with pytest.raises(NotAuthenticated):
+        authenticate_to_server(ends[1], SECRET, PATIENCE_S)
+    false.result()
+
+
+def test_a_server_of_something_else_is_found_out(ends) -> None:
+    ends[0].sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(100))
+    with pytest.raises(NotAuthenticated):
+        authenticate_to_server(ends[1], SECRET, PATIENCE_S)
+
+
+def test_a_proof_that_was_recorded_is_worth_nothing(ends, thread) -> None:
+    first = thread.submit(authenticate_client, ends[0], SECRET, PATIENCE_S)
+    seen: list[bytes] = []
+
+    class Recorded:
+        """The client's end, with what it sends."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(ends[1], name)
+
+        def sendall(self, content: bytes) -> None:
+            seen.append(content)
+            ends[1].sendall(content)
+
+    authenticate_to_server(Recorded(), SECRET, PATIENCE_S)
+    first.result()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        again = socket.create_connection(listener.getsockname())
+        end, _ = listener.accept()
+    with again, end:
+        second = thread.submit(authenticate_client, end, SECRET, PATIENCE_S)
+        again.sendall(seen[0])
+        with pytest.raises(NotAuthenticated):
+            second.result()
+
+
+@pytest.mark.parametrize("said", [b"", b"x", b"\x80\x04."])
+def test_a_guest_that_says_too_little_is_waited_for_a_bounded_time(ends, said: bytes) -> None:
+    ends[1].sendall(said)
+    with pytest.raises(Lost):
+        authenticate_client(ends[0], SECRET, SHORT_S)
+
+
+@given(st.binary(min_size=64, max_size=200))
+def test_no_bytes_let_a_stranger_in(said: bytes) -> None:
+    server, client = socket.socketpair()
+    with server, client:
+        client.sendall(said)
+        server_end = _Tcp(server)
+        with pytest.raises(NotAuthenticated):
+            authenticate_client(server_end, SECRET, PATIENCE_S)
+
+
+class _Tcp:
+    """A socket that takes the options of a network connection."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)
+
+    def setsockopt(self, *arguments: Any) -> None:
+        pass
+
+
+def test_an_altered_message_is_found_out(ends, thread) -> None:
+    server, client = (each.result() for each in proven(ends, thread))
+    client.send(b"go")
+    frame = ends[0].recv(1000)
+    relay, end = socket.socketpair()
+    with relay, end:
+        server._link = end
+        relay.sendall(frame.replace(b"go", b"no"))
+        with pytest.raises(Lost, match="altered"):
+            server.receive(PATIENCE_S)
+
+
+@pytest.mark.parametrize("which", ["repeated", "sent back"])
+def test_a_message_out_of_its_place_is_found_out(ends, thread, which: str) -> None:
+    server, client = (each.result() for each in proven(ends, thread))
+    client.send(b"go")
+    frame = ends[0].recv(1000)
+    hears = server if which == "repeated" else client
+    relay, end = socket.socketpair()
+    with relay, end:
+        hears._link = end
+        relay.sendall(frame * 2)
+        with pytest.raises(Lost, match="altered"):
+            [hears.receive(PATIENCE_S) for _ in range(2)]
+
+
+def test_a_message_that_would_fill_the_memory_is_not_waited_for(ends, thread) -> None:
+    server, _ = (each.result() for each in proven(ends, thread))
+    ends[1].sendall(b"\xff\xff\xff\xff")
+    with pytest.raises(Lost, match="announces"):
+        server.receive(PATIENCE_S)
+
+
+def test_the_end_of_the_other_side_is_noticed(ends, thread) -> None:
+    server, client = (each.result() for each in proven(ends, thread))
+    client.send(b"bye")
+    client.close()
+    assert server.receive(PATIENCE_S) == b"bye"
+    with pytest.raises(Lost):
+        server.receive(PATIENCE_S)

@@ -1,0 +1,143 @@
+"""A listener accepts clients that prove the secret, even in a flood of others, and names those briefly."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from toolkit.distributed.secure.channel import Channel, NotAuthenticated, authenticate_to_server
+from toolkit.distributed.secure.listener import SecureListener, listen
+from toolkit.distributed.secure.refusals import EVENT, SUM_EVENT, Refusals
+
+SECRET, OTHER = b"s" * 32, b"o" * 32
+Told = list[tuple[str, dict[str, Any]]]
+
+
+class Opened:
+    """An open listener, its clients and what it has recorded."""
+
+    def __init__(self) -> None:
+        self.told: Told = []
+        self.clients: Queue[Channel] = Queue()
+        self.refusals = Refusals(lambda event, **facts: self.told.append((event, facts)))
+        self.listener = SecureListener(
+            listen(["127.0.0.1", "127.0.0.2"]), SECRET, self.clients.put, self.refusals
+        )
+        self._links: list[socket.socket] = []
+
+    def knock(self, address: str = "127.0.0.1") -> socket.socket:
+        self._links.append(socket.create_connection((address, self.listener.port), PATIENCE_S))
+        return self._links[-1]
+
+    def close(self) -> None:
+        self.listener.close()
+        for link in self._links:
+            link.close()
+        while not self.clients.empty():
+            self.clients.get().close()
+
+    def enter(self, secret: bytes = SECRET, address: str = "127.0.0.1") -> Channel:
+        return authenticate_to_server(self.knock(address), secret, PATIENCE_S)
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    opened = Opened()
+    yield opened
+    opened.close()
+
+
+def is_let_in(opened: Opened, address: str = "127.0.0.1") -> bool:
+    channel = opened.enter(address=address)
+    channel.send(b"hello")
+    return opened.clients.get(timeout=PATIENCE_S).receive(PATIENCE_S) == b"hello"
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    while not is_so():
+        pause.wait(0.01)
+
+
+def test_who_knows_the_secret_is_let_in_at_every_address(opened: Opened) -> None:
+    assert is_let_in(opened)
+    assert is_let_in(opened, "127.0.0.2")
+    assert opened.told == []
+
+
+def test_who_does_not_is_refused_and_named(opened: Opened) -> None:
+    with pytest.raises(NotAuthenticated):
+        opened.enter(OTHER)
+    wait_until(lambda: bool(opened.told))
+    ((event, facts),) = opened.told
+    assert (event, facts["address"]) == (EVENT, "127.0.0.1")
+    assert opened.clients.empty()
+
+
+def test_a_flood_of_silent_connections_locks_nobody_out(opened: Opened) -> None:
+    """More than this process may have descriptors for, if all were kept."""
+    with ExitStack() as stack:
+        for _ in range(1100):
+            with suppress(OSError):
+                stack.enter_context(opened.knock())
+        assert is_let_in(opened)
+
+
+def test_a_flood_makes_few_lines_and_is_counted(opened: Opened) -> None:
+    for _ in range(200):
+        with opened.knock() as stranger:
+            stranger.sendall(bytes(64))
+    wait_until(lambda: opened.refusals.count == 200)
+    opened.listener.close()
+    assert [event for event, _ in opened.told] == [EVENT, SUM_EVENT]
+    assert opened.told[1][1]["count"] == 200
+
+
+def test_a_flood_from_many_addresses_makes_few_lines() -> None:
+    told: Told = []
+    refusals = Refusals(lambda event, **facts: told.append((event, facts)))
+    for number in range(1000):
+        refusals.add(f"10.0.{number // 250}.{number % 250}", "no proof")
+    refusals.close()
+    assert len(told) <= 17
+    assert told[-1][1]["count"] == 1000
+    assert len(told[-1][1]["addresses"]) <= 17
+
+
+def test_once_settled_it_listens_only_where_guests_came_in(opened: Opened) -> None:
+    assert is_let_in(opened)
+    opened.listener.slow_down()
+    assert is_let_in(opened)
+    wait_until(lambda: not is_open("127.0.0.2", opened.listener.port))
+
+
+def test_once_closed_it_lets_nobody_in_and_keeps_its_guests(opened: Opened) -> None:
+    channel = opened.enter()
+    client = opened.clients.get(timeout=PATIENCE_S)
+    opened.listener.close()
+    wait_until(lambda: not is_open("127.0.0.1", opened.listener.port))
+    channel.send(b"still here")
+    assert client.receive(PATIENCE_S) == b"still here"
+
+
+def is_open(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), PATIENCE_S).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_an_address_that_is_not_this_hosts_is_left_out() -> None:
+    (listener,) = listen(["192.0.2.1", "127.0.0.1"])
+    with listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(OSError, match="assign"):
+        listen(["192.0.2.1"])

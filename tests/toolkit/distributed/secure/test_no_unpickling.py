@@ -1,0 +1,197 @@
+"""Nothing that another process sends is unpickled or executed: a pickle runs whatever its sender wants."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+
+import toolkit
+from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny_training import Attempt, train_rank
+from toolkit.checkpoint.broadcast import broadcast_checkpoint
+from toolkit.config.schema import Train
+from toolkit.distributed.process_group import Group, join
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.world import World
+
+HOUSE = Path(toolkit.__file__).parents[1]
+#: Collectives of torch that unpickle what arrives, and modules that do nothing else.
+OBJECTS = {
+    *("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"),
+    *("send_object_list", "recv_object_list", "all_to_all_object"),
+}
+MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+class Unpickled(BaseException):
+    """Something was unpickled."""
+
+
+def refuse(*arguments: Any, **options: Any) -> Any:
+    raise Unpickled
+
+
+def without_pickle(world: World, function: Any, *arguments: Any) -> Any:
+    """Call a function as one rank, which fails where it unpickles."""
+    names = ("loads", "load", "Unpickler")
+    patches = [patch.object(pickle, name, refuse) for name in names]
+    patches.append(patch.object(torch.distributed.distributed_c10d, "_unpickler", refuse))
+    for each in patches:
+        each.start()
+    try:
+        return function(world, *arguments)
+    finally:
+        for each in patches:
+            each.stop()
+
+
+def exchange(world: World, folder: Path) -> list[Any]:
+    with join(RunDir(folder), world, Train(device="cpu")) as group:
+        group.main_first(lambda: None)
+        group.barrier()
+        return [
+            group.agree({"from": world.rank, "text": "ä", "none": None}),
+            group.gather(["x" * world.rank, world.rank]),
+            group.gather(""),
+            group.share(bytes([world.rank, 255])),
+            group.share(b""),
+        ]
+
+
+def bytes_of_others(world: World, folder: Path) -> list[bytes]:
+    with join(RunDir(folder), world, Train(device="cpu")) as group:
+        if world.is_main:
+            return [group.receive(rank) for rank in (1, 2, 1)]
+        for number in range(3 - world.rank):
+            group.send_to_main(bytes([world.rank]) * number)
+        return []
+
+
+def test_rank_0_receives_bytes_in_their_order_without_pickles(tmp_path: Path) -> None:
+    found, *others = in_ranks(3, without_pickle, bytes_of_others, tmp_path)
+    assert found == [b"", b"", b"\x01"]
+    assert others == [[], []]
+
+
+def test_values_and_bytes_go_to_all_ranks_without_pickles(tmp_path: Path) -> None:
+    expected = [
+        {"from": 0, "text": "ä", "none": None},
+        [["", 0], ["x", 1], ["xx", 2]],
+        ["", "", ""],
+        b"\x00\xff",
+        b"",
+    ]
+    assert in_ranks(3, without_pickle, exchange, tmp_path) == [expected] * 3
+
+
+@pytest.mark.parametrize("reduction", ["exact", "fast"])
+def test_a_whole_run_unpickles_nothing(tmp_path: Path, reduction: str) -> None:
+    """With everything that its ranks tell each other: data, quarantine, checkpoints, weights, the end."""
+    settings = ("train.quarantine=2", "train.check_ranks_every=1", f"train.reduction={reduction}")
+    run = create_run(tiny(tmp_path / "data", *settings), tmp_path / "runs")
+    stopped = Attempt(size=2, stop_after=3)
+    assert in_ranks(2, without_pickle, train_rank, run.path, stopped, None) == ["yielded"] * 2
+    assert in_ranks(2, without_pickle, train_rank, run.path, Attempt(size=2), None) == ["finished"] * 2
+
+
+def test_a_value_that_is_no_json_is_refused_also_where_one_process_is_alone() -> None:
+    group = Group(World.single(), torch.device("cpu"))
+    for value in (b"bytes", {1, 2}, Path("x")):
+        with pytest.raises(TypeError):
+            group.agree(value)
+        with pytest.raises(TypeError):
+            group.gather(value)
+
+
+def carry_from(world: World, folder: Path, names: list[str]) -> str:
+    own = folder / str(world.rank) / "step_00000001"
+    if world.is_main:
+        own.mkdir(parents=True)
+        (own / MANIFEST).write_text("{}")
+        (own / "weights").write_bytes(bytes(range(256)) * 3)
+    with join(RunDir(folder), world, Train(device="cpu")) as group:
+        apart = Group(
+            World(rank=world.rank, size=world.size, local_rank=0, local_size=1), group.device, False
+        )
+        chunks = [(name, b"content") for name in names]
+        with (
+            patch("toolkit.checkpoint.broadcast._chunks", lambda _: iter(chunks)) if names else nullcontext()
+        ):
+            broadcast_checkpoint(own, apart)
+    return (own / "weights").read_bytes().hex()
+
+
+def test_a_checkpoint_is_carried_byte_by_byte_without_pickles(tmp_path: Path) -> None:
+    expected = (bytes(range(256)) * 3).hex()
+    assert in_ranks(2, without_pickle, carry_from, tmp_path, []) == [expected] * 2
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", ""])
+def test_a_carried_file_cannot_leave_the_checkpoint(tmp_path: Path, name: str) -> None:
+    _, receiver = run_ranks(2, carry_from, tmp_path, [name])
+    assert receiver.error.startswith("CheckpointError")
+    assert repr(name) in receiver.error
+
+
+# -- over the source
+
+
+def sources() -> Iterator[tuple[Path, ast.AST]]:
+    for package in ("toolkit", "slurm"):
+        for path in sorted((HOUSE / package).rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def suspicious(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name.partition(".")[0] in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ([node.module or ""] if (node.module or "").partition(".")[0] in MODULES else [])
+            yield from (each.name for each in node.names if each.name in OBJECTS)
+        elif isinstance(node, ast.Attribute) and node.attr in OBJECTS:
+            yield node.attr
+        elif isinstance(node, ast.Call):
+            yield from loads(node)
+
+
+def loads(call: ast.Call) -> Iterator[str]:
+    """A load that unpickles, or is told to, and what executes a text."""
+    yield from {"allow_pickle=True", "weights_only=False", "shell=True"} & {*map(ast.unparse, call.keywords)}
+    yield from {"torch.load", "eval", "exec", "os.system", "os.popen"} & {ast.unparse(call.func)}
+
+
+def test_no_source_names_what_unpickles_or_executes_a_text() -> None:
+    found = {
+        str(path.relative_to(HOUSE)): names for path, tree in sources() if (names := [*suspicious(tree)])
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "dist.all_gather_object(a, b)",
+        "from torch.distributed import broadcast_object_list",
+        "np.load(path, allow_pickle=True)",
+        "torch.jit.load(path, weights_only=False)",
+        "torch.load(path)",
+        "eval(text)",
+        "os.system(text)",
+        "subprocess.run(text, shell=True)",
+    ],
+)
+def test_a_source_that_does_so_would_be_found(text: str) -> None:
+    assert [*suspicious(ast.parse(text))]

@@ -1,0 +1,85 @@
+"""The secret of a start is one for all its processes, and nobody else's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from toolkit.distributed.secure.secret import SECRET_FILE, given_secret, new_secret, shared_secret
+from toolkit.errors import UserError
+
+
+def private(path: Path, content: str) -> Path:
+    path.write_text(content)
+    path.chmod(0o600)
+    return path
+
+
+def test_whoever_comes_first_makes_it_and_all_have_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "ranks" / "start.secret"
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda _: shared_secret(path, "start", {}), range(8))]
+    assert len({*found}) == 1
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        shared_secret(tmp_path / "secret", "start", {})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+def test_two_purposes_have_two_secrets(tmp_path: Path) -> None:
+    assert shared_secret(tmp_path / "secret", "one", {}) != shared_secret(tmp_path / "secret", "other", {})
+
+
+def test_a_given_secret_is_the_same_in_folders_that_are_not_shared(tmp_path: Path) -> None:
+    environ = {SECRET_FILE: str(private(tmp_path / "given", new_secret()))}
+    here, there = tmp_path / "here" / "secret", tmp_path / "there" / "secret"
+    assert shared_secret(here, "start", environ) == shared_secret(there, "start", environ)
+    assert not here.exists()
+
+
+def test_none_is_given_unless_named() -> None:
+    assert given_secret({}) is None
+    assert given_secret({SECRET_FILE: ""}) is None
+
+
+def test_a_given_secret_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"{SECRET_FILE} names {tmp_path}/gone"):
+        given_secret({SECRET_FILE: f"{tmp_path}/gone"})
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
+def test_a_secret_that_others_may_open_is_refused(tmp_path: Path, mode: int) -> None:
+    path = private(tmp_path / "secret", new_secret())
+    path.chmod(mode)
+    with pytest.raises(UserError, match=f"{path}.* mode {mode:o}"):
+        shared_secret(path, "start", {})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_secret_that_another_user_has_planted_is_refused(tmp_path: Path) -> None:
+    """In a group's folder anybody may foretell the name of a start, and be first."""
+    path = private(tmp_path / "secret", new_secret())
+    os.chown(path, 65534, 65534)
+    with pytest.raises(UserError, match=f"{path}.* belongs to user 65534"):
+        shared_secret(path, "start", {})
+
+
+def test_a_pipe_in_its_place_is_refused_and_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "secret", 0o600)
+    with pytest.raises(UserError, match="not an ordinary file"):
+        shared_secret(tmp_path / "secret", "start", {})
+
+
+def test_a_secret_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="expected at least 16"):
+        shared_secret(private(tmp_path / "secret", "short\n"), "start", {})

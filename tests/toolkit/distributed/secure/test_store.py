@@ -1,0 +1,120 @@
+"""The store does what torch's own stores do, for proven ranks alone."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from torch.distributed import HashStore, PrefixStore  # type: ignore[attr-defined]
+
+from tests.patience import PATIENCE_S
+from toolkit.distributed.secure.channel import Channel, authenticate_to_server
+from toolkit.distributed.secure.listener import SecureListener, listen
+from toolkit.distributed.secure.refusals import Refusals
+from toolkit.distributed.secure.store import AuthenticatedStore
+from toolkit.distributed.secure.store_server import StoreClient, StoreServer
+
+SECRET = b"s" * 32
+PATIENCE = timedelta(seconds=PATIENCE_S)
+SHORT = timedelta(seconds=0.1)
+
+
+@pytest.fixture
+def listener_and_server() -> Iterator[tuple[SecureListener, StoreServer]]:
+    server = StoreServer()
+    listener = SecureListener(
+        listen(["127.0.0.1"]), SECRET, server.serve, Refusals(lambda event, **facts: None)
+    )
+    yield listener, server
+    listener.close()
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[SecureListener], Channel]]:
+    """Connections that are closed in the end."""
+    with ExitStack() as stack:
+
+        def connected(listener: SecureListener) -> Channel:
+            link = stack.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
+            return authenticate_to_server(link, SECRET, 30.0)
+
+        yield connected
+
+
+@pytest.fixture(params=["torch's own", "rank 0", "another rank"])
+def store(
+    request: pytest.FixtureRequest,
+    listener_and_server: tuple[SecureListener, StoreServer],
+    connect: Callable[[SecureListener], Channel],
+) -> Any:
+    listener, server = listener_and_server
+    if request.param == "torch's own":
+        return HashStore()
+    if request.param == "rank 0":
+        return AuthenticatedStore(lambda: server.answer)
+    return AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
+
+
+def test_values_are_any_bytes_and_any_text(store: Any) -> None:
+    everything = bytes(range(256))
+    # Through a prefix, torch itself calls the store, as its process groups do.
+    PrefixStore("group", store).set(
+        "bytes", everything.decode("utf-8", "surrogateescape").encode("utf-8", "surrogateescape")
+    )
+    store.set("text", "wörd")
+    assert PrefixStore("group", store).get("bytes") == everything
+    assert store.get("group/bytes") == everything
+    assert store.get("text") == "wörd".encode()
+
+
+def test_keys_are_counted_checked_compared_and_deleted(store: Any) -> None:
+    assert [store.add("n", 2), store.add("n", 3)] == [2, 5]
+    assert store.get("n") == b"5"
+    assert (store.check(["n"]), store.check(["n", "m"])) == (True, False)
+    assert store.compare_set("m", "", "first") == b"first"
+    assert store.compare_set("m", "other", "second") == b"first"
+    assert store.compare_set("m", "first", "second") == b"second"
+    assert store.num_keys() == 2
+    assert store.delete_key("m")
+    assert not store.delete_key("m")
+
+
+def test_what_is_waited_for_may_come_later_or_not(store: Any) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.clone().wait, ["late"], PATIENCE)
+        store.set("late", "x")
+        waiting.result()
+    with pytest.raises(RuntimeError):
+        store.wait(["late", "never"], SHORT)
+
+
+def test_a_get_gives_up_after_the_stores_own_timeout(store: Any) -> None:
+    store.set_timeout(SHORT)
+    with pytest.raises(RuntimeError):
+        store.get("never")
+
+
+def test_a_copy_does_not_wait_for_what_the_first_waits_for(
+    listener_and_server: tuple[SecureListener, StoreServer], connect: Callable[[SecureListener], Channel]
+) -> None:
+    listener, _ = listener_and_server
+    store = AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.wait, ["go"], PATIENCE)
+        store.clone().set("go", "x")
+        waiting.result()
+
+
+def test_the_end_of_rank_0_is_an_error_of_the_store(connect: Callable[[SecureListener], Channel]) -> None:
+    listener = SecureListener(
+        listen(["127.0.0.1"]), SECRET, Channel.close, Refusals(lambda event, **facts: None)
+    )
+    store = AuthenticatedStore(lambda: StoreClient(lambda: connect(listener)))
+    with pytest.raises(RuntimeError, match="rank 0's store is gone"):
+        store.get("a")
+    listener.close()

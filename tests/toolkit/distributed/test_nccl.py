@@ -1,0 +1,31 @@
+"""NCCL is set up before the process group, and what the user has set stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.distributed.nccl import set_up_nccl
+from toolkit.run.run_dir import RunDir
+
+
+def test_a_failed_collective_ends_the_process_and_leaves_what_it_did(tmp_path: Path) -> None:
+    environ: dict[str, str] = {}
+    set_up_nccl(RunDir(tmp_path), "start", 1000.0, environ)
+    assert environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
+    assert environ["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
+    assert int(environ["TORCH_FR_BUFFER_SIZE"]) > 0
+    assert Path(environ["TORCH_FR_DUMP_TEMP_FILE"]).parent == RunDir(tmp_path).logs
+
+
+def test_torch_waits_longer_for_a_stuck_driver_than_for_a_collective(tmp_path: Path) -> None:
+    for timeout_s in (10.0, 5000.0):
+        environ: dict[str, str] = {}
+        set_up_nccl(RunDir(tmp_path), "start", timeout_s, environ)
+        assert int(environ["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"]) > timeout_s
+
+
+def test_what_the_user_has_set_stays(tmp_path: Path) -> None:
+    environ = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1", "TORCH_FR_BUFFER_SIZE": "0"}
+    set_up_nccl(RunDir(tmp_path), "start", 600.0, environ)
+    assert environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "1"
+    assert environ["TORCH_FR_BUFFER_SIZE"] == "0"

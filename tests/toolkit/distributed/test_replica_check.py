@@ -1,0 +1,125 @@
+"""Ranks that hold other weights than the rest are found and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import nn
+
+from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny_training import Lab
+from toolkit.config.schema import Train
+from toolkit.distributed import process_group, replica_check
+from toolkit.distributed.replica_check import compare_weights, weights_crc32
+from toolkit.errors import RanksDiverged
+from toolkit.files import read_json
+from toolkit.reliability.restart_policy import after_failure
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.run_dir import RunDir
+from toolkit.training import loop, worker
+from toolkit.world import World
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5))
+
+
+def flip_a_bit(tensor: torch.Tensor, byte: int = 0) -> None:
+    """What a faulty memory does."""
+    with torch.no_grad():
+        tensor.view(-1).view(torch.uint8)[byte] ^= 1
+
+
+def test_any_bit_of_parameters_and_buffers_counts() -> None:
+    expected = weights_crc32(model())
+    assert weights_crc32(model()) == expected
+    for name in ("0.weight", "0.bias", "1.running_mean", "1.num_batches_tracked"):
+        other = model()
+        flip_a_bit(other.state_dict()[name])
+        assert weights_crc32(other) != expected, name
+
+
+def test_weights_of_any_kind_and_layout_are_read() -> None:
+    module = nn.Module()
+    module.narrow = nn.Parameter(torch.ones(4, 3, dtype=torch.bfloat16).t())
+    module.flag = nn.Buffer(torch.tensor(True))
+    module.empty = nn.Buffer(torch.zeros(0))
+    before = weights_crc32(module)
+    with torch.no_grad():
+        module.narrow[0, 3] = 2
+    assert weights_crc32(module) != before
+
+
+def test_weights_that_are_no_numbers_are_equal_if_their_bits_are() -> None:
+    spoilt = model()
+    with torch.no_grad():
+        spoilt.state_dict()["0.weight"].fill_(torch.nan)
+    assert weights_crc32(spoilt) == weights_crc32(spoilt)
+
+
+def compare_rank(world: World, folder: Path, odd: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """Compare after flipping a bit on some ranks, on each another one."""
+    with process_group.join(RunDir(folder), world, Train(device="cpu")) as group:
+        own = model()
+        if world.rank in odd:
+            flip_a_bit(own.state_dict()["0.weight"], byte=world.rank)
+        try:
+            compare_weights(group, own, 500)
+        except RanksDiverged as error:
+            return str(error), error.ranks
+        return "", ()
+
+
+@pytest.mark.parametrize(
+    "size, odd, words, ranks",
+    [
+        (2, (), "", ()),
+        (3, (1,), "after step 500 the weights of rank 1 differ from the others'", (1,)),
+        (4, (0, 2), "after step 500 the weights of rank 0, 2 differ from the others'", (0, 2)),
+        (2, (1,), "after step 500 the ranks hold different weights, with no majority", ()),
+        (3, (0, 1, 2), "after step 500 the ranks hold different weights, with no majority", ()),
+    ],
+)
+def test_all_ranks_name_those_that_differ_from_most(
+    tmp_path: Path, size: int, odd: tuple[int, ...], words: str, ranks: tuple[int, ...]
+) -> None:
+    assert in_ranks(size, compare_rank, tmp_path, odd) == [(words, ranks)] * size
+
+
+def test_process_alone_has_nothing_to_compare(tmp_path: Path) -> None:
+    with patch.object(replica_check, "weights_crc32", side_effect=AssertionError):
+        assert compare_rank(World.single(), tmp_path, (0,)) == ("", ())
+
+
+def train_rank(world: World, path: Path) -> str:
+    """Train, with a bit of rank 1's weights flipped before the comparison after step 6."""
+
+    def inject_nan(group: Any, module: nn.Module, step: int) -> None:
+        if world.rank == 1 and step == 6:
+            flip_a_bit(next(iter(module.parameters())))
+        compare_weights(group, module, step)
+
+    with (
+        patch.object(loop, "compare_weights", inject_nan),
+        patch("toolkit.training.attempt.finalize._report"),
+    ):
+        return worker.run_attempt(RunDir(path), world, StopFlag()).value
+
+
+def test_training_ends_before_wrong_weights_are_saved_and_the_host_is_suspect(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    experiment = tiny(tmp_path, "train.check_ranks_every=2", "checkpoint.every_steps=2")
+    run = lab.start(experiment)
+    ended = run_ranks(3, train_rank, run.path)
+    assert all(end.error.startswith("RanksDiverged") for end in ended)
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["step"]) == ("ranks_diverged", 1, 6)
+    assert failure["blamed"] == failure["host"]
+    assert run.checkpoint_steps()[-1] == 4
+    assert after_failure(run, experiment).action == "retry"

@@ -1,0 +1,66 @@
+"""What CUDA is told before it starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.toolkit.gpu.device import CUDA, pretended_device
+from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.tiny import tiny
+from toolkit.training.numerics.arithmetic import set_arithmetic
+from toolkit.world import World
+
+
+def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:
+    with pretended_device():
+        set_arithmetic(tiny(folder, *overrides))
+    return {
+        "demanded": torch.are_deterministic_algorithms_enabled(),
+        "only warned of": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "filled": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
+        "workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+    }
+
+
+def test_deterministic_kernels_are_demanded_on_a_gpu(tmp_path: Path) -> None:
+    """Attention's kernels are deterministic only where torch may fail otherwise."""
+    assert in_ranks(1, arithmetic, tmp_path, "train.device=auto") == [
+        {"demanded": True, "only warned of": False, "filled": False, "workspace": ":4096:8"}
+    ]
+
+
+@pytest.mark.parametrize("override", ["train.deterministic=false", "train.device=cpu"])
+def test_nothing_is_demanded_where_nothing_is_asked_for(override: str, tmp_path: Path) -> None:
+    (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto", override)
+    assert (found["demanded"], found["workspace"]) == (False, None)
+
+
+def tf32(world: World, folder: Path, *overrides: str) -> tuple[bool, bool]:
+    with pretended_device():
+        set_arithmetic(tiny(folder, *overrides))
+    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+
+
+@pytest.mark.parametrize("precision, is_allowed", [("fp32", False), ("tf32", True), ("bf16", False)])
+def test_products_and_convolutions_have_the_precision_that_was_asked_for(
+    precision: str, is_allowed: bool, tmp_path: Path
+) -> None:
+    """By itself torch computes convolutions in TF32, and products not."""
+    (found,) = in_ranks(1, tf32, tmp_path, f"train.precision={precision}")
+    assert found == (is_allowed, is_allowed)
+
+
+def use_what_adds_in_any_order(world: World, folder: Path) -> None:
+    with pretended_device():
+        set_arithmetic(tiny(folder, "train.device=auto"))
+        torch.cumsum(torch.ones(3, device=CUDA), 0)
+
+
+def test_operation_without_a_deterministic_kernel_is_an_error(tmp_path: Path) -> None:
+    (ended,) = run_ranks(1, use_what_adds_in_any_order, tmp_path)
+    assert "does not have a deterministic implementation" in ended.error

@@ -1,0 +1,82 @@
+"""Whole runs on GPUs that are pretended, with collectives like NCCL's: they end as on the CPU."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from tests.toolkit.gpu.collectives import pretended_gpu
+from tests.toolkit.ranks import in_ranks
+from tests.toolkit.tiny import contents, metrics_lines, tiny
+from tests.toolkit.tiny_training import Attempt, CountedStop, Never
+from toolkit.config import Experiment
+from toolkit.distributed import process_group
+from toolkit.distributed.step_sync import StepSync
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.task import task_class
+from toolkit.training import worker
+from toolkit.training.assembly.build_training import build_training
+from toolkit.training.loop import plan_of
+from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.step.take_step import take_step
+from toolkit.world import World
+
+
+def train_on_gpu(world: World, path: Path, attempt: Attempt) -> str:
+    with patch("toolkit.training.attempt.finalize._report"), pretended_gpu():
+        return worker.run_attempt(RunDir(path), world, CountedStop(attempt, world.rank)).value
+
+
+def trained(folder: Path, *attempts: Attempt, overrides: tuple[str, ...]) -> RunDir:
+    experiment = tiny(folder / "data", "train.device=auto", "train.epochs=1", *overrides)
+    run = create_run(experiment, folder / f"runs_{len(list(folder.glob('runs_*')))}")
+    for attempt in attempts:
+        outcome = "finished" if attempt.stop_after is None else "yielded"
+        assert in_ranks(attempt.size, train_on_gpu, run.path, attempt) == [outcome] * attempt.size
+    return run
+
+
+@pytest.mark.parametrize("reduction, precision", [("fast", "fp32"), ("fast", "fp16"), ("exact", "bf16")])
+def test_two_ranks_train_to_the_end_and_through_a_stop(
+    reduction: str, precision: str, tmp_path: Path
+) -> None:
+    """With fp16 its scaler goes through the stop, too; the numbers are of single precision."""
+    choices = (f"train.reduction={reduction}", f"train.precision={precision}")
+    overrides = (*choices, "train.check_ranks_every=3")
+    whole = trained(tmp_path, Attempt(size=2), overrides=overrides)
+    assert read_json(whole.result)["state"] == "finished"
+    attempts = read_json_lines(whole.attempts)
+    assert all("cuda" in str(line.get("device", "cuda")) for line in attempts)
+    stopped = trained(tmp_path, Attempt(size=2, stop_after=3), Attempt(size=2), overrides=overrides)
+    assert contents(stopped)["checkpoint"] == contents(whole)["checkpoint"]
+    assert metrics_lines(stopped) == metrics_lines(whole)
+
+
+def waits_of_a_step(world: World, folder: Path, experiment: Experiment) -> list[str]:
+    """What a rank waits for in a step, but for what the batch makes it wait for: nothing, of this task."""
+    task = task_class(experiment)(experiment)
+    with pretended_gpu() as device, process_group.join(RunDir(folder), world, experiment.train) as group:
+        training = build_training(RunDir(folder), experiment, task, group, NullDisplay())
+        sync = StepSync(group.device, training.micro_batches, task.train_sums)
+        plan = plan_of(training, 0)
+        with closing(training.reduction):
+            take_step(training, sync, plan, 0, Never())
+            device.waits.clear()
+            take_step(training, sync, plan, 1, Never())
+            waits = list(device.waits)
+        group.barrier()
+        return waits
+
+
+@pytest.mark.parametrize("reduction", ["fast", "exact"])
+def test_waits_of_the_loop_are_within_their_budget(reduction: str, tmp_path: Path) -> None:
+    """The losses come to the host, and what the ranks agree on; there may only be fewer."""
+    experiment = tiny(tmp_path / "data", "train.device=auto", f"train.reduction={reduction}")
+    task_class(experiment).prepare(experiment)
+    for waits in in_ranks(2, waits_of_a_step, tmp_path / "run", experiment):
+        assert len(waits) == 2, "\n".join(waits)

@@ -1,0 +1,57 @@
+"""A training state on a GPU is copied into pinned memory that is no larger than its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from safetensors.torch import load
+
+from tests.toolkit.checkpointing import new_state
+from tests.toolkit.gpu.device import CUDA, Device, pretended_device
+from toolkit.checkpoint.writing.direct_io import BLOCK
+from toolkit.checkpoint.writing.staging import Buffer, Staging
+from toolkit.run.run_dir import WEIGHTS
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with pretended_device() as pretended:
+        yield pretended
+
+
+def filled(buffer: Buffer, size: int) -> torch.Tensor:
+    tensor = torch.arange(size, dtype=torch.uint8, device=CUDA)
+    buffer.fill({"a": tensor}, {})
+    return tensor.cpu()
+
+
+def test_pinned_memory_is_as_large_as_the_file(device: Device) -> None:
+    buffer = Buffer()
+    tensor = filled(buffer, (1 << 16) + 1)
+    (pinned,) = device.pinned.values()
+    assert buffer.is_pinned
+    assert buffer.size <= pinned <= buffer.size + BLOCK
+    assert torch.equal(load(b"".join(buffer.pieces()))["a"], tensor)
+
+
+def test_pinned_memory_is_given_back_before_another_layout_and_at_the_end(device: Device) -> None:
+    buffer = Buffer()
+    filled(buffer, 10)
+    filled(buffer, 2 * BLOCK)
+    assert len(device.pinned) == 1
+    del buffer
+    assert not device.pinned
+
+
+def test_copy_waits_for_the_device_once(device: Device) -> None:
+    state = new_state()
+    state.model.to(CUDA)
+    staging = Staging()
+    staging.fill(state)
+    device.waits.clear()
+    staging.fill(state)
+    assert len(device.waits) == 1
+    weights = load(b"".join(staging.files()[WEIGHTS]))
+    assert all(torch.equal(weights[name], value.cpu()) for name, value in state.model.state_dict().items())

@@ -1,0 +1,135 @@
+"""A task on a pretended GPU: the numbers of the CPU, and how often the host waits for the device.
+
+tests/toolkit/workloads/gpu does the same with every task of our workloads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.toolkit.gpu.device import CUDA, Device, pretended_device
+from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny_training import Never
+from toolkit.config import Experiment
+from toolkit.distributed.process_group import Group
+from toolkit.distributed.step_sync import StepSync
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Task, lists_of, task_class
+from toolkit.training.assembly.build_training import build_training
+from toolkit.training.loop import plan_of
+from toolkit.training.numerics.rng import seed_everything
+from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.step.take_step import take_step
+from toolkit.world import World
+
+CPU = torch.device("cpu")
+
+#: Waits of the loop itself in each step: the control vector's numbers come to the host.
+WAITS_OF_THE_LOOP = 1
+
+
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture(scope="module")
+def make() -> Make:
+    """Makes a small experiment with its data in a folder."""
+    return tiny
+
+
+@pytest.fixture(scope="module")
+def waits_of_a_batch() -> int:
+    """Waits for the device in making a batch, forward and backward; there may only be fewer."""
+    return 0
+
+
+@pytest.fixture(scope="module")
+def experiment(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    found = make(tmp_path_factory.mktemp("task"), "train.reduction=fast", "train.device=auto")
+    task_class(found).prepare(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def task(experiment: Experiment) -> Task:
+    return task_class(experiment)(experiment)
+
+
+@contextmanager
+def deterministic_device() -> Iterator[Device]:
+    """As train.deterministic asks for it: an operation without a deterministic kernel fails."""
+    with pretended_device() as pretended:
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield pretended
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with deterministic_device() as pretended:
+        yield pretended
+
+
+def learnt_from(task: Task, model: torch.nn.Module, on: torch.device) -> tuple[float, list[np.ndarray]]:
+    """Loss and gradients of a batch."""
+    seed_everything(1)
+    total = task.loss(model, task.collate("train", np.arange(8), on)).total
+    total.backward()
+    gradients = [p.grad.cpu().numpy() for p in model.parameters() if p.grad is not None]
+    return total.item(), gradients
+
+
+def test_loss_and_gradients_are_those_of_the_cpu(task: Task) -> None:
+    seed_everything(0)
+    loss, gradients = learnt_from(task, task.model(), CPU)
+    assert math.isfinite(loss)
+    with deterministic_device():
+        seed_everything(0)
+        found, others = learnt_from(task, task.model().to(CUDA), CUDA)
+    assert found == loss
+    assert all(np.array_equal(*pair) for pair in zip(gradients, others, strict=True))
+
+
+def test_scores_are_those_of_the_cpu(task: Task) -> None:
+    def score(on: torch.device) -> list[np.ndarray]:
+        seed_everything(0)
+        model = task.model().to(on).eval()
+        with torch.no_grad():
+            found = task.score(model, task.collate("test", np.arange(5), on))
+        outputs = [found.outputs[name] for name in sorted(found.outputs)]
+        return [found.sums.cpu().numpy(), *(lists_of(each).values for each in outputs)]
+
+    on_cpu = score(CPU)
+    with deterministic_device():
+        on_gpu = score(CUDA)
+    assert all(np.array_equal(*pair) for pair in zip(on_cpu, on_gpu, strict=True))
+
+
+def test_waits_of_a_batch_are_within_their_budget(waits_of_a_batch: int, task: Task, device: Device) -> None:
+    model = task.model().to(CUDA)
+    device.waits.clear()
+    task.loss(model, task.collate("train", np.arange(8), CUDA)).total.backward()
+    assert len(device.waits) == waits_of_a_batch, "\n".join(device.waits)
+
+
+def test_waits_of_a_step_are_those_of_its_batch_and_of_the_loop(
+    waits_of_a_batch: int, experiment: Experiment, task: Task, device: Device, tmp_path: Path
+) -> None:
+    training = build_training(RunDir(tmp_path), experiment, task, Group(World.single(), CUDA), NullDisplay())
+    sync = StepSync(CUDA, training.micro_batches, task.train_sums)
+    plan = plan_of(training, 0)
+    with closing(training.reduction):
+        # The first step makes the optimizer's state.
+        take_step(training, sync, plan, 0, Never())
+        device.waits.clear()
+        take_step(training, sync, plan, 1, Never())
+    assert len(device.waits) <= waits_of_a_batch + WAITS_OF_THE_LOOP, "\n".join(device.waits)

@@ -1,0 +1,183 @@
+"""Connected launchers send each other what the others must know, and notice the loss of one."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.ports import free_port
+from toolkit.files import read_json, write_json
+from toolkit.launch.machines.coordination import Coordinator, Participant, meet_nodes
+from toolkit.launch.machines.layout import Machines, layout
+from toolkit.run.failure.records import failure_record, first_failure, write_first
+from toolkit.run.run_dir import RunDir
+
+NONCE = "start-1"
+COUNTS = (2, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Three:
+    """A crew of three machines, each with a folder of its own."""
+
+    leader: Coordinator
+    members: tuple[Participant, Participant]
+    runs: tuple[RunDir, RunDir, RunDir]
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """What a condition gives once it gives something."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "this took too long"
+        time.sleep(0.01)
+    return value
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[Three]:
+    port = free_port()
+    machines = [
+        Machines(layout=layout(COUNTS), node=node, master_addr="127.0.0.1", master_port=port)
+        for node in range(3)
+    ]
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(3))
+        entering = [
+            pool.submit(stack.enter_context, meet_nodes(each, RunDir(tmp_path / "run"), PATIENCE_S))
+            for each in machines
+        ]
+        leader, first, second = (each.result() for each in entering)
+        assert isinstance(leader, Coordinator)
+        assert isinstance(first, Participant)
+        assert isinstance(second, Participant)
+        runs = (RunDir(tmp_path / "0"), RunDir(tmp_path / "1"), RunDir(tmp_path / "2"))
+        for run in runs:
+            run.path.mkdir()
+        yield Three(leader, (first, second), runs)
+        # All at once, for each waits a second for the others to close.
+        list(pool.map(lambda node: node.close(), (leader, first, second)))
+
+
+def begin(three: Three) -> None:
+    three.leader.start(NONCE)
+    for member in three.members:
+        assert until(member.order) == {"start": NONCE}
+        member.start(NONCE)
+
+
+def killed(rank: int) -> dict[str, Any]:
+    return failure_record(NONCE, "killed", "it died", rank=rank, host="b", phase="backward", step=5)
+
+
+def test_where_rank_0_is_reaches_machines_that_do_not_see_its_folder(three: Three) -> None:
+    begin(three)
+    place = {"host": "a", "addresses": ["10.0.0.1"], "port": 1234}
+    three.runs[0].rendezvous(NONCE).parent.mkdir()
+    write_json(three.runs[0].rendezvous(NONCE), place)
+    for member, run in zip(three.members, three.runs[1:], strict=True):
+
+        def has_arrived(member: Participant = member, run: RunDir = run) -> bool:
+            assert not three.leader.has_failed(three.runs[0], NONCE)
+            assert not member.has_failed(run, NONCE)
+            return read_json(run.rendezvous(NONCE)) == place
+
+        until(has_arrived)
+
+
+def test_a_failure_on_one_machine_is_heard_on_all(three: Three) -> None:
+    begin(three)
+    here, there = three.members
+    assert not there.has_failed(three.runs[2], NONCE)
+    here.fail()
+    until(lambda: three.leader.has_failed(three.runs[0], NONCE))
+    until(lambda: there.has_failed(three.runs[2], NONCE))
+
+
+def test_the_statuses_of_all_come_together_with_what_failed_first(three: Three) -> None:
+    begin(three)
+    here, there = three.members
+    write_first(three.runs[1], killed(2))
+    here.report(three.runs[1], NONCE, [-9], wants_stop=False)
+    there.report(three.runs[2], NONCE, [75], wants_stop=True)
+    assert three.leader.reports(three.runs[0], NONCE) == [-9, 75]
+    assert three.leader.is_complete
+    assert three.leader.wants_stop
+    failure = first_failure(three.runs[0], NONCE)
+    assert failure is not None
+    assert (failure["class"], failure["rank"]) == ("killed", 2)
+
+
+def test_what_all_do_next_is_told_with_the_failure(three: Three) -> None:
+    begin(three)
+    failure = killed(2)
+    write_json(three.runs[0].failure, failure)
+    three.leader.leave(three.runs[0], 4)
+    for member in three.members:
+        assert until(member.order) == {"leave": 4, "failure": failure}
+
+
+def test_a_new_start_is_a_clean_one(three: Three) -> None:
+    begin(three)
+    three.members[0].fail()
+    until(lambda: three.leader.has_failed(three.runs[0], NONCE))
+    for member, run in zip(three.members, three.runs[1:], strict=True):
+        until(lambda member=member, run=run: member.has_failed(run, NONCE))  # type: ignore[misc]
+        member.report(run, NONCE, [4], wants_stop=False)
+    assert three.leader.reports(three.runs[0], NONCE) == [4, 4]
+    begin(three)
+    assert not three.leader.has_failed(three.runs[0], NONCE)
+    assert not three.members[1].has_failed(three.runs[2], NONCE)
+
+
+def test_a_machine_that_is_gone_is_a_failure_with_its_name(three: Three) -> None:
+    begin(three)
+    gone, there = three.members
+    gone.close()
+    until(lambda: three.leader.has_failed(three.runs[0], NONCE))
+    until(lambda: there.has_failed(three.runs[2], NONCE))
+    there.report(three.runs[2], NONCE, [75], wants_stop=False)
+    assert three.leader.reports(three.runs[0], NONCE) == [-9, 75]
+    assert not three.leader.is_complete
+    assert three.leader.gone == f"node 1 (rank 2) on {socket.gethostname()}"
+    failure = first_failure(three.runs[0], NONCE)
+    assert failure is not None
+    assert (failure["class"], failure["rank"], failure["host"]) == ("node_failure", 2, socket.gethostname())
+
+
+def test_without_machine_0_the_others_leave(three: Three) -> None:
+    begin(three)
+    three.leader.close()
+    for member, run in zip(three.members, three.runs[1:], strict=True):
+        until(lambda member=member, run=run: member.has_failed(run, NONCE))  # type: ignore[misc]
+        assert not member.is_complete
+        assert member.order() == {"leave": 4, "failure": None}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"start": "../../tmp/evil"},
+        {"start": "/tmp/evil"},
+        {"start": "a\nb"},
+        {"start": ""},
+        {"start": 1},
+        {"leave": "now", "failure": None},
+        {"leave": 0, "failure": "none"},
+        {"leave": 0},
+    ],
+)
+def test_an_order_that_names_no_start_is_not_followed(three: Three, order: dict[str, Any]) -> None:
+    """The name of a start becomes a part of file names."""
+    three.leader._send_all(**order)
+    three.leader.start(NONCE)
+    assert until(three.members[0].order) == {"start": NONCE}

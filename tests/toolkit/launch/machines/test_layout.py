@@ -1,0 +1,118 @@
+"""Every machine computes the same world from the same counts, and finds out which machine it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import UserError
+from toolkit.launch.machines.layout import Machines, layout, machines_of_hosts, own_names, own_node
+
+OWN = ("node-a.example.org", "10.0.0.7")
+COUNTS = st.lists(st.integers(1, 16), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize(
+    "counts, first_ranks, size",
+    [
+        ([3, 1], (0, 3), 4),
+        ([1, 3], (0, 1), 4),
+        ([4, 5, 6], (0, 4, 9), 15),
+        ([2, 2, 2], (0, 2, 4), 6),
+        ([1, 1, 2], (0, 1, 2), 4),
+        ([7], (0,), 7),
+    ],
+)
+def test_the_first_rank_of_a_machine_is_the_sum_of_the_counts_before_it(
+    counts: list[int], first_ranks: tuple[int, ...], size: int
+) -> None:
+    found = layout(counts)
+    assert (found.counts, found.first_ranks, found.size) == (tuple(counts), first_ranks, size)
+
+
+@given(COUNTS)
+def test_ranks_have_no_gap_and_each_belongs_to_one_machine(counts: list[int]) -> None:
+    world = layout(counts)
+    ranks = [rank for node in range(len(counts)) for rank in world.ranks(node)]
+    assert ranks == list(range(world.size))
+    assert [len(world.ranks(node)) for node in range(len(counts))] == counts
+
+
+@given(COUNTS)
+def test_every_machine_computes_the_same_world(counts: list[int]) -> None:
+    names = [f"node-{number}" for number in range(len(counts))]
+    hosts = dict(zip(names, counts, strict=True))
+    seen = [machines_of_hosts(hosts, [name]) for name in names]
+    assert [machines.node for machines in seen] == list(range(len(counts)))
+    assert {machines.layout for machines in seen} == {layout(counts)}
+    assert {machines.master_addr for machines in seen[1:]} <= {names[0]}
+
+
+@pytest.mark.parametrize("counts", [[], [0], [3, 0], [2, -1]])
+def test_a_machine_without_a_process_is_refused(counts: list[int]) -> None:
+    with pytest.raises(UserError, match="each machine needs at least 1"):
+        layout(counts)
+
+
+@pytest.mark.parametrize(
+    "name", ["node-a", "NODE-A", "node-a.example.org", "10.0.0.7", "localhost", "127.0.0.1", "::1"]
+)
+def test_this_machine_goes_by_any_of_its_names(name: str) -> None:
+    assert own_node(["node-b", name, "10.0.0.8"], OWN) == 1
+
+
+@pytest.mark.parametrize("name", ["node", "node-a2", "node-a.elsewhere.org", "10.0.0.70", "a"])
+def test_other_names_are_other_machines(name: str) -> None:
+    assert own_node([name], OWN) is None
+
+
+def test_this_machine_under_two_names_is_refused() -> None:
+    with pytest.raises(UserError, match="more than once: localhost and node-a; keep one"):
+        own_node(["localhost", "node-a"], OWN)
+
+
+def test_hosts_are_numbered_in_their_order_and_meet_at_the_first() -> None:
+    machines = machines_of_hosts({"node-b": 3, "node-a": 0, "node-c": 2}, OWN)
+    assert (machines.node, machines.master_addr) == (1, "node-b")
+    # Without a GPU it runs one process.
+    assert (machines.layout.counts, machines.count) == ((3, 1, 2), 1)
+
+
+@pytest.mark.parametrize("node, counts", [(None, (4, 3)), (0, (4, 3)), (1, (3, 4))])
+def test_a_machine_that_is_left_out_has_all_its_gpus(node: int | None, counts: tuple[int, ...]) -> None:
+    machines = machines_of_hosts({"node-b": 3}, OWN, own_count=4, node=node)
+    assert (machines.node, machines.layout.counts) == (node or 0, counts)
+
+
+def test_a_number_that_contradicts_the_hosts_is_refused() -> None:
+    with pytest.raises(UserError, match=r"--node-rank is 1, but in the map of hosts this machine is node 0"):
+        machines_of_hosts({"node-a": 1, "node-b": 1}, OWN, node=1)
+
+
+@pytest.mark.parametrize("node", [-1, 2])
+def test_a_number_beyond_the_machines_is_refused(node: int) -> None:
+    with pytest.raises(UserError, match="there are 2 machines: expected a number from 0 to 1"):
+        Machines(layout=layout([3, 1]), node=node, master_addr="a")
+
+
+def test_another_machine_than_the_first_must_know_where_that_is() -> None:
+    with pytest.raises(UserError, match=r"node 1 needs the name or address of node 0: .*--master-addr"):
+        Machines(layout=layout([3, 1]), node=1)
+
+
+@pytest.mark.parametrize("port", [0, 65536])
+def test_what_is_no_port_is_refused(port: int) -> None:
+    with pytest.raises(UserError, match=f"the port is {port}"):
+        Machines(layout=layout([3, 1]), node=0, master_port=port)
+
+
+def test_a_machine_is_told_by_number_name_and_ranks() -> None:
+    machines = Machines(layout=layout([3, 1]), node=0, names=("node-a", "node-b"))
+    assert machines.describe(0) == "node 0 (node-a, ranks 0 to 2)"
+    assert machines.describe(1) == "node 1 (node-b, rank 3)"
+
+
+def test_this_machine_has_names() -> None:
+    assert own_node(["localhost"], own_names()) == 0
+    assert "127.0.0.1" in own_names()

@@ -1,0 +1,61 @@
+"""Machines that share a folder of runs know each other by a file in it; others by what the user gives."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from toolkit.distributed.secure.secret import SECRET_FILE
+from toolkit.launch.machines.secret import known_secrets, offered_secret
+
+PORT = 29500
+
+
+def test_a_machine_that_shares_the_folder_knows_the_secret_while_they_meet(tmp_path: Path) -> None:
+    folder = tmp_path / "experiments"
+    assert known_secrets(folder, {}) == []
+    with offered_secret(folder, PORT, {}) as secret:
+        assert known_secrets(folder, {}) == [secret]
+        (path,) = folder.iterdir()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert known_secrets(folder, {}) == []
+    assert not folder.exists()
+
+
+def test_a_folder_with_runs_stays(tmp_path: Path) -> None:
+    with offered_secret(tmp_path / "experiments", PORT, {}):
+        (tmp_path / "experiments" / "run-1").mkdir()
+    assert [entry.name for entry in (tmp_path / "experiments").iterdir()] == ["run-1"]
+
+
+def test_two_meetings_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with offered_secret(tmp_path, PORT, {}) as first, offered_secret(tmp_path, PORT + 1, {}) as second:
+        assert sorted(known_secrets(tmp_path, {})) == sorted([first, second])
+
+
+def test_what_a_killed_machine_left_is_replaced(tmp_path: Path) -> None:
+    left = offered_secret(tmp_path, PORT, {}).__enter__()
+    with offered_secret(tmp_path, PORT, {}) as secret:
+        assert known_secrets(tmp_path, {}) == [secret]
+        assert secret != left
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_what_another_user_has_put_there_is_no_secret(tmp_path: Path) -> None:
+    with offered_secret(tmp_path, PORT, {}):
+        (path,) = tmp_path.iterdir()
+        os.chown(path, 65534, 65534)
+        assert known_secrets(tmp_path, {}) == []
+
+
+def test_a_given_secret_needs_no_folder(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.write_text("a secret that was copied by hand")
+    given.chmod(0o600)
+    environ = {SECRET_FILE: str(given)}
+    with offered_secret(tmp_path / "here", PORT, environ) as secret:
+        assert known_secrets(tmp_path / "there", environ) == [secret]
+        assert not (tmp_path / "here").exists()

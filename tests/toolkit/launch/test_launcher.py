@@ -1,0 +1,328 @@
+"""The ranks of a run on one machine: they begin together, with the run's code, and end together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.toolkit.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from toolkit.config import Experiment
+from toolkit.files import read_json, read_json_lines
+from toolkit.launch.launcher import exit_code, rank_environment
+from toolkit.launch.machines.layout import Machines
+from toolkit.reliability import fault_injection
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.world import NONCE_VARIABLE
+
+#: Long enough to be caught in the middle, and short enough to be finished.
+EPOCHS = 60
+
+
+def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:
+    """A launcher of a run, in the working directory of whoever tests, with faults."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],
+        env={**os.environ, fault_injection.VARIABLE: spec},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(launcher: subprocess.Popen[str]) -> int:
+    said(launcher)
+    return launcher.returncode
+
+
+def said(launcher: subprocess.Popen[str]) -> str:
+    """What it wrote to the terminal until its end."""
+    output, _ = launcher.communicate(timeout=PATIENCE_S)
+    print(output)
+    return output
+
+
+def logs(run: RunDir) -> str:
+    return "\n".join(path.read_text() for path in run.logs.glob("*.log"))
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """What a condition gives once it gives something."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "this took too long"
+        time.sleep(0.01)
+    return value
+
+
+def pids(run: RunDir) -> list[int]:
+    """Processes of the ranks of the newest start, by rank."""
+    nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
+    return [rank["pid"] for rank in read_json_lines(run.ranks(nonce))]
+
+
+def two_children(pid: int) -> list[psutil.Process]:
+    """The two processes that another one has started; none before both are there."""
+    found = psutil.Process(pid).children()
+    return found if len(found) == 2 else []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def long(lab: Lab) -> Experiment:
+    return tiny(lab.folder, f"train.epochs={EPOCHS}", "train.eval_per_epoch=1")
+
+
+@pytest.fixture(scope="module")
+def two_at_once(lab: Lab) -> list[RunDir]:
+    """Two runs on one host at the same time; the second one's code has been changed since."""
+    runs = [create_run(tiny(lab.folder, f"seed={seed}"), lab.folder / "at_once") for seed in (1, 2)]
+    with open(runs[1].code / "toolkit" / "__init__.py", "a") as code:
+        code.write("\nprint('the code of this run')\n")
+    launchers = [launched(run, 2) for run in runs]
+    assert [ended(launcher) for launcher in launchers] == [0, 0]
+    return runs
+
+
+def test_two_runs_on_one_host_at_once_both_train(two_at_once: list[RunDir]) -> None:
+    for run in two_at_once:
+        assert read_json(run.result)["state"] == "finished"
+        assert (run.report / "report.html").is_file()
+        (line,) = read_json_lines(run.attempts)
+        assert line["world_size"] == 2
+        assert line["nonce"].startswith("local-")
+    nonces = {next(iter(read_json_lines(run.attempts)))["nonce"] for run in two_at_once}
+    assert len(nonces) == 2
+
+
+def test_run_uses_the_code_that_it_began_with(two_at_once: list[RunDir]) -> None:
+    """Though the launcher was called in a folder that holds newer code."""
+    for run, expected in zip(two_at_once, (False, True), strict=True):
+        logs = [path.read_text() for path in run.logs.glob("*.log")]
+        assert len(logs) == 2
+        assert all(("the code of this run" in text) == expected for text in logs)
+
+
+def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) -> None:
+    assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
+
+
+def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(lab: Lab, long: Experiment) -> None:
+    run = lab.start(long)
+    launcher = launched(run, 2)
+    until(lambda: metrics_lines(run))
+    launcher.send_signal(signal.SIGTERM)
+    assert ended(launcher) == 130
+    (attempt,) = read_json_lines(run.attempts)
+    assert attempt["why"] == "SIGTERM"
+    assert run.checkpoint_steps()[-1] == attempt["last_step"]
+    assert not run.failure.exists()
+    assert ended(launched(run, 1)) == 0
+    assert_equal_runs(run, lab.train(long, Attempt()))
+    steps = [line["step"] for line in metrics_lines(run) if line["split"] == "train"]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == EPOCHS * -(-SIZES["train"] // 8)
+
+
+def test_interrupt_that_is_repeated_ends_all_ranks_without_a_save(lab: Lab) -> None:
+    """They hang, so that the first one, which asks them to save, is never looked at."""
+    run = lab.start(tiny(lab.folder, "train.epochs=5003"))
+    launcher = launched(run, 2, "hang at=forward step=3")
+    until(lambda: len(events(run, "fault")) == 2)
+    ranks = pids(run)
+    until(lambda: not any(map(is_alive, ranks)) or launcher.send_signal(signal.SIGINT))
+    assert "Traceback" not in said(launcher)
+    assert launcher.returncode == 130
+    assert not run.checkpoint_steps()
+
+
+def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experiment) -> None:
+    run = lab.start(
+        tiny(lab.folder, "train.epochs=5000", "train.eval_per_epoch=1", "resources.max_crashes=0")
+    )
+    launcher = launched(run, 3)
+    until(lambda: metrics_lines(run))
+    ranks = pids(run)
+    os.kill(ranks[1], signal.SIGKILL)
+    assert ended(launcher) == 4
+    assert not any(is_alive(pid) for pid in ranks)
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"]) == ("killed", 1)
+    assert "SIGKILL" in failure["message"]
+    assert {event["class"] for event in events(run, "failure")} <= {"killed", "peer_lost"}
+
+
+def test_rank_that_a_library_aborted_is_explained_by_its_log_and_its_host_is_not_blamed(lab: Lab) -> None:
+    run = lab.start(
+        tiny(lab.folder, "train.epochs=5002", "train.eval_per_epoch=1", "resources.max_crashes=0")
+    )
+    launcher = launched(run, 2)
+    until(lambda: metrics_lines(run))
+    (log,) = run.logs.glob("*.rank_00001.log")
+    with log.open("a") as stream:
+        stream.write("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)\n")
+    os.kill(pids(run)[1], signal.SIGABRT)
+    assert ended(launcher) == 4
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["blamed"]) == ("communication", 1, None)
+    assert "SeqNum=7" in failure["message"]
+
+
+def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
+    """However it dies: they are told, save and leave."""
+    run = lab.start(tiny(lab.folder, "train.epochs=5001", "train.eval_per_epoch=1"))
+    launcher = launched(run, 2)
+    until(lambda: metrics_lines(run))
+    ranks = pids(run)
+    launcher.kill()
+    ended(launcher)
+    until(lambda: not any(is_alive(pid) for pid in ranks))
+    (attempt,) = read_json_lines(run.attempts)
+    assert run.checkpoint_steps()[-1] == attempt["last_step"]
+
+
+def test_ranks_do_not_outlive_a_launcher_that_dies_before_they_are_at_work(lab: Lab) -> None:
+    """They import torch for seconds first."""
+    run = lab.start(tiny(lab.folder, "train.epochs=5003", "train.eval_per_epoch=1"))
+    launcher = launched(run, 2)
+    ranks = until(lambda: two_children(launcher.pid))
+    launcher.kill()
+    ended(launcher)
+    until(lambda: not any(rank.is_running() for rank in ranks))
+    assert not run.failure.exists()
+    (attempt,) = read_json_lines(run.attempts)
+    assert (attempt["why"], run.checkpoint_steps()[-1]) == ("SIGTERM", attempt["last_step"])
+
+
+@pytest.mark.parametrize(
+    "fault, name",
+    [
+        ("kill at=backward step=5 rank=1", "killed"),
+        ("stop at=communication step=5 rank=0", "hang"),
+    ],
+)
+def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(
+    lab: Lab, fault: str, name: str
+) -> None:
+    experiment = tiny(lab.folder, "train.hang_timeout_s=6", "checkpoint.every_steps=2")
+    run = lab.start(experiment)
+    launcher = launched(run, 2, f"{fault} attempt=1")
+    output = said(launcher)
+    assert launcher.returncode == 0
+    first, second = read_json_lines(run.attempts)
+    assert (first["why"], second["why"], second["resumed"]) == (name, "finished", True)
+    assert first["rank"] == int(fault[-1])
+    assert f"{name}, rank {fault[-1]} on {first['host']}" in output
+    assert "starting again" in output
+    (restarted,) = events(run, "restarted")
+    assert restarted["why"] in output
+    assert not run.failure.exists()
+    assert_equal_runs(run, lab.train(experiment, Attempt()))
+
+
+def test_error_of_the_task_is_not_tried_again(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder))
+    assert ended(launched(run, 2, "raise at=forward step=5 rank=1")) == 4
+    (line,) = read_json_lines(run.attempts)
+    assert (line["why"], line["rank"], line["step"]) == ("exception", 1, 5)
+    assert read_json(run.failure)["phase"] == "forward"
+
+
+def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder))
+    with open(run.code / "toolkit" / "training" / "loop.py", "a") as code:
+        code.write("\nimport of_nobody\n")
+    assert ended(launched(run, 1)) == 4
+    assert "No module named 'of_nobody'" in logs(run)
+    (line,) = read_json_lines(run.attempts)
+    assert (line["why"], line["first_step"]) == ("import", 0)
+    failure = read_json(run.failure)
+    assert (failure["phase"], failure["message"]) == (
+        "import",
+        "ModuleNotFoundError: No module named 'of_nobody'",
+    )
+
+
+def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder, "resources.max_crashes=9"))
+    assert ended(launched(run, 1, "kill at=data step=0")) == 4
+    assert len(list(read_json_lines(run.attempts))) == 3
+    failure = read_json(run.failure)
+    assert failure["class"] == "no_progress"
+    assert "3 starts in a row made no step" in failure["message"]
+    assert "SIGKILL" in failure["message"]
+    assert ended(launched(run, 1)) == 0
+    assert not run.failure.exists()
+
+
+def test_second_launcher_is_refused_and_leaves_no_trace(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder, "train.epochs=5002", "train.eval_per_epoch=1"))
+    launcher = launched(run, 1)
+    until(lambda: metrics_lines(run))
+    assert ended(launched(run, 1)) == 2
+    assert "is being trained by another process" in logs(run)
+    assert len(list(read_json_lines(run.attempts))) == 1
+    launcher.send_signal(signal.SIGTERM)
+    assert ended(launcher) == 130
+
+
+def test_fault_in_the_data_ends_all_ranks_with_the_users_code(tmp_path: Path) -> None:
+    run = create_run(tiny(tmp_path / "data"), tmp_path / "runs")
+    (tmp_path / "data" / "train.tsv").unlink()
+    assert ended(launched(run, 2)) == 2
+    assert read_json(run.failure)["class"] == "input"
+    assert "train.tsv" in read_json(run.failure)["message"]
+
+
+@pytest.mark.parametrize(
+    "codes, expected",
+    [
+        ([0, 0], 0),
+        ([75, 75], 130),
+        ([0, 75], 130),
+        ([4, 4], 4),
+        ([2, 4], 2),
+        ([-9, 4], 4),
+        ([-9, 75], 4),
+        ([1, 0], 4),
+        ([130, 130], 130),
+        ([130, -15], 130),
+    ],
+)
+def test_statuses_of_the_ranks_become_one_for_the_user(codes: list[int], expected: int) -> None:
+    assert exit_code(codes) == expected
+
+
+def test_rank_gets_its_place_the_runs_code_first_and_the_users_variables(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    environment = rank_environment(
+        run, "local-a", 1, Machines.alone(4), {"PYTHONPATH": "/mine", "HOME": "/home/me"}
+    )
+    assert environment["PYTHONPATH"] == f"{run.code}{os.pathsep}/mine"
+    assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("1", "1", "4")
+    assert (environment[NONCE_VARIABLE], environment["HOME"]) == ("local-a", "/home/me")
+    assert rank_environment(run, "a", 0, Machines.alone(1), {})["PYTHONPATH"] == str(run.code)

@@ -1,0 +1,50 @@
+"""Two sides of one folder: seen, answered, locked out."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from toolkit.monitoring.diagnostics import shared_folder_probe
+from toolkit.monitoring.diagnostics.shared_folder_probe import answer, ask
+
+
+@pytest.fixture
+def over() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def other(tmp_path: Path, over: threading.Event) -> threading.Thread:
+    """The side that answers."""
+    thread = threading.Thread(target=answer, args=(tmp_path, over), daemon=True)
+    thread.start()
+    return thread
+
+
+def test_one_side_sees_the_other_and_its_lock(
+    tmp_path: Path, other: threading.Thread, over: threading.Event
+) -> None:
+    facts = ask(tmp_path, 60)
+    assert facts["lock_holds"] is True
+    assert facts["there_and_back_s"] >= 0
+    assert abs(facts["clock_ahead_s"]) <= facts["there_and_back_s"]
+    over.set()
+    other.join(60)
+    assert not other.is_alive()
+
+
+def test_a_clock_that_is_ahead_is_told_by_how_much(tmp_path: Path) -> None:
+    clock = shared_folder_probe._clock({"seen": 105.0, "sent": 106.0}, 100.0, 101.5, 1.5)
+    assert clock == {"there_and_back_s": 1.5, "clock_ahead_s": 4.75}
+
+
+def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
+    facts = ask(tmp_path, 0.05)
+    assert (facts["sees_folder"], facts["lock_holds"], facts["there_and_back_s"]) == (True, None, None)
+
+
+def test_a_folder_that_is_not_seen_is_said(tmp_path: Path) -> None:
+    assert ask(tmp_path / "elsewhere", 0)["sees_folder"] is False

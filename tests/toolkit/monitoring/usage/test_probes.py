@@ -1,0 +1,107 @@
+"""What a process takes is measured with its children; the GPU is the one that it means."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.toolkit.nvml import Library, gpu
+from toolkit.monitoring.usage.probes import ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
+from toolkit.system.idle_gpus import NoGpus
+
+_CHILD = "import sys; block = bytearray(96 << 20); print('ready', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[str]]:
+    """A process of 96 MB that lives until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.communicate()
+
+
+def test_memory_is_that_of_the_process_and_its_children(child: subprocess.Popen[str]) -> None:
+    own_mb = psutil.Process().memory_info().rss / 2**20
+    rss_mb, _ = ProcessProbe().read()
+    assert rss_mb > own_mb + 90
+
+
+def test_a_child_that_has_gone_takes_its_memory_along(child: subprocess.Popen[str]) -> None:
+    probe = ProcessProbe()
+    before_mb, _ = probe.read()
+    child.communicate()
+    after_mb, cpu_percent = probe.read()
+    assert after_mb < before_mb - 90
+    assert cpu_percent >= 0
+
+
+def test_work_counts_as_time_of_the_processor() -> None:
+    probe = ProcessProbe()
+    sum(range(3_000_000))
+    _, cpu_percent = probe.read()
+    assert cpu_percent > 1
+
+
+def test_cores_and_the_highest_water_are_told() -> None:
+    assert 1 <= cpu_count() <= (psutil.cpu_count() or 1)
+    assert peak_rss_mb() >= psutil.Process().memory_info().rss / 2**20 / 2
+    assert peak_rss_mb(Path("/nowhere")) == 0.0
+
+
+# -- the GPU
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
+    stand_in = Library([gpu(0, 100, 10), gpu(1, 2048, 90)])
+    monkeypatch.setitem(sys.modules, "pynvml", stand_in)
+    return stand_in
+
+
+def test_the_gpu_is_the_one_that_the_process_means(library: Library) -> None:
+    with gpu_probe("cuda:0", {"CUDA_VISIBLE_DEVICES": "1"}) as probe:
+        assert probe is not None
+        assert (probe.name, probe.uuid, probe.read()) == ("H100", "GPU-1abc", (90.0, 2048.0, 16384.0))
+        assert library.open == 1
+    assert library.open == 0
+
+
+def test_a_gpu_that_does_not_tell_its_load_has_none(library: Library) -> None:
+    library.machine = [gpu(0, 100, -1)]
+    with gpu_probe("cuda", {}) as probe:
+        assert probe is not None
+        assert probe.read() == (None, 100.0, 16384.0)
+
+
+def test_the_library_is_left_alone_on_the_cpu(library: Library) -> None:
+    library.fault = "Driver Not Loaded"
+    with gpu_probe("cpu", {}) as probe:
+        assert probe is None
+
+
+@pytest.mark.parametrize("device, visible", [("cuda:3", "0"), ("cuda:0", ""), ("cuda:0", "MIG-1")])
+def test_a_gpu_that_cannot_be_told_is_said_once(
+    library: Library, caplog: pytest.LogCaptureFixture, device: str, visible: str
+) -> None:
+    with gpu_probe(device, {"CUDA_VISIBLE_DEVICES": visible}) as probe:
+        assert probe is None
+    (record,) = caplog.records
+    assert "what the GPU does is not measured" in record.getMessage()
+
+
+def test_a_driver_that_fails_later_is_told_as_such(library: Library) -> None:
+    def fail() -> None:
+        with gpu_probe("cuda:0", {}):
+            raise library.NVMLError("GPU is lost")
+
+    with pytest.raises(NoGpus, match="GPU is lost"):
+        fail()

@@ -1,0 +1,118 @@
+"""Each rank measures itself while it works; whatever happens to that, the rank goes on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.nvml import Library, gpu
+from toolkit.monitoring.usage.sampling import UsageSampler
+from toolkit.monitoring.usage.values import RankUsage, read_usage
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+WORLD = replace(World.single(), nonce="7.0.0")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path)
+
+
+def measured(run: RunDir, device: str = "cpu") -> RankUsage:
+    """What a rank has written that did nothing."""
+    with UsageSampler(run, WORLD, device):
+        pass
+    (usage,) = read_usage(run, "7.0.0")
+    return usage
+
+
+def samplers() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "usage"]
+
+
+def test_even_the_shortest_start_has_one_measurement(run: RunDir) -> None:
+    usage = measured(run)
+    assert (usage.samples, len(usage.history)) == (1, 1)
+    assert usage.rss_peak_mb >= usage.rss_mb > 1
+    assert usage.gpu is None
+    assert samplers() == []
+
+
+def test_the_file_is_there_long_before_the_end_and_grows(run: RunDir) -> None:
+    seen: list[int] = []
+    with UsageSampler(run, WORLD, "cpu", period_s=0.001):
+        while len(set(seen)) < 3:
+            seen += [usage.samples for usage in read_usage(run, "7.0.0")]
+    assert seen[0] >= 1
+    assert read_usage(run, "7.0.0")[0].samples > seen[0]
+
+
+def test_the_file_is_as_the_contract_says(run: RunDir) -> None:
+    measured(run)
+    document = json.loads((run.path / "ranks" / "7.0.0.usage_00000.json").read_text())
+    assert list(document) == [
+        *("time", "nonce", "rank", "host", "device", "samples", "seconds"),
+        *("rss_mb", "rss_peak_mb", "cpu_percent", "cpu_percent_mean", "cpus", "memory_limit_mb"),
+        *("gpu", "history"),
+    ]
+
+
+def test_a_gpu_is_measured_where_the_rank_has_one(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setitem(sys.modules, "pynvml", Library([gpu(0), gpu(1, 2048, 90)]))
+    usage = measured(run, "cuda:1")
+    assert usage.gpu is not None
+    assert (usage.gpu.uuid, usage.gpu.utilization_mean, usage.gpu.memory_peak_mb) == (
+        "GPU-1abc",
+        90.0,
+        2048.0,
+    )
+    assert (usage.history[0].gpu_utilization, usage.history[0].gpu_memory_mb) == (90.0, 2048.0)
+
+
+def test_a_folder_that_takes_nothing_more_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ranks").write_text("a file where a folder belongs")
+    with UsageSampler(RunDir(tmp_path), WORLD, "cpu"):
+        pass
+    assert samplers() == []
+
+
+def test_a_driver_that_fails_ends_the_measuring_with_a_word(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = Library([gpu(0)])
+    monkeypatch.setitem(sys.modules, "pynvml", machine)
+    monkeypatch.setattr(machine, "nvmlDeviceGetMemoryInfo", lambda _: 1 / 0)
+    caplog.set_level(logging.WARNING)
+    with UsageSampler(run, WORLD, "cuda:0", period_s=0.001) as sampler:
+        sampler._thread.join(60)
+    (record,) = caplog.records
+    assert "no longer measured" in record.getMessage()
+    assert machine.open == 0
+
+
+def test_a_driver_that_hangs_does_not_hold_the_rank_up(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, may_go = threading.Event(), threading.Event()
+
+    def hang(_: object) -> None:
+        hangs.set()
+        may_go.wait()
+
+    machine = Library([gpu(0)])
+    monkeypatch.setitem(sys.modules, "pynvml", machine)
+    monkeypatch.setattr(machine, "nvmlDeviceGetUtilizationRates", hang)
+    monkeypatch.setattr("toolkit.monitoring.usage.sampling._PATIENCE_S", 0.01)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with UsageSampler(run, WORLD, "cuda:0", period_s=0.001) as sampler:
+        assert hangs.wait(60)
+    assert sampler._thread.is_alive()
+    assert sampler._thread.daemon
+    may_go.set()
+    sampler._thread.join(60)

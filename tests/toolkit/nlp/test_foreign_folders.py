@@ -1,0 +1,91 @@
+"""A model's folder from elsewhere: whatever lies in it, loading it executes nothing."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.toolkit.bert import write_bert
+from toolkit.errors import DataError
+from toolkit.nlp.encoder import Encoder
+
+Load = Callable[[Path], object]
+
+
+@pytest.fixture
+def load() -> Load:
+    options: dict[str, Any] = {"layers": None, "dropout": None, "vocabulary_size": 40, "like": []}
+    return lambda path: Encoder(str(path), **options, pad_id=0, key="model.layers")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture
+def folder(bert: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(bert, tmp_path / "model"))
+
+
+@pytest.fixture
+def proof(tmp_path: Path) -> Path:
+    """A file that is there once something was executed."""
+    return tmp_path / "executed"
+
+
+@pytest.fixture
+def answers_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is asked whether code may be executed agrees."""
+    monkeypatch.setattr(builtins, "input", lambda prompt: "yes")
+
+
+def plant(folder: Path, proof: Path, **settings: str) -> None:
+    (folder / "planted.py").write_text(
+        f"open({str(proof)!r}, 'w').close()\n"
+        "from transformers import BertConfig as Config, BertForSequenceClassification as Model\n"
+    )
+    names = {"AutoConfig": "Config", "AutoModel": "Model", "AutoModelForSequenceClassification": "Model"}
+    config = json.loads((folder / "config.json").read_text()) | settings
+    config["auto_map"] = {name: f"planted.{target}" for name, target in names.items()}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.usefixtures("answers_yes")
+def test_code_beside_a_model_that_is_known_is_not_executed(load: Load, folder: Path, proof: Path) -> None:
+    plant(folder, proof)
+    load(folder)
+    with torch.device("meta"):
+        # As its shapes are told.
+        load(folder)
+    assert not proof.exists()
+
+
+@pytest.mark.usefixtures("answers_yes")
+def test_a_model_that_is_code_of_its_folder_is_refused(load: Load, folder: Path, proof: Path) -> None:
+    plant(folder, proof, model_type="of-somebody")
+    with pytest.raises(DataError, match=r"custom code"):
+        load(folder)
+    assert not proof.exists()
+
+
+def test_weights_that_are_a_pickle_are_refused_unopened(
+    load: Load, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("a pickle was opened")
+
+    monkeypatch.setattr(torch, "load", refuse)
+    with pytest.raises(DataError, match=r"it holds: .*pytorch_model\.bin.*a pickle"):
+        load(folder)

@@ -1,0 +1,64 @@
+"""Schedules that are longer than the run are told as soon as its steps are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.tiny import tiny
+from toolkit.config import Experiment
+from toolkit.precheck.schedule import schedule_warnings
+from toolkit.task import task_class
+
+#: Two epochs of eight steps.
+STEPS = 16
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Path:
+    experiment = tiny(tmp_path)
+    task_class(experiment).prepare(experiment)
+    return tmp_path
+
+
+def odd(experiment: Experiment) -> list[str]:
+    return [".".join(each.key) for each in schedule_warnings(experiment)]
+
+
+def test_what_fits_is_not_odd(prepared: Path) -> None:
+    assert odd(tiny(prepared)) == []
+
+
+@pytest.mark.parametrize(
+    "fits, does_not",
+    [
+        ("lr_scheduler.warmup=15", "lr_scheduler.warmup=16"),
+        ("lr_scheduler.warmup=1", "lr_scheduler.warmup=5000"),
+        ("checkpoint.every_steps=16", "checkpoint.every_steps=17"),
+        ("train.eval_per_epoch=8", "train.eval_per_epoch=9"),
+        ("train.log_per_epoch=8", "train.log_per_epoch=9"),
+        ("train.log_per_epoch=20", "train.log_per_epoch=21"),  # the default suits longer epochs
+    ],
+)
+def test_a_schedule_without_room_in_the_run_is_told_by_its_key(
+    prepared: Path, fits: str, does_not: str
+) -> None:
+    assert odd(tiny(prepared, fits)) == []
+    assert odd(tiny(prepared, does_not)) == [does_not.partition("=")[0]]
+
+
+def test_the_steps_of_the_run_are_told(prepared: Path) -> None:
+    (found,) = schedule_warnings(tiny(prepared, "lr_scheduler.warmup=5000"))
+    assert f"{STEPS} steps" in found.problem
+    assert "5000" in found.problem
+
+
+def test_nothing_is_said_before_the_steps_are_known(tmp_path: Path) -> None:
+    assert odd(tiny(tmp_path, "lr_scheduler.warmup=5000")) == []
+
+
+def test_a_learning_rate_that_is_never_reduced_is_told_without_the_data(tmp_path: Path) -> None:
+    assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 1}")) == []
+    assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 2}")) == ["lr_scheduler.step_epochs"]
+    assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 2, step_at: [0.5]}")) == []

@@ -1,0 +1,109 @@
+"""What is known of data that were prepared before: how many steps a run will have."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.toolkit.data.sources.test_file_digests import YOUNG, aged
+from tests.toolkit.tiny import of_tokens, tiny
+from toolkit.config import Experiment, to_yaml
+from toolkit.data.order.batches import epoch_steps
+from toolkit.data.prepared import lookup
+from toolkit.data.prepared.lookup import find_prepared_set
+from toolkit.data.sources.file_digests import memory_of
+from toolkit.errors import DataError
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.steps_per_epoch import steps_per_epoch
+from toolkit.task import task_class
+
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture
+def make() -> Make:
+    """Makes a small experiment with its data in a folder."""
+    return tiny
+
+
+@pytest.mark.parametrize("overrides", [(), of_tokens(2000, None)], ids=["samples", "tokens"])
+def test_the_steps_of_prepared_data_are_those_that_are_trained(
+    tmp_path: Path, make: Make, overrides: tuple[str, ...]
+) -> None:
+    experiment = make(tmp_path, "train.epochs=3", *overrides)
+    assert steps_per_epoch(experiment) is None
+    task_class(experiment).prepare(experiment)
+    task = task_class(experiment)(experiment)
+    assert steps_per_epoch(experiment) == epoch_steps(experiment.train, task.splits["train"].lengths)
+    assert find_prepared_set(experiment.data) == task.prepared
+
+
+def test_large_sources_are_not_read_where_nothing_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = tiny(tmp_path)
+    for split in ("train", "validation", "test"):
+        aged(tmp_path / f"{split}.tsv")
+    task_class(experiment).prepare(experiment)
+    monkeypatch.setattr(lookup, "_FEW_BYTES", 10)
+    assert steps_per_epoch(experiment) == 8
+    for note in (memory_of(experiment.data) / ".digests").iterdir():
+        note.unlink()
+    assert steps_per_epoch(experiment) is None
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path)
+    for split in ("train", "validation", "test"):
+        aged(tmp_path / f"{split}.tsv", YOUNG)
+    task_class(experiment).prepare(experiment)
+    before = sorted(os.walk(tmp_path))
+    assert steps_per_epoch(experiment) == 8
+    assert sorted(os.walk(tmp_path)) == before
+
+
+def test_a_changed_source_is_not_prepared(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path)
+    task_class(experiment).prepare(experiment)
+    with open(tmp_path / "train.tsv", "a") as stream:
+        stream.write("a warm film\tgood\n")
+    assert steps_per_epoch(experiment) is None
+
+
+def test_a_sample_that_no_step_has_room_for_is_refused_once_it_is_known(tmp_path: Path) -> None:
+    """The longest text has more than ten words."""
+    experiment = tiny(tmp_path, *of_tokens(10, None))
+    check_inputs(experiment)
+    task_class(experiment).prepare(experiment)
+    assert steps_per_epoch(experiment) is None
+    with pytest.raises(DataError, match=r"train\.batch_max_length"):
+        check_inputs(experiment)
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", ""])
+def test_a_damaged_manifest_says_nothing(tmp_path: Path, damage: str) -> None:
+    experiment = tiny(tmp_path)
+    task_class(experiment).prepare(experiment)
+    path = find_prepared_set(experiment.data)
+    assert path is not None
+    (path / "meta.json").write_text(damage)
+    assert steps_per_epoch(experiment) is None
+
+
+def test_steps_are_known_without_slow_imports(tmp_path: Path, make: Make) -> None:
+    experiment = make(tmp_path)
+    task_class(experiment).prepare(experiment)
+    (tmp_path / "resolved.yaml").write_text(to_yaml(experiment))
+    code = (
+        "import sys; from pathlib import Path; from toolkit.config import load_resolved; "
+        "from toolkit.precheck.steps_per_epoch import steps_per_epoch; "
+        f"found = steps_per_epoch(load_resolved(Path({str(tmp_path / 'resolved.yaml')!r}))); "
+        "sys.exit(0 if found and not {'torch', 'numpy', 'transformers'} & set(sys.modules) else 1)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)

@@ -1,0 +1,214 @@
+"""Weights that cannot be those of a run's model are refused before the run waits for its turn."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from toolkit.checkpoint.loading import load_file_of_weights
+from toolkit.checkpoint.shapes import misfit, read_shapes
+from toolkit.config import Experiment, load
+from toolkit.data.prepared.lookup import find_prepared_set
+from toolkit.errors import CheckpointError, DataError
+from toolkit.files import read_json
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.warm_start import check_shapes
+from toolkit.run.run_dir import WEIGHTS, RunDir
+from toolkit.task import task_class
+
+KEY = "train.start_from_checkpoint"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("warm"))
+
+
+@pytest.fixture(scope="module")
+def source(lab: Lab) -> RunDir:
+    return lab.train(tiny(lab.folder, "train.epochs=1"), Attempt())
+
+
+def refusal(experiment: Experiment, **options: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        check_inputs(experiment, **options)
+    return str(caught.value)
+
+
+def of_run(source: RunDir, what: str) -> Path:
+    """A run, its best checkpoint, or the weights in that."""
+    best = source.checkpoint(read_json(source.result)["best"]["step"])
+    return {"run": source.path, "checkpoint": best, "file": best / WEIGHTS}[what]
+
+
+def test_the_weights_of_such_a_model_pass(lab: Lab, source: RunDir) -> None:
+    for what in ("run", "checkpoint", "file"):
+        check_inputs(tiny(lab.folder, f"{KEY}={of_run(source, what)}", "model.dropout=0.7", "seed=3"))
+
+
+def tiny_points(folder: Path, *overrides: str) -> Experiment:
+    """An experiment of another task."""
+    (folder / "points.txt").write_text("".join(f"{x} {2 * x}\n" for x in range(40)))
+    config = folder / "points.yaml"
+    config.write_text(
+        "name: points\ntask: {kind: toy_points}\nmodel: {kind: line}\n"
+        f"data: {{path: {folder}/points.txt, prepared_dir: {folder}/prepared}}\n"
+    )
+    return load(config, overrides)
+
+
+@pytest.mark.parametrize("what", ["run", "checkpoint", "file"])
+def test_those_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
+    told = refusal(tiny_points(tmp_path, f"{KEY}={of_run(source, what)}"))
+    assert all(part in told for part in (KEY, str(of_run(source, what)), "convolutions", "line"))
+
+
+@pytest.mark.parametrize("override", ["model.embedding_dim=9", "model.filters=7", "model.kernels=[2]"])
+def test_those_of_another_size_are_refused(lab: Lab, source: RunDir, override: str) -> None:
+    key, _, value = override.partition("=")
+    told = refusal(tiny(lab.folder, f"{KEY}={source.path}", override))
+    assert all(part in told for part in (KEY, key, value.strip("[]")))
+
+
+def test_a_file_by_itself_with_fewer_filters_is_refused(lab: Lab, source: RunDir, tmp_path: Path) -> None:
+    file = tmp_path / WEIGHTS
+    shutil.copy(of_run(source, "file"), file)
+    told = refusal(tiny(lab.folder, f"{KEY}={file}", "model.filters=97"))
+    assert all(part in told for part in (str(file), "model.filters", "97"))
+
+
+def test_those_for_other_labels_are_refused_by_the_file_alone(
+    lab: Lab, source: RunDir, tmp_path: Path
+) -> None:
+    file = tmp_path / WEIGHTS
+    shutil.copy(of_run(source, "file"), file)
+    check_inputs(tiny(lab.folder, f"{KEY}={file}"))
+    labels = "data.labels=[good, bad, x1, x2, x3, x4, x5]"
+    told = refusal(tiny(lab.folder, f"{KEY}={file}", labels))
+    assert all(part in told for part in (str(file), "7 labels"))
+
+
+def test_those_for_another_vocabulary_are_refused_once_it_is_known(
+    lab: Lab, source: RunDir, tmp_path: Path
+) -> None:
+    experiment = tiny(tmp_path, f"{KEY}={of_run(source, 'file')}", "data.min_count=3")
+    check_inputs(experiment)
+    task_class(experiment).prepare(experiment)
+    assert "tokens" in refusal(experiment)
+
+
+def prepared(experiment: Experiment) -> Experiment:
+    """An experiment whose data are prepared."""
+    task_class(experiment).prepare(experiment)
+    return experiment
+
+
+def other_file(file: Path, weights: dict[str, torch.Tensor]) -> Path:
+    save_file(weights, file)
+    return file
+
+
+def test_names_and_shapes_of_the_right_weights_pass(lab: Lab, source: RunDir) -> None:
+    for what in ("run", "checkpoint", "file"):
+        overrides = (f"{KEY}={of_run(source, what)}", "model.dropout=0.7", "seed=3")
+        assert list(check_shapes(prepared(tiny(lab.folder, *overrides)))) == []
+
+
+def test_a_file_by_itself_is_compared_by_name_and_shape(lab: Lab, source: RunDir, tmp_path: Path) -> None:
+    """What no size of a section shows: all rows that a model has are there."""
+    weights = load_file(of_run(source, "file"))
+    bias = weights.pop("convolutions.0.bias")
+    weights |= {"other.bias": bias, "convolutions.1.bias": torch.zeros(9)}
+    experiment = prepared(tiny(lab.folder, f"{KEY}={other_file(tmp_path / WEIGHTS, weights)}"))
+    check_inputs(experiment)
+    (found,) = check_shapes(experiment)
+    assert found.key == tuple(KEY.split("."))
+    shapes = ("convolutions.1.bias [9], expected [6]", "convolutions.0.bias [6]", "other.bias [6]")
+    for part in (str(tmp_path), *shapes):
+        assert part in found.problem
+    assert found.hint
+
+
+@pytest.mark.parametrize("case", ["no weights", "data that are not prepared"])
+def test_no_process_is_started_without(
+    case: str, lab: Lab, source: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, overrides = (lab.folder, ()) if case == "no weights" else (tmp_path, (f"{KEY}={source.path}",))
+    experiment = tiny(folder, *overrides)
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert list(check_shapes(experiment)) == []
+
+
+def test_runs_that_share_a_model_start_one_process(
+    lab: Lab, source: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins = (f"{KEY}={source.path}", "model.dropout=0.25")
+    assert list(check_shapes(prepared(tiny(lab.folder, *begins)))) == []
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert list(check_shapes(tiny(lab.folder, *begins, "train.epochs=3", "seed=4"))) == []
+
+
+def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("no numbers\n")
+    file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(2)})
+    experiment = prepared(tiny(tmp_path, f"{KEY}={file}", f"model.vectors={vectors}", "model.filters=2"))
+    assert find_prepared_set(experiment.data) is not None
+    assert list(check_shapes(experiment)) == []
+
+
+def test_any_of_the_names_of_a_tied_tensor_is_enough() -> None:
+    tied = [(["a", "b"], (2, 3))]
+    assert misfit({"b": (2, 3)}, tied) == misfit({"a": (2, 3), "b": (2, 3)}, tied) == ""
+    assert "a" in misfit({}, tied)
+    assert "[2, 4]" in misfit({"b": (2, 4)}, tied)
+
+
+def test_those_of_a_run_that_comes_before_in_a_chain_are_compared_with_its_experiment(
+    lab: Lab, tmp_path: Path
+) -> None:
+    folder = tmp_path / "coming"
+    experiment = tiny(lab.folder, f"{KEY}={folder}")
+    check_inputs(experiment, coming={folder: tiny(lab.folder)})
+    assert "model.filters" in refusal(experiment, coming={folder: tiny(lab.folder, "model.filters=9")})
+
+
+@given(st.binary(max_size=40))
+def test_what_is_no_safetensors_file_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.safetensors"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"any\.safetensors"):
+        read_shapes(file)
+
+
+def test_shapes_are_read_without_the_tensors(source: RunDir) -> None:
+    file = of_run(source, "file")
+    assert read_shapes(file) == {name: tuple(value.shape) for name, value in load_file(file).items()}
+
+
+def test_a_misfit_names_what_differs_with_both_shapes(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
+    weights = {
+        "0.weight": torch.zeros(3, 9),
+        "0.bias": torch.zeros(3),
+        "1.weight": torch.zeros(4, 3),
+        "x": torch.zeros(1),
+    }
+    save_file(weights, tmp_path / WEIGHTS)
+    with pytest.raises(CheckpointError) as caught:
+        load_file_of_weights(tmp_path / WEIGHTS, model)
+    told = str(caught.value)
+    assert all(part in told for part in ("0.weight [3, 9]", "[3, 2]", "1.bias", "x"))
+    assert "\n" not in told

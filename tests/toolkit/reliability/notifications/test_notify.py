@@ -1,0 +1,121 @@
+"""A run tells its webhook once what happened to it, and is never hurt by that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.reliability.notifications.receiver import nobody, receiving
+from tests.toolkit.tiny import events, tiny
+from toolkit.files import append_json_line, write_json
+from toolkit.reliability.notifications.notify import notify
+from toolkit.run.create_run import create_run
+from toolkit.run.failure.records import failure_record
+from toolkit.run.run_dir import RunDir
+
+HOOK = "HOOK_URL"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    overrides = (f"resources.webhook_env={HOOK}", "resources.webhook_events=[end,failure,hold,requeue]")
+    run = create_run(tiny(tmp_path, *overrides), tmp_path)
+    starts(run, 1)
+    return run
+
+
+def starts(run: RunDir, number: int) -> None:
+    append_json_line(run.attempts, {"attempt": number, "job_id": "101", "nonce": f"101.0.{number}"})
+
+
+def fails(run: RunDir, message: str) -> None:
+    write_json(
+        run.failure, failure_record("n", "exception", message, rank=3, host="w2", phase="forward", step=7)
+    )
+
+
+def test_an_end_tells_the_scores(run: RunDir) -> None:
+    metrics = {"train": {"loss": 0.5}, "test": {"loss": float("inf"), "accuracy": 0.875}}
+    run.result.write_text(json.dumps({"step": 16, "epoch": 2.0, "metrics": metrics}))
+    with receiving() as receiver:
+        notify(run, "end", environ={HOOK: receiver.url})
+    (message,) = receiver.messages
+    assert message["text"] == f"{run.run_id} has finished at step 16 (test_accuracy 0.875)"
+    assert message["metrics"] == {"train_loss": 0.5, "test_loss": None, "test_accuracy": 0.875}
+    assert (message["state"], message["step"], message["job"]) == ("finished", 16, "101")
+
+
+def test_a_failure_tells_who_failed_first(run: RunDir) -> None:
+    fails(run, "KeyError: 'x'\nmore of it")
+    with receiving() as receiver:
+        notify(run, "failure", environ={HOOK: receiver.url})
+    (message,) = receiver.messages
+    assert message["text"] == f"{run.run_id} has failed: rank 3 on w2: KeyError: 'x'"
+    assert (message["state"], message["reason"]) == ("failed", "rank 3 on w2: KeyError: 'x'")
+
+
+def test_a_reason_calls_no_channel(run: RunDir) -> None:
+    """Slack reads <!channel> as an order; the reason beside the text stays as it is."""
+    with receiving() as receiver:
+        notify(run, "hold", "bad <!channel> & more", environ={HOOK: receiver.url})
+    (message,) = receiver.messages
+    assert message["text"].endswith("is held: bad &lt;!channel&gt; &amp; more")
+    assert message["reason"] == "bad <!channel> & more"
+
+
+def test_everything_is_told_once(run: RunDir) -> None:
+    """Rank 0 and the batch script may both want to; and a job that had finished may be started again."""
+    with receiving() as receiver:
+        for _ in range(2):
+            notify(run, "requeue", "preempted", environ={HOOK: receiver.url})
+        starts(run, 2)
+        for what in ("requeue", "end", "end"):
+            notify(run, what, "preempted", environ={HOOK: receiver.url})
+        starts(run, 3)
+        notify(run, "end", environ={HOOK: receiver.url})
+    assert [message["event"] for message in receiver.messages] == ["requeue", "requeue", "end"]
+    assert [event["what"] for event in events(run, "notified")] == ["requeue", "requeue", "end"]
+
+
+def test_nobody_is_told_what_nobody_wants_to_know(tmp_path: Path) -> None:
+    with receiving() as receiver:
+        for overrides in ((), (f"resources.webhook_env={HOOK}", "resources.webhook_events=[failure]")):
+            run = create_run(tiny(tmp_path, *overrides), tmp_path / str(len(overrides)))
+            notify(run, "end", environ={HOOK: receiver.url})
+            assert not run.events.exists()
+    assert receiver.messages == []
+
+
+@pytest.mark.parametrize(
+    "environ, reason", [({}, f"{HOOK} is not set here"), ({HOOK: nobody()}, "it cannot be reached")]
+)
+def test_what_went_wrong_is_noted_once_and_keeps_the_secret(
+    run: RunDir, caplog: pytest.LogCaptureFixture, environ: dict[str, str], reason: str
+) -> None:
+    notify(run, "end", environ=environ)
+    notify(run, "end", environ=environ)
+    (event,) = events(run, "not_notified")
+    assert event["reason"].startswith(reason)
+    assert len(caplog.records) == 1
+    assert "secret" not in run.events.read_text() + caplog.text
+
+
+def test_a_damaged_folder_ends_nothing(run: RunDir) -> None:
+    run.config.write_text("{")
+    notify(run, "end", environ={HOOK: "http://x/very-secret"})
+    (event,) = events(run, "not_notified")
+    assert event["reason"] == "ConfigError"
+
+
+def test_the_address_is_recorded_nowhere(run: RunDir) -> None:
+    with receiving() as receiver:
+        notify(run, "end", environ={HOOK: receiver.url})
+        texts = [
+            path.read_bytes()
+            for path in run.path.rglob("*")
+            if path.is_file() and run.code not in path.parents
+        ]
+    assert receiver.messages
+    assert not any(b"very-secret" in text for text in texts)

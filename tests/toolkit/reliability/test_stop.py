@@ -1,0 +1,89 @@
+"""A signal sets a flag; only a second Ctrl-C ends the process."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# Says what the flag holds after each line that it reads.
+PROGRAM = """
+import signal, sys
+from toolkit.reliability.stop import StopFlag
+flag = StopFlag().install(signal.SIGTERM, signal.SIGINT)
+print(flag.reason_to_stop(), flush=True)
+for line in sys.stdin:
+    print(flag.reason_to_stop(), flush=True)
+"""
+
+
+class Flagged:
+    """A process with a StopFlag."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.answer() == "None"
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def reason_after(self, *signals: signal.Signals) -> str:
+        """A signal that was sent has been handled before the next line is read."""
+        assert self.process.stdin is not None
+        reason = ""
+        for number in signals:
+            self.process.send_signal(number)
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            reason = self.answer()
+        return reason
+
+
+@pytest.fixture
+def flagged() -> Flagged:
+    return Flagged()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_is_the_reason_and_the_process_goes_on(flagged: Flagged, number: signal.Signals) -> None:
+    assert flagged.reason_after(number) == number.name
+    flagged.process.communicate()
+    assert flagged.process.returncode == 0
+
+
+def test_first_signal_stays_the_reason(flagged: Flagged) -> None:
+    assert flagged.reason_after(signal.SIGTERM, signal.SIGTERM, signal.SIGINT) == "SIGTERM"
+    flagged.process.communicate()
+    assert flagged.process.returncode == 0
+
+
+@pytest.mark.parametrize("before", [[], [signal.SIGTERM]])
+def test_second_interrupt_ends_the_process_at_once(flagged: Flagged, before: list[signal.Signals]) -> None:
+    assert flagged.reason_after(*before, signal.SIGINT) == (before or [signal.SIGINT])[0].name
+    flagged.process.send_signal(signal.SIGINT)
+    assert flagged.process.wait(60) == 130
+
+
+def test_signals_held_back_by_the_launcher_reach_the_flag() -> None:
+    """They may have come before the rank could handle them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        process.send_signal(signal.SIGTERM)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    output, _ = process.communicate("\n")
+    assert output.split()[-1] == "SIGTERM"
+    assert process.returncode == 0
+
+
+def test_flag_that_nobody_raised_gives_no_reason(flagged: Flagged) -> None:
+    output, _ = flagged.process.communicate("\n\n")
+    assert output.split() == ["None", "None"]

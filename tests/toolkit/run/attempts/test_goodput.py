@@ -1,0 +1,178 @@
+"""Every second of a run is accounted for, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.files import append_json_line
+from toolkit.run.attempts.goodput import Goodput, timeline
+from toolkit.run.run_dir import RunDir
+
+
+def told(run: RunDir, *starts: dict[str, Any], saves: tuple[tuple[float, float], ...] = ()) -> RunDir:
+    """A run with these starts, and saves as (when, how long training stood still)."""
+    run.path.mkdir(parents=True, exist_ok=True)
+    for number, start in enumerate(starts, start=1):
+        append_json_line(run.attempts, {"attempt": number, **start})
+    for time, stall_s in saves:
+        append_json_line(run.events, {"time": time, "event": "save", "stall_s": stall_s, "waited_s": 0.0})
+    return run
+
+
+def start(
+    begin: float, end: float | None, first: int, last: int, ready_s: float | None = 2.0
+) -> dict[str, Any]:
+    line = {"time_start": begin, "time_end": end, "first_step": first, "last_step": last}
+    line["first_step_after_start_s"] = ready_s
+    return {name: value for name, value in line.items() if value is not None}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path / "run")
+
+
+def goodput(run: RunDir, now: float) -> Goodput:
+    return sum((each.spent for each in timeline(run, now)), Goodput())
+
+
+def test_run_without_a_stop_trains_but_for_its_start_and_its_saves(run: RunDir) -> None:
+    told(run, start(100, 112, 0, 50), saves=((105, 0.5), (111, 0.25)))
+    assert goodput(run, 999) == Goodput(training=9.25, saving=0.75, starting=2)
+
+
+def test_steps_that_are_done_again_do_not_count(run: RunDir) -> None:
+    """Ten steps a second; the kill costs twenty of eighty."""
+    told(run, start(100, 110, 0, 80), start(130, 135, 60, 90))
+    assert goodput(run, 999) == Goodput(training=6 + 3, repeated=2, starting=4, away=20)
+
+
+def test_start_that_made_no_step_was_a_start_and_nothing_else(run: RunDir) -> None:
+    told(run, start(100, 107, 0, 0, ready_s=None), start(110, 115, 0, 30))
+    assert goodput(run, 999) == Goodput(training=3, starting=7 + 2, away=3)
+
+
+def test_a_clock_that_was_put_back_gives_no_negative_time(run: RunDir) -> None:
+    told(run, start(100, 110, 0, 80, ready_s=-3600.0), start(20, 25, 60, 90))
+    spent = goodput(run, 999)
+    assert min(getattr(spent, name) for name in Goodput.__slots__) >= 0
+    first, _ = timeline(run, 999)
+    assert first.begin <= first.ready <= first.end
+
+
+def test_imports_before_a_start_wrote_its_line_are_part_of_it(run: RunDir) -> None:
+    again = start(130, 135, 60, 90) | {"process_start": 124.5}
+    told(run, start(100, 110, 0, 60) | {"process_start": 97}, again)
+    first, second = timeline(run, 999)
+    assert (first.spent.starting, first.begin, first.ready) == (3 + 2, 97, 102)
+    assert (second.spent.starting, second.spent.away) == (5.5 + 2, 14.5)
+
+
+def test_process_that_is_older_than_the_start_before_it_begins_at_its_end(run: RunDir) -> None:
+    """As where two starts follow each other in one process."""
+    told(run, start(100, 110, 0, 60), start(112, 120, 60, 90) | {"process_start": 50})
+    assert goodput(run, 999) == Goodput(training=8 + 6, starting=2 + 2 + 2)
+
+
+def test_start_under_way_lasts_until_now(run: RunDir) -> None:
+    told(run, start(100, None, 0, 5))
+    assert goodput(run, 106) == Goodput(training=4, starting=2)
+
+
+def test_start_that_hung_until_it_was_replaced_ends_there(run: RunDir) -> None:
+    told(run, start(100, 150, 0, 10), start(120, 130, 10, 20))
+    assert goodput(run, 999) == Goodput(training=18 + 8, starting=4)
+
+
+def test_run_that_has_not_begun_has_no_time(run: RunDir) -> None:
+    run.path.mkdir()
+    assert goodput(run, 5) == Goodput()
+    assert goodput(run, 5).share == 0
+
+
+@given(
+    gaps=st.lists(
+        st.tuples(st.floats(0, 50), st.floats(0, 50), st.none() | st.floats(0, 60)), min_size=1, max_size=6
+    ),
+    steps=st.lists(st.integers(0, 40), min_size=7, max_size=7),
+    stalls=st.lists(st.tuples(st.floats(0, 300), st.floats(0, 9)), max_size=5),
+)
+def test_the_parts_are_the_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    gaps: list[tuple[float, float, float | None]],
+    steps: list[int],
+    stalls: list[tuple[float, float]],
+) -> None:
+    run = RunDir(tmp_path_factory.mktemp("runs") / "run")
+    clock, starts = 0.0, []
+    for number, (away, length, ready_s) in enumerate(gaps):
+        begin = clock + away
+        clock = begin + length
+        starts.append(start(begin, clock, steps[number], steps[number] + steps[number + 1], ready_s))
+    told(run, *starts, saves=tuple(stalls))
+    found = goodput(run, 1e9)
+    assert found.total == pytest.approx(clock - starts[0]["time_start"], abs=1e-6)
+    assert min(getattr(found, name) for name in Goodput.__slots__) >= 0
+    assert 0 <= found.share <= 1
+    for each in timeline(run, 1e9):
+        spans = [span for span in each.spans() if span.kind != "saving"]
+        length = sum(span.end - span.begin for span in spans)
+        assert length == pytest.approx(each.spent.total, abs=1e-6)
+
+
+# ---- the queue
+
+
+def submitted(run: RunDir, *times: float) -> None:
+    for time in times:
+        append_json_line(run.submissions, {"time": time, "cluster": "slurm", "job_id": "7"})
+
+
+def test_time_from_the_submission_to_the_first_start_is_waiting(run: RunDir) -> None:
+    submitted(told(run, start(100, 110, 0, 10)), 40)
+    found = goodput(run, 999)
+    assert found == Goodput(training=8, starting=2, waiting=60)
+    assert (found.total, found.allocated, found.share) == (70, 10, 0.8)
+
+
+def test_job_that_was_put_back_waits_from_its_end_on(run: RunDir) -> None:
+    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
+    told(run, first, {**start(150, 160, 10, 20), "job_id": "7", "restart": 1})
+    assert goodput(run, 999).waiting == 40
+
+
+def test_run_that_was_submitted_again_was_away_until_then(run: RunDir) -> None:
+    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
+    told(run, first, {**start(150, 160, 10, 20), "job_id": "8", "restart": 0})
+    submitted(run, 90, 135)
+    found = goodput(run, 999)
+    assert (found.waiting, found.away) == (10 + 15, 25)
+
+
+def test_job_that_was_chained_before_its_end_waits_from_its_end_on(run: RunDir) -> None:
+    first = {**start(100, 110, 0, 10), "job_id": "7", "restart": 0}
+    told(run, first, {**start(115, 160, 10, 20), "job_id": "8", "restart": 0})
+    submitted(run, 100, 108)
+    found = goodput(run, 999)
+    assert (found.waiting, found.away) == (5, 0)
+
+
+def test_line_of_a_submission_that_is_no_record_counts_as_none(run: RunDir) -> None:
+    told(run, start(100, 110, 0, 10))
+    run.submissions.write_text('{"time": "noon"}\n{"cluster": "slurm"}\n{"time": 9')
+    assert goodput(run, 999).waiting == 0
+
+
+def test_time_line_of_a_start_has_its_stretches_in_their_places(run: RunDir) -> None:
+    told(run, start(100, 110, 0, 80), start(130, 135, 60, 90), saves=((105, 0.5),))
+    first, second = timeline(run, 999)
+    spans = {span.kind: (span.begin, span.end) for span in first.spans()}
+    assert spans["starting"] == (100, 102)
+    assert spans["saving"] == (104.5, 105)
+    assert spans["repeated"] == (110 - first.spent.repeated, 110)
+    assert [span.kind for span in second.spans()] == ["away", "starting", "training"]

@@ -1,0 +1,191 @@
+"""One line for each start of a run, whether it ended in order or not."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.ranks import in_ranks, worlds
+from toolkit.config.schema import Train
+from toolkit.distributed import process_group
+from toolkit.errors import RendezvousError
+from toolkit.files import append_json_line, read_json_lines
+from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
+from toolkit.run.failure.records import record_failure
+from toolkit.run.run_dir import RunDir
+from toolkit.system.processes import process_start_time
+from toolkit.world import World
+
+
+def attempt(run: RunDir) -> Attempt:
+    return Attempt(run, World.single())
+
+
+def test_start_is_one_line_from_the_beginning_that_its_end_completes(run: RunDir) -> None:
+    first = attempt(run)
+    (line,) = read_json_lines(run.attempts)
+    assert "first_step" not in line
+    first.started(0, resumed=False)
+    first.ended(12, "SIGTERM", step_s=0.5)
+    second = attempt(run)
+    second.started(12, resumed=True)
+    second.ended(40, "finished")
+    lines = list(read_json_lines(run.attempts))
+    assert [(line["attempt"], line["first_step"], line["last_step"], line["why"]) for line in lines] == [
+        (1, 0, 12, "SIGTERM"),
+        (2, 12, 40, "finished"),
+    ]
+    assert [line["resumed"] for line in lines] == [False, True]
+    assert lines[0]["step_s"] == 0.5
+
+
+def test_killed_start_stays_as_far_as_it_came_and_counts(run: RunDir) -> None:
+    attempt(run)
+    attempt(run).started(0, resumed=False)
+    later = attempt(run)
+    assert later.number == 3
+    later.started(4, resumed=True)
+    later.ended(9, "finished")
+    early, killed, ended = read_json_lines(run.attempts)
+    assert "first_step" not in early
+    assert "time_end" not in killed
+    assert ended["attempt"] == 3
+
+
+def test_first_step_tells_how_long_the_start_took(run: RunDir) -> None:
+    start = attempt(run)
+    start.started(0, resumed=False)
+    process_s = time.time() - process_start_time()
+    start.stepped()
+    (line,) = read_json_lines(run.attempts)
+    assert line["first_step_s"] >= round(process_s, 3)
+    assert 0 <= line["first_step_after_start_s"] < line["first_step_s"]
+    start.stepped()
+    assert list(read_json_lines(run.attempts)) == [line]
+
+
+def test_seconds_are_those_of_all_starts_that_ended(run: RunDir) -> None:
+    append_json_line(run.attempts, {"attempt": 1, "time_start": 100.0, "time_end": 160.0})
+    append_json_line(run.attempts, {"attempt": 2, "time_start": 200.0})
+    append_json_line(run.attempts, {"attempt": 3, "time_start": 300.0, "time_end": 340.0})
+    fourth = attempt(run)
+    assert 100.0 <= fourth.seconds() < 160.0
+
+
+def test_start_removes_the_failure_of_the_one_before(run: RunDir) -> None:
+    run.failure.write_text("{}")
+    attempt(run)
+    assert not run.failure.exists()
+
+
+def test_failed_start_takes_over_the_first_failure(run: RunDir) -> None:
+    """Rank 0 only loses its peers; rank 3 knows why."""
+    ranks = worlds(4)
+    start = Attempt(run, ranks[0])
+    start.started(4, resumed=True)
+    record_failure(run, ranks[3], "forward", 6, ValueError("bad sample"))
+    record_failure(run, ranks[0], "communication", 6, RuntimeError("Connection closed by peer"))
+    start.failed(6)
+    (line,) = read_json_lines(run.attempts)
+    assert (line["why"], line["rank"], line["step"], line["last_step"]) == ("exception", 3, 6, 6)
+    assert line["blamed"] is None
+    assert "time_end" in line
+
+
+def test_failure_before_the_ranks_met_is_in_the_line_too(run: RunDir) -> None:
+    (world,) = worlds(1)
+    start = Attempt(run, world)
+    record_failure(run, world, "rendezvous", 0, RendezvousError("rank 1 is missing"))
+    start.failed(0)
+    assert read_attempts(run)[0].why == "rendezvous"
+
+
+def test_last_line_can_be_explained_by_who_knows_more(run: RunDir) -> None:
+    for why in ("SIGTERM", "SIGTERM"):
+        attempt(run).ended(3, why)
+    explain_last(run, "preempted", by_job="99")
+    first, second = read_attempts(run)
+    assert first.why == "SIGTERM"
+    assert (second.why, second.last_step) == ("preempted", 3)
+    assert [line.get("by_job") for line in read_json_lines(run.attempts)] == [None, "99"]
+
+
+def test_there_may_be_nothing_to_explain(run: RunDir) -> None:
+    explain_last(run, "preempted")
+    assert not run.attempts.exists()
+
+
+def test_torn_and_foreign_lines_harm_nothing(run: RunDir) -> None:
+    attempt(run).ended(3, "SIGTERM")
+    with open(run.attempts, "a") as stream:
+        stream.write('{"who": "somebody"}\n{"attempt": 2, "time_st')
+    second = attempt(run)
+    second.started(3, resumed=True)
+    assert second.number == 2
+    assert [line["attempt"] for line in read_json_lines(run.attempts)] == [1, 2]
+
+
+def test_lines_that_complete_each_other_are_one_start(run: RunDir) -> None:
+    append_json_line(run.attempts, {"attempt": 1, "time_start": 1.0})
+    append_json_line(run.attempts, {"attempt": 1, "why": "finished"})
+    assert read_attempts(run) == [AttemptRecord(attempt=1, time_start=1.0, why="finished")]
+
+
+def test_full_disk_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("toolkit.run.attempts.ledger.append_json_line", full)
+    monkeypatch.setattr("toolkit.run.attempts.records.write_atomic", full)
+    start = attempt(run)
+    start.started(0, resumed=False)
+    start.ended(3, "finished")
+    assert start.number == 1
+
+
+def join_rank(world: World, folder: Path) -> tuple[int, int]:
+    run = RunDir(folder)
+    start = Attempt(run, world)
+    with process_group.join(run, world, Train(device="cpu")) as group:
+        start.joined(group)
+        start.started(0, resumed=False)
+        start.ended(3, "finished")
+        return os.getpid(), start.number
+
+
+class OneGpu:
+    """The only rank of a run, on a GPU."""
+
+    world, device, gpu = World.single(), "cuda:0", "GPU-8f3a"
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value]
+
+
+def test_a_rank_names_its_gpu_by_uuid(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", "1234")
+    attempt(run).joined(OneGpu())
+    (start,) = read_attempts(run)
+    (rank,) = read_json_lines(run.ranks(start.nonce))
+    assert (rank["device"], rank["gpu"]) == ("cuda:0", "GPU-8f3a")
+
+
+def test_ranks_are_written_down_once_and_by_one(tmp_path: Path) -> None:
+    append_json_line(RunDir(tmp_path).attempts, {"attempt": 1, "time_start": 1.0})
+    pids, numbers = zip(*in_ranks(3, join_rank, tmp_path), strict=True)
+    assert numbers == (2, 2, 2)
+    _, line = read_json_lines(RunDir(tmp_path).attempts)
+    assert (line["world_size"], line["device"], len(line["hosts"])) == (3, "cpu", 1)
+    ranks = [json.loads(text) for text in RunDir(tmp_path).ranks(line["nonce"]).read_text().splitlines()]
+    assert [(rank["rank"], rank["local_rank"], rank["pid"]) for rank in ranks] == [
+        (number, number, pid) for number, pid in enumerate(pids)
+    ]
+    assert len({(rank["master_addr"], rank["master_port"]) for rank in ranks}) == 1

@@ -1,0 +1,34 @@
+"""What people read of a failure."""
+
+from __future__ import annotations
+
+from toolkit.run.failure.format import format_failure
+from toolkit.run.failure.records import failure_record
+
+
+def test_out_of_memory_tells_the_batch_and_the_memory_seen() -> None:
+    record = failure_record(
+        "n", "out_of_memory", "CUDA out of memory", rank=3, host="w2", phase="forward", step=417
+    )
+    gpu = {"allocated_mb": 135000.0, "reserved_mb": 140000.0, "free_mb": 512.0, "total_mb": 143771.0}
+    told = format_failure({
+        **record,
+        "gpu": {"index": 3, "name": "NVIDIA H200", "uuid": "GPU-12ab"},
+        "batch": {"samples": 64, "tokens": 16000, "longest": 512, "micro_batches": 8},
+        "memory": {"rss_mb": 3300.0, "rss_peak_mb": 3500.0, "limit_mb": 16384.0, "gpu": gpu},
+        "advice": "Take less.",
+    })  # fmt: skip
+    assert told.splitlines() == [
+        "error: CUDA out of memory",
+        "  where        rank 3 on w2, GPU 3 (NVIDIA H200, GPU-12ab), in forward, after step 417",
+        "  class        out_of_memory",
+        "  batch        64 samples, 16,000 tokens, the longest 512 (one of 8 micro-batches of the step)",
+        "  memory       this process 3.2 GiB, at most 3.4 GiB, its limit 16.0 GiB",
+        "  GPU memory   allocated 131.8 GiB, reserved 136.7 GiB, free 512 MiB, of 140.4 GiB",
+        "  what to do   Take less.",
+    ]
+
+
+def test_a_record_of_which_little_is_left_is_told_as_far_as_it_goes() -> None:
+    assert format_failure({}).splitlines()[0] == "error: unknown"
+    assert "boom" in format_failure({"message": "boom", "gpu": {}, "batch": None, "memory": {"gpu": None}})

@@ -1,0 +1,53 @@
+"""Code that cannot be imported is a failure with a place and a stack trace like any other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.files import read_json
+from toolkit.run.failure.import_errors import record_import_error
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+_SCRIPT = """
+import sys
+from pathlib import Path
+from toolkit.run.failure.import_errors import record_import_error
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n")
+with record_import_error(RunDir(Path(sys.argv[1])), world):
+    import of_nobody
+"""
+
+
+def test_the_log_of_a_rank_on_a_terminal_has_the_stack_trace_too(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    world = World(rank=2, size=4, local_rank=2, local_size=4, nonce="n")
+    with pytest.raises(ModuleNotFoundError), record_import_error(run, world):
+        import of_nobody  # type: ignore[import-not-found]  # noqa: F401
+    assert "No module named 'of_nobody'" in run.log("n", 2).read_text()
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["phase"]) == ("import", 2, "import")
+    assert "Install what is missing" in failure["advice"]
+
+
+def test_a_log_that_gets_it_anyway_has_it_once(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.logs.mkdir()
+    with run.log("n", 0).open("ab") as log:
+        subprocess.run([sys.executable, "-c", _SCRIPT, str(tmp_path)], stderr=log, check=False)
+    assert run.log("n", 0).read_text().count("No module named") == 1
+
+
+def test_a_full_disk_does_not_hide_the_error(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.logs.write_text("no folder")
+    run.ranks("n").parent.write_text("no folder")
+    world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n")
+    with pytest.raises(ModuleNotFoundError), record_import_error(run, world):
+        import of_nobody  # noqa: F401

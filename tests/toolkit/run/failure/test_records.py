@@ -1,0 +1,267 @@
+"""failure.json explains the first failure of a start, not what followed from it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.ranks import in_ranks, worlds
+from tests.toolkit.tiny import events
+from toolkit.errors import (
+    CheckpointError,
+    DataError,
+    DeviceError,
+    NoProgress,
+    RanksDiverged,
+    RendezvousError,
+    TrainingDiverged,
+)
+from toolkit.files import append_json_line, create_once, read_json
+from toolkit.run.failure import records
+from toolkit.run.failure.classes import FAILURE_CLASSES, describe
+from toolkit.run.failure.format import format_failure
+from toolkit.run.failure.records import (
+    failure_record,
+    first_failure,
+    forget_failure,
+    record_failure,
+    write_first,
+)
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+PEER_LOST = RuntimeError("[../pair.cc:534] Connection closed by peer [127.0.0.1]:40001")
+#: What torch says of operations under use_deterministic_algorithms.
+AT_RANDOM = (
+    "does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True)'"
+)
+CUBLAS_AT_RANDOM = (
+    "Deterministic behavior was enabled, but this operation is not deterministic because it uses CuBLAS and "
+    "you have CUDA >= 10.2"
+)
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named like CUDA's."""
+
+
+def written_to(number: int) -> CheckpointError:
+    """As the checkpoints raise it after an error of the disk."""
+    error = CheckpointError("cannot write step_00000004")
+    error.__cause__ = OSError(number, "of the disk")
+    return error
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error, name, advice",
+    [
+        (DataError("no such column"), "input", "Correct"),
+        (TrainingDiverged("the loss is nan"), "diverged", "same step again"),
+        (RendezvousError("rank 3 is missing"), "rendezvous", "network"),
+        (RanksDiverged("weights differ", [1]), "ranks_diverged", "memory may be faulty"),
+        (NoProgress("three starts"), "no_progress", "counters"),
+        (CheckpointError("all are bad"), "checkpoint", "space"),
+        (written_to(errno.EIO), "io", "file system"),
+        (MemoryError(), "out_of_memory", "accumulation"),
+        (OutOfMemoryError("CUDA out of memory"), "out_of_memory", "accumulation"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory", "memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "out_of_memory", "memory"),
+        (OSError(errno.EADDRINUSE, "Address already in use"), "address_in_use", "port"),
+        (RuntimeError("server socket failed to listen: EADDRINUSE"), "address_in_use", "port"),
+        (PEER_LOST, "peer_lost", "Another rank"),
+        (RuntimeError("[../pair.cc:534] writev [127.0.0.1]:40001: Broken pipe"), "peer_lost", "Another rank"),
+        (RuntimeError("Timed out waiting 8000ms for recv operation"), "peer_lost", "Another rank"),
+        (RuntimeError("CUDA error: uncorrectable ECC error encountered"), "device", "GPU"),
+        (RuntimeError("CUDA error: device-side assert triggered"), "exception", "traceback"),
+        (
+            RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"),
+            "out_of_memory",
+            "memory",
+        ),
+        (
+            RuntimeError("ncclUnhandledCudaError: failed. Last error:\nCuda failure 'out of memory'"),
+            "out_of_memory",
+            "memory",
+        ),
+        (RuntimeError("CUDA error: out of memory"), "out_of_memory", "memory"),
+        (
+            RuntimeError("NCCL error in: x.cpp:1, unhandled system error, "),
+            "communication",
+            "network",
+        ),
+        (DeviceError("host a"), "device", "GPU"),
+        (RuntimeError(f"put_ {AT_RANDOM}"), "not_deterministic", "train.deterministic=false"),
+        (RuntimeError(CUBLAS_AT_RANDOM), "not_deterministic", "train.deterministic=false"),
+        (ModuleNotFoundError("No module named 'x'"), "import", "Install"),
+        (OSError(errno.ESTALE, "Stale file handle"), "io", "file system"),
+        (OSError(errno.ENOSPC, "No space left on device"), "io", "file system"),
+        # Files that are missing or somebody else's do not come by waiting.
+        (FileNotFoundError(errno.ENOENT, "no such file"), "exception", "traceback"),
+        (PermissionError(errno.EACCES, "denied"), "exception", "traceback"),
+        (ZeroDivisionError(), "exception", "traceback"),
+        (KeyboardInterrupt(), "exception", "traceback"),
+    ],
+)
+def test_failure_has_a_class_and_advice(error: BaseException, name: str, advice: str) -> None:
+    found, what_to_do = describe(error)
+    assert found == name
+    assert advice in what_to_do
+
+
+def test_failure_says_who_where_when_and_why(run: RunDir) -> None:
+    world = worlds(4)[2]
+    with pytest.raises(ZeroDivisionError) as caught:
+        raise ZeroDivisionError("in the model")
+    assert record_failure(run, world, "backward", 17, caught.value)
+    record = read_json(run.failure)
+    assert (record["rank"], record["phase"], record["step"], record["class"]) == (
+        2,
+        "backward",
+        17,
+        "exception",
+    )
+    assert record["message"] == "ZeroDivisionError: in the model"
+    assert "test_records.py" in record["traceback"]
+    assert record["nonce"] == world.nonce
+    assert {"time", "host", "advice"} <= record.keys()
+    assert [event["rank"] for event in events(run, "failure")] == [2]
+
+
+def test_message_for_users_stands_without_the_name_of_its_class(run: RunDir) -> None:
+    record_failure(run, World.single(), "data preparation", 0, DataError("films.tsv is empty"))
+    assert read_json(run.failure)["message"] == "films.tsv is empty"
+
+
+def test_first_failing_rank_stands(run: RunDir) -> None:
+    first, second = worlds(2)
+    assert record_failure(run, second, "forward", 3, ValueError("cause"))
+    assert not record_failure(run, first, "forward", 3, KeyError("later"))
+    assert read_json(run.failure)["message"] == "ValueError: cause"
+    assert len(events(run, "failure")) == 2
+
+
+def test_consequence_gives_way_to_the_cause_and_the_cause_to_nothing(run: RunDir) -> None:
+    first, second = worlds(2)
+    assert record_failure(run, first, "communication", 3, PEER_LOST)
+    assert record_failure(run, second, "forward", 3, ValueError("cause"))
+    assert not record_failure(run, first, "communication", 3, PEER_LOST)
+    assert read_json(run.failure)["message"] == "ValueError: cause"
+
+
+def test_failure_of_an_earlier_start_gives_way(run: RunDir) -> None:
+    """A start that fails before it has begun has not removed it."""
+    record_failure(run, worlds(1, "first")[0], "forward", 3, ValueError("of the first start"))
+    assert record_failure(run, worlds(1, "second")[0], "rendezvous", 0, RendezvousError("of the second"))
+    assert read_json(run.failure)["nonce"] == "second"
+
+
+def test_every_class_says_what_to_do() -> None:
+    for name, kind in FAILURE_CLASSES.items():
+        assert kind.advice.endswith("."), name
+
+
+def test_ranks_whose_weights_differ_are_the_culprits_whoever_says_so(run: RunDir) -> None:
+    """The comparison raises the same on every rank."""
+    world = worlds(3)[0]
+    run.ranks(world.nonce).parent.mkdir()
+    for rank in range(3):
+        append_json_line(run.ranks(world.nonce), {"rank": rank, "host": f"w{rank}"})
+    assert record_failure(run, world, "communication", 500, RanksDiverged("weights of rank 2 differ", [2]))
+    record = read_json(run.failure)
+    assert (record["rank"], record["host"], record["blamed"]) == (2, "w2", "w2")
+
+
+def test_of_two_ranks_whose_weights_differ_no_host_is_blamed(run: RunDir) -> None:
+    assert record_failure(run, worlds(2)[0], "communication", 500, RanksDiverged("no majority", []))
+    assert read_json(run.failure)["blamed"] is None
+
+
+def test_host_is_blamed_only_where_its_own_rank_failed(run: RunDir) -> None:
+    record_failure(run, worlds(2)[1], "forward", 3, ValueError("of the user"))
+    assert read_json(run.failure)["blamed"] is None
+
+
+def test_consequence_that_is_written_late_does_not_hide_the_cause(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cause comes between the moment that a lost peer looks for it and the moment that it writes."""
+    first, second = worlds(2)
+    create = create_once
+
+    def slow(path: Path, data: str) -> bool:
+        won = create(path, data)
+        if "consequence" in path.name:
+            assert record_failure(run, second, "forward", 3, ValueError("cause"))
+        return won
+
+    monkeypatch.setattr(records, "create_once", slow)
+    record_failure(run, first, "communication", 3, PEER_LOST)
+    assert read_json(run.failure)["message"] == "ValueError: cause"
+    found = first_failure(run, first.nonce)
+    assert found is not None
+    assert found["message"] == "ValueError: cause"
+
+
+def test_start_of_a_name_used_before_forgets_what_failed_then(run: RunDir) -> None:
+    (world,) = worlds(1)
+    record_failure(run, world, "forward", 3, ValueError("of the first start"))
+    forget_failure(run, world.nonce)
+    assert first_failure(run, world.nonce) is None
+    assert not run.failure.exists()
+    assert record_failure(run, world, "forward", 3, ValueError("of the second"))
+
+
+def test_full_disk_does_not_hide_the_error_behind_its_own(run: RunDir) -> None:
+    run.ranks("n").parent.write_text("no folder")
+    record = failure_record("n", "exception", "it broke", rank=0, host="w", phase="forward", step=1)
+    assert not write_first(run, record)
+
+
+def test_people_are_told_what_where_and_what_to_do(run: RunDir) -> None:
+    record = failure_record("n", "hang", "rank 3 on w2 stands", rank=3, host="w2", phase="data", step=7)
+    what, where, kind, advice = format_failure(record).splitlines()
+    assert what == "error: rank 3 on w2 stands"
+    assert where.split(maxsplit=1) == ["where", "rank 3 on w2, in data, after step 7"]
+    assert kind.split() == ["class", "hang"]
+    assert "log" in advice
+
+
+def fail(world: World, path: Path) -> bool:
+    return record_failure(RunDir(path), world, "forward", 1, ValueError(f"rank {world.rank}"))
+
+
+def test_of_ranks_that_fail_together_one_is_written_whole(run: RunDir) -> None:
+    won = in_ranks(4, fail, run.path)
+    # All ranks of one start have one nonce.
+    assert won.count(True) == 1
+    assert read_json(run.failure)["message"] == f"ValueError: rank {won.index(True)}"
+
+
+def fail_or_lose(world: World, path: Path) -> bool:
+    error = ValueError("cause") if world.rank == 2 else PEER_LOST
+    return record_failure(RunDir(path), world, "forward", 1, error)
+
+
+def test_cause_stands_among_consequences_that_come_together(run: RunDir) -> None:
+    in_ranks(4, fail_or_lose, run.path)
+    assert read_json(run.failure)["message"] == "ValueError: cause"
+
+
+def test_secrets_in_an_error_are_not_recorded(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DBPASSWD", "hush-hush")
+    try:
+        raise ConnectionError("cannot log in with hush-hush at postgres://me:quiet@host/db")
+    except ConnectionError as error:
+        record_failure(run, World.single(), "start", 0, error)
+    text = run.failure.read_text()
+    assert "hush-hush" not in text
+    assert "quiet" not in text
+    assert "postgres://me:***@host/db" in read_json(run.failure)["message"]
+    assert "ConnectionError" in read_json(run.failure)["traceback"]

@@ -1,0 +1,46 @@
+"""The code that a run keeps tells which workloads it has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.registry import installed, task_kinds
+from toolkit.run.code_snapshot import copy_code
+
+ROOT = Path(__file__).parents[3]
+_COPY = "from pathlib import Path; from toolkit.run.code_snapshot import copy_code; copy_code({}, {!r})"
+_TELL = "from toolkit.registry import installed, task_kinds; print(*task_kinds())"
+
+
+def python(code: str, *folders: Path) -> str:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    command = [sys.executable, "-P", "-c", code]
+    return subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("kind", ["dist-info", "egg-info"])
+def test_a_copy_of_a_copy_tells_the_same_workloads(tmp_path: Path, kind: str) -> None:
+    """Whichever form the installation has: one in place keeps name and version in another file."""
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    for folder in (first, second, third):
+        folder.mkdir()
+    used = [next(iter(task_kinds()))]
+    workload = installed(used[0]).workload
+    copy_code(first, used)
+    if kind == "egg-info":
+        for metadata in list(first.glob("*.dist-info")):
+            (metadata / "METADATA").rename(metadata / "PKG-INFO")
+            metadata.rename(first / f"{metadata.name.partition('-')[0]}.egg-info")
+    python(_COPY.format(f"Path({str(second)!r})", used), first)
+    python(_COPY.format(f"Path({str(third)!r})", used), second)
+    assert python(_TELL, third).split() == [task.kind for task in workload.tasks]
+
+
+def test_a_copy_holds_no_workload_that_is_not_used(tmp_path: Path) -> None:
+    copy_code(tmp_path / "code", ())
+    assert python(_TELL, tmp_path / "code").split() == []

@@ -1,0 +1,79 @@
+"""A run's folder is made once, from the experiment and the code of that moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.ranks import in_ranks
+from tests.toolkit.tiny import tiny
+from toolkit.config import Experiment, load_resolved, run_id
+from toolkit.errors import UserError
+from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.world import World
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    return tiny(tmp_path / "data")
+
+
+def create(world: World, experiment: Experiment, parent: Path) -> str:
+    return create_run(experiment, parent).run_id
+
+
+def test_folder_holds_the_resolved_experiment_and_the_code(experiment: Experiment, tmp_path: Path) -> None:
+    run = create_run(experiment, tmp_path / "runs")
+    assert run.path == tmp_path / "runs" / run_id(experiment)
+    assert load_resolved(run.config) == experiment
+    assert (run.code / "toolkit" / "training" / "worker.py").read_bytes() == Path(
+        "toolkit/training/worker.py"
+    ).resolve().read_bytes()
+    assert not list(run.code.rglob("*.pyc"))
+
+
+def test_second_creation_finds_the_first_and_changes_nothing(experiment: Experiment, tmp_path: Path) -> None:
+    run = create_run(experiment, tmp_path)
+    (run.code / "toolkit" / "training" / "worker.py").write_text("# as it was when the run began\n")
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
+    assert create_run(experiment, tmp_path) == run
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
+
+
+def test_several_processes_at_once_make_one_whole_folder(experiment: Experiment, tmp_path: Path) -> None:
+    assert in_ranks(4, create, experiment, tmp_path / "runs") == [run_id(experiment)] * 4
+    run = create_run(experiment, tmp_path / "runs")
+    assert load_resolved(run.config) == experiment
+    assert sorted(path.name for path in run.path.iterdir()) == ["code", "config.yaml", "logs"]
+    copied = {path.relative_to(run.code) for path in run.code.rglob("*.py")}
+    assert {path.relative_to(Path.cwd()) for path in Path.cwd().glob("toolkit/*.py")} <= copied
+
+
+def test_changing_resources_finds_the_same_run(experiment: Experiment, tmp_path: Path) -> None:
+    run = create_run(experiment, tmp_path)
+    wider = tiny(tmp_path / "data", "resources.nodes=2", "resources.time=10")
+    assert create_run(wider, tmp_path) == run
+
+
+def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> None:
+    run = create_run(experiment, tmp_path)
+    run.config.write_text(run.config.read_text().replace("epochs: 2", "epochs: 3"))
+    with pytest.raises(UserError, match="it was edited"):
+        create_run(experiment, tmp_path)
+
+
+def test_place_that_cannot_be_written_is_named(experiment: Experiment, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write the run folder .*file.*STK_EXPERIMENT_DIR"):
+        create_run(experiment, tmp_path / "file")
+
+
+def test_runs_lie_where_the_variable_says_or_beside_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STK_EXPERIMENT_DIR", raising=False)
+    assert experiment_dir() == tmp_path / "experiments"
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", "elsewhere")
+    assert experiment_dir() == tmp_path / "elsewhere"

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.run.records.epoch_metrics import by_epoch, trained
+
+
+def line(split: str, step: int, epoch: float, **metrics: Any) -> dict[str, Any]:
+    return {"time": 1.0, "split": split, "step": step, "epoch": epoch, **metrics}
+
+
+def test_training_is_averaged_over_an_epoch_and_validation_is_the_last_one() -> None:
+    first, second = by_epoch(
+        [
+            line("train", 10, 0.5, loss=1.0, accuracy=0.5),
+            line("validation", 10, 0.5, loss=0.9),
+            line("train", 20, 1.0, loss=0.6, accuracy=0.7),
+            line("validation", 20, 1.0, loss=0.8),
+            line("train", 40, 2.0, loss=0.2),
+            line("test", 40, 2.0, loss=0.1),
+        ]
+    )
+    assert (first.epoch, second.epoch) == (1, 2)
+    assert first.training == {"loss": pytest.approx(0.8), "accuracy": pytest.approx(0.6)}
+    assert first.validation == {"loss": 0.8}
+    assert (second.training, second.validation) == ({"loss": 0.2}, {})
+
+
+def test_a_line_counts_by_the_steps_that_it_stands_for() -> None:
+    """30 steps with loss 1, then 10 with loss 0."""
+    (epoch,) = by_epoch([line("train", 30, 0.75, loss=1.0), line("train", 40, 1.0, loss=0.0)])
+    assert epoch.training["loss"] == 0.75
+
+
+def test_a_line_weighs_what_its_means_are_over() -> None:
+    """Two steps of 32 samples, then one of 8: the whole is 72 samples, 40 of them right."""
+    (epoch,) = by_epoch(
+        [
+            line("train", 2, 0.6667, loss=0.9, accuracy=0.5, count=64),
+            line("train", 3, 1.0, loss=0.1, accuracy=1.0, count=8),
+        ]
+    )
+    assert epoch.training == {
+        "loss": pytest.approx((0.9 * 64 + 0.1 * 8) / 72),
+        "accuracy": pytest.approx(40 / 72),
+    }
+
+
+def test_an_epoch_with_a_line_of_no_count_weighs_all_of_its_lines_by_steps() -> None:
+    lines = [line("train", 1, 0.25, loss=1.0), line("train", 4, 1.0, loss=0.0, count=1000)]
+    assert by_epoch(lines)[0].training["loss"] == 0.25
+
+
+def test_the_trained_epoch_is_the_last_whole_one() -> None:
+    epochs = by_epoch(line("train", step, step / 2, loss=1 / step) for step in range(1, 6))
+    found = [trained(epochs, done) for done in (0.5, 1.0, 2.5, 3.0)]
+    assert [epoch and epoch.epoch for epoch in found] == [1, 1, 2, 3]
+    assert trained((), 0.0) is None
+
+
+def test_of_two_lines_for_one_step_the_later_counts() -> None:
+    (epoch,) = by_epoch([line("train", 10, 1.0, loss=9.0), line("train", 10, 1.0, loss=0.5)])
+    assert epoch.training["loss"] == 0.5
+
+
+def test_a_rounding_error_at_the_end_of_an_epoch_opens_no_new_one() -> None:
+    assert [epoch.epoch for epoch in by_epoch([line("train", 3, 3 * 0.1 / 0.3, loss=1.0)])] == [1]
+    assert [epoch.epoch for epoch in by_epoch([line("train", 3, 1.0000000002, loss=1.0)])] == [1]
+
+
+def test_what_is_no_finite_number_is_left_out() -> None:
+    (epoch,) = by_epoch([line("train", 1, 1.0, loss=None, accuracy=float("nan"), lr=0.1, note="x")])
+    assert epoch.training == {"lr": 0.1}
+
+
+def test_no_lines_have_no_epochs() -> None:
+    assert by_epoch([]) == ()
+    assert by_epoch([{"split": "train", "step": 1}]) == ()
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=20))
+def test_every_mean_lies_between_its_lines(losses: list[float]) -> None:
+    (epoch,) = by_epoch(line("train", 1 + step, 0.5, loss=loss) for step, loss in enumerate(losses))
+    assert min(losses) - 1e-9 <= epoch.training["loss"] <= max(losses) + 1e-9

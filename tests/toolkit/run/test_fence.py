@@ -1,0 +1,257 @@
+"""Two starts never write beside each other: one is refused at once, or replaces the other for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from filelock import FileLock
+
+from tests.toolkit.ranks import await_ranks, run_ranks, start_ranks
+from tests.toolkit.tiny import assert_equal_runs, tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from toolkit.errors import ExitCode, RunBusy, UserError
+from toolkit.files import read_json, read_json_lines, write_json
+from toolkit.reliability import fault_injection
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.failure.records import failure_record, write_first
+from toolkit.run.fence import Fenced, check, hold_run, is_fenced, raise_fence
+from toolkit.run.run_dir import RunDir
+from toolkit.training import worker
+from toolkit.world import World
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def short_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.run.fence._MOMENT_S", 0.1)
+
+
+def start(nonce: str, job: str = "", restart: int = 0) -> World:
+    return World(rank=0, size=1, local_rank=0, local_size=1, nonce=nonce, job=job, restart=restart)
+
+
+def test_start_behind_the_fence_is_told_apart_from_all_others(run: RunDir) -> None:
+    assert not is_fenced(run, "first")
+    raise_fence(run, "first")
+    assert not is_fenced(run, "first")
+    raise_fence(run, "second", job="12")
+    assert is_fenced(run, "first")
+    assert not is_fenced(run, "second")
+    # A start that has not come so far yet.
+    assert not is_fenced(run, "third")
+    check(run, "second")
+    with pytest.raises(Fenced, match="has been started anew: this start, first"):
+        check(run, "first")
+    assert issubclass(Fenced, RunBusy)
+    assert read_json(run.fence)["job"] == "12"
+
+
+def test_raising_the_own_fence_again_changes_nothing(run: RunDir) -> None:
+    raise_fence(run, "first")
+    before = run.fence.stat().st_mtime_ns
+    raise_fence(run, "first")
+    assert run.fence.stat().st_mtime_ns == before
+
+
+def test_launcher_that_uses_a_name_again_is_not_behind_its_own_fence(run: RunDir) -> None:
+    for nonce in ("torchrun", "other", "torchrun"):
+        raise_fence(run, nonce)
+    assert not is_fenced(run, "torchrun")
+    assert is_fenced(run, "other")
+
+
+def test_fence_remembers_many_starts_but_not_all(run: RunDir) -> None:
+    for number in range(300):
+        raise_fence(run, f"start{number}")
+    assert is_fenced(run, "start100")
+    assert len(read_json(run.fence)["earlier"]) == 256
+
+
+def test_fence_that_cannot_be_read_ends_nothing(run: RunDir) -> None:
+    run.fence.write_text("{")
+    assert not is_fenced(run, "first")
+    run.fence.unlink()
+    run.fence.mkdir()
+    check(run, "first")
+
+
+def test_start_behind_the_fence_writes_no_failure(run: RunDir) -> None:
+    raise_fence(run, "first")
+    raise_fence(run, "second")
+    record = failure_record("first", "peer_lost", "late", rank=0, host="w1", phase="communication", step=3)
+    assert not write_first(run, record)
+    assert not run.failure.exists()
+    assert write_first(run, {**record, "nonce": "second"})
+
+
+# -- the lock
+
+
+def test_start_alone_raises_the_fence_and_lets_go_of_the_lock(run: RunDir) -> None:
+    with hold_run(run, start("first"), 1.0):
+        assert not is_fenced(run, "first")
+        assert read_json(run.fence)["nonce"] == "first"
+    with FileLock(run.alive).acquire(timeout=0):
+        pass
+
+
+def test_other_ranks_than_the_first_take_no_lock(run: RunDir) -> None:
+    world = World(rank=1, size=2, local_rank=1, local_size=2, nonce="first")
+    with hold_run(run, world, 1.0):
+        assert not run.alive.exists()
+        assert not run.fence.exists()
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        start("second"),
+        start("second", job="13"),
+        start("second", job="13", restart=2),
+    ],
+    ids=["by hand", "another job", "another job's restart"],
+)
+def test_accidental_second_start_is_refused_and_does_not_fence_the_live_one(
+    run: RunDir, second: World
+) -> None:
+    with (
+        hold_run(run, start("first", job="12"), 1.0),
+        pytest.raises(RunBusy, match="is being trained by another process"),
+        hold_run(run, second, 1.0),
+    ):
+        raise AssertionError("it must not begin")
+    assert read_json(run.fence)["nonce"] == "first"
+
+
+def hold(path: str, nonce: str, job: str, ready: Any) -> None:
+    with hold_run(RunDir(Path(path)), start(nonce, job=job), 1.0):
+        ready.send(True)
+        signal.pause()
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_job_that_starts_again_replaces_itself(run: RunDir, is_frozen: bool) -> None:
+    """Whether its earlier process lives, deaf to the fence, or is frozen: it waits only so long."""
+    receiver, sender = get_context("forkserver").Pipe(duplex=False)
+    holder = get_context("forkserver").Process(target=hold, args=(str(run.path), "first", "12", sender))
+    holder.start()
+    assert receiver.recv()
+    assert holder.pid is not None
+    if is_frozen:
+        os.kill(holder.pid, signal.SIGSTOP)
+    try:
+        with hold_run(run, start("second", job="12", restart=1), 0.2):
+            assert is_fenced(run, "first")
+            # The lock is held anew, so that a third start is refused.
+            with pytest.raises(RunBusy), hold_run(run, start("third"), 0.2):
+                pass
+    finally:
+        holder.kill()
+        holder.join()
+    assert read_json(run.fence)["nonce"] == "second"
+
+
+def test_job_waits_for_its_earlier_process_to_leave(run: RunDir) -> None:
+    with hold_run(run, start("first", job="12"), 1.0):
+        pass
+    before = run.alive.stat().st_ino
+    with hold_run(run, start("second", job="12", restart=1), 1.0):
+        assert run.alive.stat().st_ino == before
+
+
+def test_job_takes_over_from_another_one_that_gives_no_sign_of_life(run: RunDir) -> None:
+    """A chained job comes after the end of the one before, whose host may be gone with the lock."""
+    lock = FileLock(run.alive)
+    raise_fence(run, "first", job="12")
+    run.heartbeat("first", 0).parent.mkdir()
+    with lock:
+        write_json(run.heartbeat("first", 0), {"time": time.time()})
+        with pytest.raises(RunBusy), hold_run(run, start("second", job="13"), 30.0):
+            pass
+        write_json(run.heartbeat("first", 0), {"time": time.time() - 60})
+        with pytest.raises(RunBusy), hold_run(run, start("second"), 0.1):
+            pass
+        with hold_run(run, start("second", job="13"), 0.1):
+            assert is_fenced(run, "first")
+
+
+# -- real processes
+
+
+def train_rank(world: World, path: Path, spec: str, job: str, restart: int) -> str:
+    os.environ[fault_injection.VARIABLE] = spec
+    world = replace(world, nonce=f"{job}.0.{restart}", job=job, restart=restart)
+    with patch("toolkit.training.attempt.finalize._report"):
+        return worker.run_attempt(RunDir(path), world, StopFlag()).value
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+def test_frozen_start_that_wakes_up_behind_the_fence_leaves_before_it_writes(lab: Lab) -> None:
+    """SIGSTOP in the middle of a step, the job again, SIGCONT while that one trains."""
+    experiment = tiny(lab.folder, "train.hang_timeout_s=2", "checkpoint.every_steps=2")
+    run = lab.start(experiment)
+    frozen = start_ranks(1, train_rank, run.path, "stop at=forward step=5", "12", 0)
+    pid = frozen[0].process.pid
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.01)
+    # Another process tries by hand meanwhile.
+    (refused,) = run_ranks(1, train_rank, run.path, "", "", 0)
+    assert refused.error.startswith("RunBusy")
+    again = start_ranks(1, train_rank, run.path, "slow 0.2 at=forward", "12", 1)
+    while not (starts := [line for line in read_json_lines(run.attempts) if line["restart"] == 1]):
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGCONT)
+    (woken,) = await_ranks(frozen)
+    assert woken.exit_status == ExitCode.FENCED
+    (end,) = await_ranks(again)
+    assert (end.value, end.error) == ("finished", "")
+    assert len(starts) == 1
+    assert [line["why"] for line in read_json_lines(run.attempts)] == ["requeued", "finished"]
+    assert_equal_runs(run, lab.train(experiment, Attempt()))
+    assert not run.failure.exists()
+
+
+def lose_the_peers_of_a_replaced_start(world: World, path: Path) -> str:
+    """Train, and find the peers gone because a later start has replaced this one."""
+
+    def lose(*_: object) -> None:
+        raise_fence(RunDir(path), "the later one")
+        raise RuntimeError("Connection closed by peer")
+
+    # Its watchdog does not look during the test, so that the lost peers are noticed first.
+    with (
+        patch("toolkit.training.attempt.stages.train", lose),
+        patch("toolkit.reliability.watchdog.period_s", lambda _: 900.0),
+    ):
+        return worker.run_attempt(RunDir(path), world, StopFlag()).value
+
+
+def test_start_that_loses_its_peers_because_it_was_replaced_leaves_and_writes_nothing(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder))
+    (end,) = run_ranks(1, lose_the_peers_of_a_replaced_start, run.path)
+    assert end.exit_status == ExitCode.FENCED
+    assert not run.failure.exists()
+
+
+def test_refusal_is_one_line_for_the_user(run: RunDir) -> None:
+    with FileLock(run.alive), pytest.raises(UserError) as caught, hold_run(run, start("second"), 0.1):
+        pass
+    assert caught.value.exit_code == 2
+    assert json.dumps(str(caught.value)).count("\\n") == 0

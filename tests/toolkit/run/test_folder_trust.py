@@ -1,0 +1,134 @@
+"""Whose folder a run executes: owners, permission to write, and what `stk` itself makes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.house import CONFIG
+from toolkit.config import load, run_id
+from toolkit.errors import UntrustedFolder
+from toolkit.run import folder_trust
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+
+STRANGER, SHARED_GROUP = 65534, 12345
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    made = RunDir(tmp_path / "run-1")
+    for file in (
+        "config.yaml",
+        "code/toolkit/training/worker.py",
+        "code/slurm/job/task.py",
+        "submitit/job.pkl",
+    ):
+        (made.path / file).parent.mkdir(parents=True, exist_ok=True)
+        (made.path / file).touch()
+    return made
+
+
+@as_root
+@pytest.mark.parametrize("what", ["", "config.yaml", "code", "code/toolkit/training/worker.py", "submitit"])
+def test_what_another_user_owns_is_refused_by_name_owner_mode_and_with_the_switch(
+    run: RunDir, what: str
+) -> None:
+    os.chown(run.path / what, STRANGER, STRANGER)
+    with pytest.raises(UntrustedFolder) as caught:
+        folder_trust.check_run(run)
+    mode = stat.filemode((run.path / what).stat().st_mode)
+    for fact in (str(run.path / what), "nobody", mode, "--trust-folder"):
+        assert fact in str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["", "config.yaml", "code/slurm", "code/slurm/job/task.py", "submitit"])
+@pytest.mark.parametrize("bits", [stat.S_IWOTH, stat.S_IWOTH | stat.S_ISVTX])
+def test_what_everybody_may_write_is_refused(run: RunDir, what: str, bits: int) -> None:
+    path = run.path / what
+    path.chmod(path.stat().st_mode | bits)
+    with pytest.raises(UntrustedFolder, match="everybody"):
+        folder_trust.check_run(run)
+
+
+@as_root
+def test_what_a_shared_group_may_write_is_refused(run: RunDir) -> None:
+    os.chown(run.code, 0, SHARED_GROUP)
+    folder_trust.check_run(run)
+    run.code.chmod(0o775)
+    with pytest.raises(UntrustedFolder, match=str(SHARED_GROUP)):
+        folder_trust.check_run(run)
+
+
+@as_root
+def test_the_group_of_the_user_alone_may_write(run: RunDir) -> None:
+    for path in (run.path, run.code, run.config):
+        path.chmod(path.stat().st_mode | stat.S_IWGRP)
+    folder_trust.check_run(run)
+
+
+@as_root
+def test_what_root_owns_is_trusted_by_everybody(run: RunDir, ordinary_user: None) -> None:
+    run_of_root = RunDir(Path("/usr"))
+    folder_trust.check_folder(run_of_root.path)
+
+
+def test_a_link_counts_as_what_it_points_at(run: RunDir, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    run.code.rename(elsewhere)
+    run.code.symlink_to(elsewhere)
+    folder_trust.check_run(run)
+    (elsewhere / "slurm" / "job" / "task.py").chmod(0o666)
+    with pytest.raises(UntrustedFolder):
+        folder_trust.check_run(run)
+
+
+def test_a_folder_that_is_named_as_trusted_is_not_looked_at(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.path.chmod(0o777)
+    for trusted in (run.path, run.path.parent, "*", f"/nowhere:{run.path}"):
+        monkeypatch.setenv(folder_trust.VARIABLE, str(trusted))
+        folder_trust.check_run(run)
+    for other in ("", f"{run.path}x", run.code):
+        monkeypatch.setenv(folder_trust.VARIABLE, str(other))
+        with pytest.raises(UntrustedFolder):
+            folder_trust.check_run(run)
+
+
+@pytest.fixture
+def shared_group() -> Iterator[None]:
+    """Files that are made meanwhile belong to a group of several, which the umask lets write."""
+    group, mask = os.getegid(), os.umask(0o002)
+    if os.geteuid() == 0:
+        os.setegid(SHARED_GROUP)
+    yield
+    os.umask(mask)
+    os.setegid(group)
+
+
+def test_what_stk_makes_passes_whatever_the_umask(tmp_path: Path, shared_group: None) -> None:
+    (tmp_path / "tiny.yaml").write_text(CONFIG)
+    experiment = load(tmp_path / "tiny.yaml", [])
+    run = create_run(experiment, tmp_path / "experiments")
+    folder_trust.check_run(run)
+    assert create_run(experiment, tmp_path / "experiments") == run
+    # Where Python puts what it compiles of the run's code.
+    assert not (run.code / "toolkit" / "__pycache__").stat().st_mode & 0o022
+
+
+@as_root
+def test_a_run_is_not_begun_in_a_folder_that_somebody_has_planted(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(CONFIG)
+    experiment = load(tmp_path / "tiny.yaml", [])
+    planted = tmp_path / "experiments" / run_id(experiment)
+    planted.mkdir(parents=True)
+    os.chown(planted, STRANGER, STRANGER)
+    with pytest.raises(UntrustedFolder):
+        create_run(experiment, tmp_path / "experiments")
+    assert list(planted.iterdir()) == []

@@ -1,0 +1,108 @@
+"""What the runs of a sweep came to, and how that is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from toolkit.sweeps.axes import axis
+from toolkit.sweeps.folder import Member, Record, SweepDir
+from toolkit.sweeps.results.collect import Results, read_results
+from toolkit.sweeps.results.report import write_report
+from toolkit.sweeps.results.tables import short_names, terminal_table
+
+
+def results(folder: Path, scores: dict[str, object], *, goal: str = "max", key: str = "lr") -> Results:
+    """The results of runs with these values; a text stands for a file of just that."""
+    sweep = SweepDir(folder / "sweeps" / "mine")
+    members = []
+    for number, (value, score) in enumerate(scores.items()):
+        run = sweep.run(f"run-{number}")
+        run.path.mkdir(parents=True)
+        members.append(Member(run_id=run.run_id, values={key: value}))
+        known = {"step": 4, "seconds": 60.0, "metrics": {"validation": {"accuracy": score}}}
+        if score is not None:
+            run.result.write_text(score if isinstance(score, str) else json.dumps(known))
+    record = Record(
+        name="mine",
+        config="/mine.yaml",
+        method="grid",
+        metric="validation.accuracy",
+        goal=goal,
+        members=tuple(members),
+    )
+    return read_results(sweep, record, {each.run_id: "pending" for each in members})
+
+
+def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> None:
+    found = results(
+        tmp_path, {"1": 0.5, "2": 0.9, "3": None, "4": '{"state": "fin', "5": "[]", "6": float("nan")}
+    )
+    assert [(row.values["lr"], row.value, row.state) for row in found.rows] == [
+        ("2", 0.9, "finished"),
+        ("1", 0.5, "finished"),
+        ("3", None, "pending"),
+        ("4", None, "result.json is damaged"),
+        ("5", None, "result.json is damaged"),
+        ("6", None, "finished"),
+    ]
+    assert results(tmp_path / "again", {"1": 0.5, "2": 0.9}, goal="min").best.values == {"lr": "1"}
+
+
+def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:
+    hostile = "<script>|\x1b[31m$x^{"
+    found = results(tmp_path, {hostile: 0.5, "=1+1": 0.7, "null": 0.7}, key="a.<b>|[red]")
+    sweep = SweepDir(tmp_path / "sweeps" / "mine")
+    page = write_report(sweep, found).read_text()
+    assert "<script>" not in page
+    assert "\x1b" not in page + sweep.report_markdown.read_text() + (sweep.report / "runs.csv").read_text()
+    rows = list(csv.reader(io.StringIO((sweep.report / "runs.csv").read_text())))
+    assert [row[2] for row in rows[1:]] == ["'=1+1", "null", hostile.replace("\x1b", "\u241b")]
+    assert "|  | a.\\<b\\>\\|\\[red\\] |" in sweep.report_markdown.read_text()
+
+
+@pytest.mark.parametrize("scores", [{}, {"1": None}, {"1": 0.5}, {"1": 0.5, "2": 0.5}])
+def test_a_report_of_little_is_written_too(tmp_path: Path, scores: dict[str, object]) -> None:
+    found = results(tmp_path, scores)
+    assert write_report(SweepDir(tmp_path / "sweeps" / "mine"), found).exists()
+
+
+def test_an_axis_is_logarithmic_where_the_numbers_span_much() -> None:
+    assert axis("lr", ["0.1", "0.001", "0.01"]).is_log
+    assert not axis("lr", ["0.1", "0.2"]).is_log
+    assert not axis("lr", ["0.0001", "0.5"], is_log=False).is_log
+    assert not axis("lr", ["0", "1000"], is_log=True).is_log
+    wide = axis("lr", ["0.1", "0.001", "0.01"])
+    assert [wide.share(place) for place in (0.001, 0.01, 0.1)] == [
+        pytest.approx(each) for each in (0, 0.5, 1)
+    ]
+
+
+def test_names_stand_beside_each_other_on_an_axis() -> None:
+    named = axis("kernels", ["[2, 3]", "[2]", None, "[2]"])
+    assert named.is_named
+    assert named.places == (1.0, 0.0, None, 0.0)
+    assert named.ticks == ((0.0, "[2]"), (1.0, "[2, 3]"))
+
+
+def test_keys_are_called_by_their_last_part_where_that_is_theirs_alone() -> None:
+    assert list(short_names(["optimizer.lr", "model.kind", "task.kind"]).values()) == [
+        "lr", "model.kind", "task.kind",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_a_narrow_terminal_cuts_keys_and_not_ids(width: int) -> None:
+    from rich.console import Console
+
+    shown = io.StringIO()
+    console = Console(width=width, file=shown)
+    rows = [["0.000123456789", "[2,3,4,5,6,7]", "quickstart-0123abcd"]]
+    console.print(terminal_table(["a.lr", "kernels", "run"], ["a.lr", "kernels"], rows))
+    lines = shown.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[1].rstrip().endswith("quickstart-0123abcd")

@@ -1,0 +1,38 @@
+"""No text in a CSV file is a formula to a spreadsheet, and each can be had back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.report.rendering.spreadsheets import csv_text
+from toolkit.system.csv_cells import harmless, quoted, unquoted
+
+FORMULAS = [
+    "=cmd|' /C calc'!A0", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1+1", "\r=1+1", "=1", "-x",
+    "'=1", "==",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_becomes_text(text: str) -> None:
+    assert quoted(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "good", "-", "+", "-1", "+1.5e-3", "-.5", "'tis", "a=b", "3 - 2"])
+def test_what_is_no_formula_stays(text: str) -> None:
+    assert quoted(text) == text
+
+
+@given(st.one_of(st.text(), st.text("'=+-@\t\r1.ex", max_size=6)))
+def test_each_text_can_be_had_back(text: str) -> None:
+    assert unquoted(quoted(text)) == text
+
+
+def test_numbers_stay_numbers() -> None:
+    assert harmless([-1, -0.5, None, True, "=1"]) == [-1, -0.5, None, True, "'=1"]
+
+
+def test_tables_of_a_report_hold_no_formulas_in_heads_and_rows() -> None:
+    assert csv_text(["class", "=head"], [["=row", -1.5]]) == "class,'=head\n'=row,-1.5\n"

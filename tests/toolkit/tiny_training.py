@@ -1,0 +1,127 @@
+"""Training the tiny experiment in forked ranks, disturbed at will."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from stk_toy.texts.task import TextsTask
+
+from tests.toolkit.ranks import in_ranks
+from toolkit.config import Experiment
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.training import worker
+from toolkit.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One start of a run.
+
+    size         processes
+    stop_after   steps until the ranks in `ranks` are asked to stop; None for never
+    kill         whether these ranks are killed with -9 instead
+    """
+
+    size: int = 1
+    stop_after: int | None = None
+    ranks: Sequence[int] = (0,)
+    kill: bool = False
+
+
+@dataclass(slots=True)
+class CountedStop:
+    """A Stop that asks in the n-th step of this attempt."""
+
+    attempt: Attempt
+    rank: int
+    calls: int = field(default=0)
+
+    def reason_to_stop(self, lead_s: float) -> str | None:
+        self.calls += 1
+        if self.rank not in self.attempt.ranks or self.attempt.stop_after is None:
+            return None
+        if self.calls < self.attempt.stop_after:
+            return None
+        if self.attempt.kill:
+            # What was to be saved before lies on the disk then, however slow that is.
+            for thread in threading.enumerate():
+                if thread.name == "checkpoint":
+                    thread.join()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "asked by a test"
+
+
+def train_rank(world: World, path: Path, attempt: Attempt, samples: Path | None) -> str:
+    """Train as one rank; `samples` is a folder for the indices that the rank trains on."""
+    # Drawing takes longer than all of this training, and the report has tests of its own.
+    with (
+        patch("toolkit.training.attempt.finalize._report"),
+        patch.object(TextsTask, "collate", _spy(samples, world)),
+    ):
+        return worker.run_attempt(RunDir(path), world, CountedStop(attempt, world.rank)).value
+
+
+def _spy(samples: Path | None, world: World) -> Any:
+    collate = TextsTask.collate
+
+    def spy(task: TextsTask, split: str, indices: np.ndarray[Any, Any], device: torch.device) -> Any:
+        if samples is not None and split == "train":
+            with open(samples / f"rank_{world.rank}.txt", "a") as stream:
+                stream.writelines(f"{index}\n" for index in indices)
+        return collate(task, split, indices, device)
+
+    return spy
+
+
+class Lab:
+    """Runs of the tiny experiment; each combination is trained once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._finished: dict[Any, RunDir] = {}
+
+    def start(self, experiment: Experiment) -> RunDir:
+        """A new run's folder; every one has a parent of its own."""
+        return create_run(experiment, self.folder / f"runs_{len(list(self.folder.glob('runs_*')))}")
+
+    def train(self, experiment: Experiment, *attempts: Attempt) -> RunDir:
+        """Train to the end through these attempts, all but the last one disturbed."""
+        key = (repr(experiment), repr(attempts))
+        if key not in self._finished:
+            run = self.start(experiment)
+            for attempt in attempts[:-1]:
+                self.go_on(run, attempt, "yielded")
+            self.go_on(run, attempts[-1], "finished")
+            self._finished[key] = run
+        return self._finished[key]
+
+    def go_on(self, run: RunDir, attempt: Attempt, outcome: str) -> None:
+        """Start a run once, and check how that ends."""
+        assert in_ranks(attempt.size, train_rank, run.path, attempt, None) == [outcome] * attempt.size
+
+
+class Never:
+    """A Stop that never asks the run to stop."""
+
+    def reason_to_stop(self, lead_s: float) -> str | None:
+        return None
+
+
+def without_dropout(model: torch.nn.Module) -> None:
+    """Switch off dropout of modules, and of functions that modules call."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+            module.p = 0.0
+        for name in ("dropout", "_dropout", "dropout_prob"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)

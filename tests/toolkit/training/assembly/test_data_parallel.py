@@ -1,0 +1,113 @@
+"""What one process computes on. Several GPUs cannot be had here: how torch spreads a batch is not tested."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from toolkit.config.schema import Train
+from toolkit.distributed.process_group import Group
+from toolkit.distributed.reduction import ExactReduction, FastReduction, Reduction
+from toolkit.errors import UserError
+from toolkit.training.assembly import data_parallel
+from toolkit.training.assembly.data_parallel import check_parallel, wrap_data_parallel
+from toolkit.world import World
+
+ALONE = Group(World.single(), torch.device("cpu"))
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this process saw two GPUs; torch finds none and computes where the model is."""
+    monkeypatch.setattr(data_parallel, "visible_devices", lambda group: 2)
+
+
+@pytest.fixture(autouse=True)
+def _heard(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="toolkit")
+
+
+def test_dp_on_one_device_is_none_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    model = nn.Linear(2, 1)
+    assert wrap_data_parallel(model, Train(parallel="dp"), ALONE) is model
+    assert "train.parallel: dp on cpu is the same as none" in caplog.text
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_dp_takes_all_gpus_and_says_what_would_be_better(caplog: pytest.LogCaptureFixture) -> None:
+    model = nn.Linear(2, 1)
+    module = wrap_data_parallel(model, Train(parallel="dp"), ALONE)
+    assert isinstance(module, nn.DataParallel)
+    assert module.module.module is model
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "a process for each GPU (`stk run --gpus 2`), is faster" in record.getMessage()
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize("wanted", ["auto", "ddp", "none"])
+def test_others_take_one_device_and_name_those_that_idle(
+    caplog: pytest.LogCaptureFixture, wanted: str
+) -> None:
+    model = nn.Linear(2, 1)
+    assert wrap_data_parallel(model, Train(parallel=wanted), ALONE) is model
+    assert "computes on one of 2 GPUs: `stk run --gpus 2` takes all of them" in caplog.text
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize("kind", ["exact", "fast"])
+def test_gradients_under_dp_are_those_of_the_model_itself(kind: str) -> None:
+    """Batch sizes are global: what is spread is a micro-batch, and the sums stay the same."""
+
+    def gradient(train: Train) -> torch.Tensor:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        module = wrap_data_parallel(model, train, ALONE)
+        reduction: Reduction = (
+            ExactReduction(model, ALONE, module)
+            if kind == "exact"
+            else FastReduction(model, ALONE, False, module)
+        )
+        assert isinstance(reduction.module, nn.DataParallel) == (train.parallel == "dp")
+        reduction.start(partial(np.zeros, 0))
+        for number in range(4):
+            with reduction.micro_batch(number == 3):
+                reduction.module(torch.full((5, 3), float(number))).sum().backward()
+        reduction.finish()
+        return torch.cat([p.grad.ravel() for p in model.parameters() if p.grad is not None])
+
+    assert torch.equal(gradient(Train(parallel="dp")), gradient(Train(parallel="none")))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    "precision, dtype", [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)]
+)
+def test_threads_of_dp_compute_in_the_precision_of_the_run(precision: str, dtype: torch.dtype) -> None:
+    module = wrap_data_parallel(nn.Linear(2, 1), Train(parallel="dp", precision=precision), ALONE)
+    assert isinstance(module, nn.DataParallel)
+    found: list[torch.Tensor] = []
+    # A thread begins with the defaults of autocast, as those that DataParallel starts.
+    thread = threading.Thread(target=lambda: found.append(module.module(torch.ones(3, 2))))
+    thread.start()
+    thread.join()
+    assert found[0].dtype == dtype
+
+
+@pytest.mark.parametrize("wanted", ["dp", "none"])
+def test_what_is_for_one_process_refuses_more(wanted: str) -> None:
+    check_parallel(wanted, 1)
+    with pytest.raises(UserError, match=f"train.parallel is {wanted}, .* but 2 were started: .*--procs 1"):
+        check_parallel(wanted, 2)
+
+
+@pytest.mark.parametrize("wanted", ["auto", "ddp"])
+def test_a_process_for_each_device_is_any_number(wanted: str) -> None:
+    check_parallel(wanted, 1)
+    check_parallel(wanted, 8)

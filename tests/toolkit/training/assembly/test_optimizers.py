@@ -1,0 +1,109 @@
+"""Optimizers leave out of weight decay what is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from toolkit.config.schema import Optimizer
+from toolkit.training.assembly.optimizers import build_optimizer
+
+
+def model() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
+
+
+def names(optimizer: torch.optim.Optimizer, of: nn.Module) -> list[list[str]]:
+    known = {parameter: name for name, parameter in of.named_parameters()}
+    return [[known[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.LayerNorm = nn.LayerNorm(3)
+        self.frozen = nn.Linear(3, 3).requires_grad_(False)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
+def test_what_is_named_takes_no_weight_decay(kind: str) -> None:
+    block = Block()
+    optimizer = build_optimizer(block, Optimizer(kind=kind, weight_decay=0.1, lr=0.5))
+    assert names(optimizer, block) == [
+        ["linear.weight"],
+        ["linear.bias", "LayerNorm.weight", "LayerNorm.bias"],
+    ]
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.1, 0.0]
+    assert {group["lr"] for group in optimizer.param_groups} == {0.5}
+
+
+def test_order_of_parameters_is_that_of_the_model() -> None:
+    block = model()
+    optimizer = build_optimizer(block, Optimizer(no_decay=()))
+    assert names(optimizer, block) == [[name for name, _ in block.named_parameters()]]
+
+
+def test_settings_reach_the_optimizer() -> None:
+    adam = build_optimizer(model(), Optimizer(kind="adam", betas=(0.8, 0.95), eps=1e-6))
+    assert isinstance(adam, torch.optim.Adam)
+    assert not isinstance(adam, torch.optim.AdamW)
+    assert (adam.defaults["betas"], adam.defaults["eps"]) == ((0.8, 0.95), 1e-6)
+    sgd = build_optimizer(model(), Optimizer(kind="sgd", momentum=0.9))
+    assert isinstance(sgd, torch.optim.SGD)
+    assert sgd.defaults["momentum"] == 0.9
+
+
+def test_decay_shrinks_only_the_weights() -> None:
+    block = Block()
+    before = {name: value.clone() for name, value in block.named_parameters()}
+    optimizer = build_optimizer(block, Optimizer(kind="adamw", weight_decay=0.1, lr=0.5))
+    for parameter in block.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    changed = {name for name, value in block.named_parameters() if not torch.equal(value, before[name])}
+    assert changed == {"linear.weight"}
+
+
+_TORCHS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
+
+
+@pytest.mark.parametrize("kind", _TORCHS)
+def test_steps_are_those_of_torchs_own_optimizer(kind: str) -> None:
+    config = Optimizer(kind=kind, lr=0.1, momentum=0.9, no_decay=())
+    special = {"momentum": 0.9} if kind == "sgd" else {"betas": config.betas, "eps": config.eps}
+    trained = []
+    for own in (True, False):
+        torch.manual_seed(0)
+        model = nn.Linear(5, 3)
+        options = {"lr": 0.1, "weight_decay": config.weight_decay, "fused": True, **special}
+        optimizer = build_optimizer(model, config) if own else _TORCHS[kind](model.parameters(), **options)
+        for number in range(5):
+            model(torch.full((2, 5), float(number))).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            optimizer.load_state_dict(optimizer.state_dict())
+        trained.append(model.weight.detach().clone())
+    assert torch.equal(*trained)
+
+
+def test_no_compiler_is_imported_to_take_a_step() -> None:
+    program = """
+import sys
+import torch
+from toolkit.config.schema import Optimizer
+from toolkit.training.assembly.optimizers import build_optimizer
+for kind in ("adam", "adamw", "sgd"):
+    model = torch.nn.Linear(1, 1)
+    optimizer = build_optimizer(model, Optimizer(kind=kind))
+    model(torch.ones(1, 1)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

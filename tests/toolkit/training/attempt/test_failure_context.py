@@ -1,0 +1,98 @@
+"""What a failure finds around it: as much as can be told, and never another failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from stk_toy.texts.task import TextsTask
+
+from tests.toolkit.tiny import tiny
+from toolkit.files import read_json
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.create_run import create_run
+from toolkit.training import worker
+from toolkit.training.attempt.failure_context import describe_gpu, failure_context, memory_advice
+from toolkit.training.context import Activity
+from toolkit.world import World
+
+
+def at_work(*samples: int) -> SimpleNamespace:
+    """A context of training with samples of lengths 10, 11, 12, …"""
+    split = SimpleNamespace(lengths=np.arange(10, 110))
+    return SimpleNamespace(
+        activity=Activity(batch=np.array(samples)),
+        micro_batches=8,
+        task=SimpleNamespace(splits={"train": split}),
+    )
+
+
+def test_batch_and_memory_are_told() -> None:
+    found = failure_context(at_work(0, 5, 90), torch.device("cpu"), {})
+    assert found["batch"] == {"samples": 3, "tokens": 10 + 15 + 100, "longest": 100, "micro_batches": 8}
+    memory = found["memory"]
+    assert 0 < memory["rss_mb"] <= memory["host_mb"]
+    assert memory["rss_peak_mb"] > 0
+    assert "gpu" not in found
+
+
+def test_what_cannot_be_told_is_left_out() -> None:
+    """A device that has failed; a task that is not there yet."""
+    broken = at_work(0)
+    broken.task = None
+    assert set(failure_context(broken, torch.device("cuda:7"), {"index": 7})) == {"gpu", "memory"}
+    assert set(failure_context(None, None, {})) == {"memory"}
+
+
+def test_a_processor_is_no_gpu() -> None:
+    assert describe_gpu(torch.device("cpu")) == {}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="of a GPU that does not answer")
+def test_a_gpu_that_does_not_answer_has_at_least_its_number_in_the_host() -> None:
+    assert describe_gpu(torch.device("cuda:1"), {"CUDA_VISIBLE_DEVICES": "4,6"}) == {"index": 6}
+    assert describe_gpu(torch.device("cuda:1"), {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}) == {"index": 1}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_has_name_and_memory() -> None:
+    gpu = describe_gpu(torch.device("cuda:0"))
+    assert gpu["name"]
+    assert gpu["uuid"].startswith("GPU-")
+    memory = failure_context(None, torch.device("cuda:0"), gpu)["memory"]["gpu"]
+    assert 0 < memory["free_mb"] < memory["total_mb"]
+
+
+def test_advice_says_by_what_it_was_too_much() -> None:
+    gpu = {"others_mb": 40960.0, "total_mb": 81920.0}
+    told = memory_advice({"batch": {"samples": 64}, "memory": {"gpu": gpu}}, accumulation=2)
+    assert "The micro-batch of 64 samples did not fit: train.accumulation=4" in told
+    assert "Others take 40.0 GiB of this GPU" in told
+    told = memory_advice({"memory": {"limit_mb": 2048.0}}, accumulation=1)
+    assert "ask for more memory (resources.mem), which is 2.0 GiB now" in told
+
+
+@pytest.mark.usefixtures("threads_restored")
+def test_a_run_out_of_memory_records_what_it_had_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text classifier asks for more than there is, in its second step."""
+    calls = iter(range(1000))
+    loss = TextsTask.loss
+
+    def greedy(*arguments: object) -> object:
+        return loss(*arguments) if next(calls) < 9 else torch.empty(1 << 60)
+
+    monkeypatch.setattr(TextsTask, "loss", greedy)
+    run = create_run(tiny(tmp_path), tmp_path)
+    with pytest.raises(RuntimeError, match="memory"):
+        worker.run_attempt(run, World.single(), StopFlag())
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["phase"], failure["step"]) == ("out_of_memory", "forward", 1)
+    assert failure["batch"]["samples"] == len(failure["samples"]) == 1
+    assert failure["batch"]["longest"] == failure["batch"]["tokens"] > 0
+    assert failure["memory"]["rss_mb"] > 0
+    assert "train.accumulation=2" in failure["advice"]

@@ -1,0 +1,55 @@
+"""The end of a run: what is written before result.json, and what may fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.tiny import tiny
+from toolkit.files import read_json, read_json_lines
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.attempts.outcome import Outcome
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.training import worker
+from toolkit.training.attempt import finalize
+from toolkit.training.evaluation import evaluate
+from toolkit.world import World
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    experiment = tiny(tmp_path / "data", "train.epochs=1", "train.eval_per_epoch=1")
+    return create_run(experiment, tmp_path / "experiments")
+
+
+def test_all_steps_are_told_before_the_best_weights_are_scored(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of a moment has ended before progress.json is due for a second time."""
+    told: list[tuple[int, int]] = []
+
+    def look(*arguments: Any, **options: Any) -> Any:
+        progress = read_json(run.progress)
+        told.append((progress["step"], progress["total_steps"]))
+        return evaluate(*arguments, **options)
+
+    monkeypatch.setattr(finalize, "evaluate", look)
+    assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
+    step = read_json(run.result)["step"]
+    assert told == [(step, step)] * 2
+
+
+def test_report_that_fails_does_not_fail_the_run(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise ValueError("no fonts")
+
+    monkeypatch.setattr("toolkit.report.write_report", fail)
+    assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
+    assert run.result.is_file()
+    assert any("no fonts" in json.dumps(line) for line in read_json_lines(run.events))

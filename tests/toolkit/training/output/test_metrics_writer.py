@@ -1,0 +1,227 @@
+"""A line of metrics appears once, also after a resume, and views' files never end a run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.tiny import metrics_lines
+from toolkit.distributed.step_sync import StepTotals
+from toolkit.files import append_json_line, read_json
+from toolkit.run.run_dir import RunDir
+from toolkit.training.output.metrics_writer import MetricsWriter
+from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.schedule.due_steps import StepSchedule
+
+CALENDAR = StepSchedule(
+    steps_per_epoch=10, total_steps=30, log_per_epoch=5, eval_per_epoch=1, save_every=None, compare_every=None
+)
+
+
+class Remembering(NullDisplay):
+    """A display that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def start(self, total_steps: int, step: int) -> None:
+        self.told.append(("start", total_steps, step))
+
+    def evaluation(self, split: str, epoch: float, metrics: Any) -> None:
+        self.told.append((split, epoch, dict(metrics)))
+
+    def stop(self) -> None:
+        self.told.append(("stop",))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path)
+
+
+def metrics_writer(run: RunDir, is_main: bool = True, display: Any = None) -> MetricsWriter:
+    return MetricsWriter(run, CALENDAR, is_main, display or NullDisplay())
+
+
+def totals(loss: float = 6.0, count: float = 8.0) -> StepTotals:
+    return StepTotals(loss=loss, count=count, tokens=80.0, stop=False, step_s=0.1, sums={})
+
+
+def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
+    writing = metrics_writer(run)
+    writing.start(0)
+    writing.count(2, totals(), 4)
+    writing.train(2, {"loss": 0.75, "lr": 0.1})
+    writing.evaluation("validation", 10, {"loss": 0.5, "accuracy": 0.8})
+    writing.close(10)
+    train, validation = (json.loads(line) for line in run.metrics.read_text().splitlines())
+    assert list(train)[:4] == ["time", "step", "epoch", "split"]
+    assert (train["step"], train["epoch"], train["split"], train["loss"], train["lr"]) == (
+        2,
+        0.2,
+        "train",
+        0.75,
+        0.1,
+    )
+    assert train["samples_per_s"] > 0
+    # 80 tokens of 4 samples; the rates are rounded to a tenth. The loss counted neither, but 8.
+    assert train["tokens_per_s"] == pytest.approx(20 * train["samples_per_s"], abs=20 * 0.05 + 0.05)
+    assert (validation["epoch"], validation["accuracy"]) == (1.0, 0.8)
+    assert len(list(run.tensorboard.glob("events.*"))) == 1
+
+
+def test_lines_after_the_step_that_a_run_resumes_from_are_dropped(run: RunDir) -> None:
+    for step in (2, 4, 6, 8, 10):
+        append_json_line(
+            run.metrics, {"time": 1.0, "step": step, "epoch": step / 10, "split": "train", "loss": 0.1 + 0.2}
+        )
+    append_json_line(run.metrics, {"time": 1.0, "step": 6, "epoch": 0.6, "split": "validation", "loss": 0.5})
+    writing = metrics_writer(run)
+    writing.start(6)
+    writing.train(8, {"loss": 0.7})
+    writing.close(8)
+    lines = metrics_lines(run)
+    assert [(line["step"], line["split"]) for line in lines] == [
+        (2, "train"),
+        (4, "train"),
+        (6, "train"),
+        (6, "validation"),
+        (8, "train"),
+    ]
+    assert lines[0]["loss"] == 0.1 + 0.2
+    assert lines[-1]["loss"] == 0.7
+
+
+def test_torn_line_of_a_killed_writer_is_dropped(run: RunDir) -> None:
+    append_json_line(run.metrics, {"step": 2, "split": "train", "loss": 0.5})
+    with open(run.metrics, "a") as stream:
+        stream.write('{"step": 4, "spl')
+    writing = metrics_writer(run)
+    writing.start(4)
+    writing.train(6, {"loss": 0.4})
+    writing.close(6)
+    assert [line["step"] for line in metrics_lines(run)] == [2, 6]
+
+
+def test_scores_of_the_test_set_are_written_anew_by_an_end_that_was_not_reached(run: RunDir) -> None:
+    """They stand under the best step, which lies before the step that the run resumes from."""
+    append_json_line(run.metrics, {"step": 10, "split": "validation", "loss": 0.5})
+    append_json_line(run.metrics, {"step": 10, "split": "test", "loss": 0.6})
+    writing = metrics_writer(run)
+    writing.start(30)
+    writing.evaluation("test", 10, {"loss": 0.6})
+    writing.close(30)
+    assert [line["split"] for line in metrics_lines(run)] == ["validation", "test"]
+
+
+def test_progress_says_where_the_run_stands(run: RunDir) -> None:
+    writing = metrics_writer(run)
+    writing.start(0)
+    writing.count(1, totals(), 4)
+    writing.evaluation("validation", 10, {"accuracy": 0.8})
+    writing.close(10)
+    progress = read_json(run.progress)
+    assert (progress["step"], progress["total_steps"], progress["epoch"]) == (10, 30, 1.0)
+    assert progress["metrics"] == {"train_loss": 0.75, "validation_accuracy": 0.8}
+
+
+def test_progress_that_cannot_be_written_is_no_failure(run: RunDir) -> None:
+    run.progress.mkdir()
+    metrics_writer(run).progress(3)
+    assert run.progress.is_dir()
+
+
+def test_other_ranks_write_nothing(run: RunDir) -> None:
+    writing = metrics_writer(run, is_main=False)
+    writing.start(0)
+    writing.count(1, totals(), 4)
+    writing.train(1, {"loss": 0.5})
+    writing.evaluation("validation", 1, {"loss": 0.5})
+    writing.close(1)
+    assert list(run.path.iterdir()) == []
+
+
+def test_display_is_told(run: RunDir) -> None:
+    display = Remembering()
+    writing = metrics_writer(run, display=display)
+    writing.start(6)
+    writing.evaluation("validation", 10, {"loss": 0.5})
+    writing.close(10)
+    assert display.told == [("start", 30, 6), ("validation", 1.0, {"loss": 0.5}), ("stop",)]
+
+
+def steps(run: RunDir) -> list[int]:
+    return [line["step"] for line in metrics_lines(run)]
+
+
+def test_lines_wait_for_room_on_the_disk_and_keep_their_order(run: RunDir) -> None:
+    """A folder in the file's place stands in for a disk that takes nothing."""
+    writing = metrics_writer(run)
+    writing.start(0)
+    run.metrics.mkdir()
+    writing.train(2, {"loss": 0.5})
+    writing.evaluation("validation", 4, {"loss": 0.5})
+    with pytest.raises(OSError, match="directory"):
+        writing.flush()
+    run.metrics.rmdir()
+    writing.train(6, {"loss": 0.5})
+    writing.close(6)
+    assert steps(run) == [2, 4, 6]
+
+
+def test_lines_for_which_there_was_no_room_to_the_end_are_missed_aloud(
+    run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    writing = metrics_writer(run)
+    writing.start(0)
+    run.metrics.mkdir()
+    writing.train(2, {"loss": 0.5})
+    writing.close(2)
+    assert f"1 lines of {run.metrics} are lost" in caplog.messages
+
+
+def test_start_without_room_drops_the_later_lines_as_soon_as_there_is_some(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (2, 4, 6):
+        append_json_line(run.metrics, {"step": step, "split": "train", "loss": 0.5})
+
+    def no_room(path: Path, data: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr("toolkit.training.output.metrics_writer.write_atomic", no_room)
+        writing = metrics_writer(run)
+        writing.start(2)
+        writing.train(4, {"loss": 0.25})
+        assert steps(run) == [2, 4, 6]
+    writing.train(6, {"loss": 0.25})
+    writing.close(6)
+    assert [(line["step"], line["loss"]) for line in metrics_lines(run)] == [(2, 0.5), (4, 0.25), (6, 0.25)]
+
+
+def test_tensorboard_that_cannot_be_written_ends_nothing(run: RunDir) -> None:
+    run.tensorboard.write_text("in its place")
+    writing = metrics_writer(run)
+    writing.start(0)
+    writing.train(2, {"loss": 0.5})
+    writing.close(2)
+    assert steps(run) == [2]
+
+
+def test_tensorboard_whose_thread_has_died_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    writing = metrics_writer(run)
+    writing.start(0)
+    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
+    writing.train(2, {"loss": 0.5})
+    writing.train(4, {"loss": 0.5})
+    writing.close(4)
+    assert steps(run) == [2, 4]

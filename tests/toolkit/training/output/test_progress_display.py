@@ -1,0 +1,113 @@
+"""A log gets plain lines, a terminal a bar, other ranks nothing."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from toolkit.training.output import progress_display
+from toolkit.training.output.progress_display import (
+    BarDisplay,
+    Display,
+    LogDisplay,
+    NullDisplay,
+    choose_display,
+)
+
+METRICS = {"train_loss": 0.51234, "train_samples_per_s": 1234.5}
+
+
+def show(shown: Display) -> None:
+    """What a run shows, from the first line to the last."""
+    shown.preparing("reading films.tsv", 10, 100)
+    shown.start(200, 40)
+    shown.step(41, 0.41, METRICS)
+    shown.evaluation("validation", 1.0, {"loss": 0.4, "accuracy": 0.875})
+    shown.message("[bold]saved[/] :smile: step 41")
+    shown.stop()
+
+
+def test_lines_are_plain_text(capfd: pytest.CaptureFixture[str]) -> None:
+    show(LogDisplay())
+    printed = capfd.readouterr().out
+    assert printed.splitlines()[0] == "training: step 40 of 200"
+    assert "validation" in printed
+    assert "accuracy 0.8750" in printed
+    assert "[bold]saved[/] :smile: step 41" in printed
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", printed)
+
+
+def test_lines_tell_of_steps_only_now_and_then(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 1000.0
+    monkeypatch.setattr("toolkit.training.output.progress_display.time.monotonic", lambda: clock)
+    lines = LogDisplay()
+    lines.start(200, 0)
+    for step in range(1, 101):
+        clock += 1.0
+        lines.step(step, step / 100, METRICS)
+    printed = capfd.readouterr().out.splitlines()
+    assert printed[1:] == [
+        f"step {step}/200  epoch {step / 100:.2f}  loss 0.5123  1234 samples/s" for step in (30, 60, 90)
+    ]
+
+
+def test_lines_tell_of_long_preparations(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 1000.0
+    monkeypatch.setattr("toolkit.training.output.progress_display.time.monotonic", lambda: clock)
+    lines = LogDisplay()
+    for done in range(0, 4000, 100):
+        clock += 1.0
+        lines.preparing("encode entities", done, 4000)
+    lines.preparing("read films.tsv", 5, None)
+    clock += 30.0
+    lines.preparing("read films.tsv", 10, None)
+    assert capfd.readouterr().out.splitlines() == [
+        "encode entities: 2,900 of 4,000",
+        "read films.tsv: 10",
+    ]
+
+
+def test_bar_shows_progress_and_takes_text_as_it_is() -> None:
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=110, legacy_windows=False)
+    show(BarDisplay(console))
+    raw = terminal.getvalue()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", raw)
+    assert raw != text
+    assert "training" in text
+    assert "41/200" in text
+    assert "loss 0.512" in text
+    assert "[bold]saved[/] :smile: step 41" in text
+
+
+def test_other_ranks_show_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    show(choose_display(is_main=False))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_display_fits_where_the_output_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(choose_display(is_main=False)) is NullDisplay
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
+    assert type(choose_display(is_main=True)) is LogDisplay
+    terminal = Console(file=io.StringIO(), force_terminal=True)
+    monkeypatch.setattr(progress_display, "Console", lambda: terminal)
+    live = choose_display(is_main=True)
+    live.stop()
+    assert type(live) is BarDisplay
+
+
+def test_lines_of_a_log_begin_with_their_times(capfd: pytest.CaptureFixture[str]) -> None:
+    """As those of `logging` do, so that the logs of several ranks can be merged."""
+    show(LogDisplay(is_log=True))
+    printed = capfd.readouterr().out.splitlines()
+    times = [re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO ", line) for line in printed]
+    assert all(times)
+    assert printed[0].endswith("INFO training: step 40 of 200")

@@ -1,0 +1,63 @@
+"""When things are due depends on the step alone."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolkit.tiny import tiny
+from toolkit.training.schedule.due_steps import StepSchedule
+
+
+@st.composite
+def calendars(draw: st.DrawFn) -> StepSchedule:
+    steps_per_epoch = draw(st.integers(1, 400))
+    return StepSchedule(
+        steps_per_epoch=steps_per_epoch,
+        total_steps=steps_per_epoch * draw(st.integers(1, 4)),
+        log_per_epoch=draw(st.integers(1, 500)),
+        eval_per_epoch=draw(st.integers(1, 500)),
+        save_every=draw(st.none() | st.integers(1, 50)),
+        compare_every=None,
+    )
+
+
+@given(schedule=calendars())
+def test_every_epoch_has_as_many_logs_and_evaluations_as_asked_or_as_it_has_steps(
+    schedule: StepSchedule,
+) -> None:
+    for first in range(0, schedule.total_steps, schedule.steps_per_epoch):
+        steps = range(first + 1, first + schedule.steps_per_epoch + 1)
+        logs = sum(schedule.logs_at(step) for step in steps)
+        evaluations = sum(schedule.evaluates_at(step) for step in steps)
+        assert logs == min(schedule.log_per_epoch, schedule.steps_per_epoch)
+        assert evaluations == min(schedule.eval_per_epoch, schedule.steps_per_epoch)
+
+
+@given(schedule=calendars())
+def test_last_step_of_every_epoch_is_due(schedule: StepSchedule) -> None:
+    for step in range(schedule.steps_per_epoch, schedule.total_steps + 1, schedule.steps_per_epoch):
+        assert schedule.logs_at(step)
+        assert schedule.evaluates_at(step)
+        assert schedule.epoch(step) == step // schedule.steps_per_epoch
+
+
+@given(schedule=calendars())
+def test_dates_are_spread_evenly(schedule: StepSchedule) -> None:
+    due = [step for step in range(1, schedule.total_steps + 1) if schedule.evaluates_at(step)]
+    distances = {after - before for before, after in itertools.pairwise(due)}
+    assert max(distances, default=0) - min(distances, default=0) <= 1
+
+
+@given(schedule=calendars(), step=st.integers(1, 1000))
+def test_saves_between_evaluations_are_every_so_many_steps(schedule: StepSchedule, step: int) -> None:
+    assert schedule.saves_at(step) == (schedule.save_every is not None and step % schedule.save_every == 0)
+
+
+def test_every_epoch_takes_its_steps(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path, "train.epochs=3", "checkpoint.every_steps=5")
+    schedule = StepSchedule.of(experiment, 9)
+    assert (schedule.steps_per_epoch, schedule.total_steps, schedule.save_every) == (9, 27, 5)

@@ -1,0 +1,89 @@
+"""Learning rates follow from the step."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.config.schema import LrScheduler
+from toolkit.training.schedule.learning_rate import lr_factor
+
+
+def trace(config: LrScheduler, total: int, steps_per_epoch: int = 4) -> list[float]:
+    return [lr_factor(config, step, total, steps_per_epoch) for step in range(total)]
+
+
+@pytest.mark.parametrize(
+    "config, expected",
+    [
+        (LrScheduler(kind="constant"), [1, 1, 1, 1, 1, 1, 1, 1]),
+        (LrScheduler(kind="constant", warmup=4), [0.25, 0.5, 0.75, 1, 1, 1, 1, 1]),
+        (LrScheduler(kind="linear"), [1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
+        (LrScheduler(kind="linear", warmup=0.5), [0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]),
+        (LrScheduler(kind="linear", warmup=4, final_factor=0.2), [0.25, 0.5, 0.75, 1, 1, 0.8, 0.6, 0.4]),
+        (
+            LrScheduler(kind="cosine", warmup=2),
+            [0.5, 1, *(0.5 + 0.5 * math.cos(math.pi * step / 6) for step in range(6))],
+        ),
+        (
+            LrScheduler(kind="cosine", final_factor=0.5),
+            [0.75 + 0.25 * math.cos(math.pi * step / 8) for step in range(8)],
+        ),
+        (LrScheduler(kind="step", gamma=0.5), [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5]),
+        (
+            LrScheduler(kind="step", gamma=0.1, step_epochs=0.5, warmup=2),
+            [0.5, 1, 1, 1, 0.1, 0.1, 0.01, 0.01],
+        ),
+        (
+            LrScheduler(kind="step", gamma=0.1, step_at=(0.5, 0.75), warmup=2),
+            [0.5, 1, 1, 1, 0.1, 0.1, 0.01, 0.01],
+        ),
+        # Shares refer to all steps, including warm-up, and do not depend on the length of an epoch.
+        (LrScheduler(kind="step", gamma=0.1, step_at=(0.3,), step_epochs=0.5), [1, 1, 1, *[0.1] * 5]),
+        # A share of 1 is all steps, not one step.
+        (LrScheduler(kind="linear", warmup=1), [1 / 8, 2 / 8, 3 / 8, 4 / 8, 5 / 8, 6 / 8, 7 / 8, 1]),
+    ],
+)
+def test_schedule_is_this_trace(config: LrScheduler, expected: list[float]) -> None:
+    assert trace(config, 8) == pytest.approx(expected)
+
+
+schedules = st.builds(
+    LrScheduler,
+    kind=st.sampled_from(["constant", "linear", "cosine", "step"]),
+    warmup=st.floats(0, 1) | st.integers(2, 300).map(float),
+    final_factor=st.floats(0, 1),
+    step_epochs=st.floats(0.1, 5),
+    step_at=st.none() | st.lists(st.floats(0.01, 1), max_size=5).map(tuple),
+    # Ten drops a step over 200 steps: a smaller one would underflow to zero.
+    gamma=st.floats(0.8, 1),
+)
+
+
+@given(config=schedules, total=st.integers(1, 200), steps_per_epoch=st.integers(1, 50))
+def test_every_step_learns_and_none_exceeds_the_peak(
+    config: LrScheduler, total: int, steps_per_epoch: int
+) -> None:
+    factors = trace(config, total, steps_per_epoch)
+    assert all(0 < factor <= 1 + 1e-12 for factor in factors)
+
+
+@given(config=schedules, total=st.integers(1, 200))
+def test_after_warm_up_the_rate_never_rises(config: LrScheduler, total: int) -> None:
+    factors = trace(config, total)
+    peak = factors.index(max(factors))
+    assert factors[:peak] == sorted(factors[:peak])
+    assert all(
+        after <= before + 1e-12 for before, after in zip(factors[peak:], factors[peak + 1 :], strict=False)
+    )
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine"])
+def test_schedule_reaches_its_final_factor_after_the_last_step(kind: str) -> None:
+    """So the last step itself still learns."""
+    config = LrScheduler(kind=kind, warmup=0.1, final_factor=0.3)
+    assert lr_factor(config, 100, 100, 10) == pytest.approx(0.3)
+    assert 0.3 < lr_factor(config, 99, 100, 10) < 0.32

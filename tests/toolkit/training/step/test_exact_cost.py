@@ -1,0 +1,65 @@
+"""What exactness takes of a step is measured once in an attempt, by rank 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit.data.order.sample_order import EpochPlan
+from toolkit.training.step import exact_cost
+from toolkit.training.step.exact_cost import ExactCost
+from toolkit.world import World
+
+PLAN = EpochPlan(order=np.arange(12), offsets=np.array([0, 3, 6, 9, 12]), micro_batches=4)
+
+
+def measured(
+    monkeypatch: pytest.MonkeyPatch,
+    passes: Sequence[Sequence[int]],
+    rank: int = 0,
+    longest_s: float = 60.0,
+) -> tuple[list[dict[str, float]], list[list[int]]]:
+    """What is noted in thirty steps, and the samples that were computed for it."""
+    monkeypatch.setattr(exact_cost, "_LONGEST_STEP_S", longest_s)
+    noted: list[dict[str, float]] = []
+    computed: list[list[int]] = []
+    training: Any = SimpleNamespace(
+        passes=passes,
+        attempt=SimpleNamespace(measured=lambda **facts: noted.append(facts)),
+        group=SimpleNamespace(world=World(rank=rank, size=2, local_rank=rank, local_size=2)),
+        without_quarantined=lambda samples: samples,
+    )
+    cost = ExactCost(training, lambda samples: computed.append(samples.tolist()))
+    for _ in range(30):
+        cost.measure_if_due(PLAN, 0)
+    return noted, computed
+
+
+def test_the_passes_of_a_step_are_compared_with_one_pass_over_its_samples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted, computed = measured(monkeypatch, [(0,), (1,)])
+    (facts,) = noted
+    assert facts["exact_s"] >= 0.0
+    assert 0.0 <= facts["exact_share"] <= 1.0
+    assert computed[:2] == [[0, 1, 2], [3, 4, 5]]
+    assert computed[-1] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"passes": [(0, 1)]},
+        {"passes": [(2,), (3,)], "rank": 1},
+        {"passes": [(0,), (1,)], "longest_s": 0.0},
+    ],
+    ids=["one pass", "another rank", "a long step"],
+)
+def test_nothing_is_measured_where_it_would_tell_nothing(
+    monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]
+) -> None:
+    assert measured(monkeypatch, **case) == ([], [])

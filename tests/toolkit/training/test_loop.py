@@ -1,0 +1,349 @@
+"""What training promises: the same bytes on any number of processes, and after any number of stops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.toolkit.ranks import in_ranks, run_ranks
+from tests.toolkit.tiny import (
+    SIZES,
+    STEPS_PER_EPOCH,
+    assert_equal_runs,
+    contents,
+    events,
+    metrics_lines,
+    of_tokens,
+    tiny,
+)
+from tests.toolkit.tiny_training import Attempt, Lab, train_rank
+from toolkit.config import Experiment
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.run_dir import RunDir
+
+TOTAL_STEPS = 2 * STEPS_PER_EPOCH
+#: With `fast` a process draws its dropout for all its logical ranks at once.
+NO_DROPOUT = ("model.dropout=0", "model.embedding_dropout=0")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def exact(lab: Lab) -> Experiment:
+    return tiny(lab.folder, "train.reduction=exact")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lab: Lab, exact: Experiment) -> RunDir:
+    """One process, never stopped: what all others are held against."""
+    return lab.train(exact, Attempt())
+
+
+@pytest.fixture(scope="module")
+def without_dropout(lab: Lab) -> RunDir:
+    return lab.train(tiny(lab.folder, "train.reduction=exact", *NO_DROPOUT), Attempt())
+
+
+def losses(run: RunDir) -> np.ndarray:
+    return np.array([line["loss"] for line in metrics_lines(run)])
+
+
+def weights(run: RunDir) -> dict[str, np.ndarray]:
+    return dict(load_file(run.last / "model.safetensors"))
+
+
+def test_undisturbed_run_learns_and_writes_what_the_readme_lists(undisturbed: RunDir) -> None:
+    lines = metrics_lines(undisturbed)
+    train = [line for line in lines if line["split"] == "train"]
+    validation = [line for line in lines if line["split"] == "validation"]
+    assert [line["step"] for line in train] == [3, 6, 8, 11, 14, 16]
+    assert [line["step"] for line in validation] == [4, 8, 12, 16]
+    assert [line["split"] for line in lines].count("test") == 1
+    # Of so few samples a single line may be bad luck, whatever has been learnt.
+    assert min(line["loss"] for line in train[3:]) < 0.8 * train[0]["loss"]
+    assert train[-1].keys() == {"step", "epoch", "split", "loss", "accuracy", "lr", "count"}
+    result = read_json(undisturbed.result)
+    assert (result["state"], result["step"], result["epoch"], result["attempts"]) == (
+        "finished",
+        TOTAL_STEPS,
+        2.0,
+        1,
+    )
+    assert result["metrics"].keys() == {"train", "validation", "test"}
+    best = min(validation, key=lambda line: line["loss"])
+    assert (result["best"]["step"], result["best"]["value"]) == (best["step"], best["loss"])
+    assert undisturbed.best.resolve() == undisturbed.checkpoint(best["step"])
+    # The scores at the end are those of the best weights, not of the last.
+    assert result["metrics"]["validation"]["loss"] == best["loss"]
+
+
+def test_training_is_told_as_the_mean_over_every_sample_of_the_last_epoch(undisturbed: RunDir) -> None:
+    lines = [line for line in metrics_lines(undisturbed) if line["split"] == "train"]
+    last = [line for line in lines if line["epoch"] > 1]
+    assert sum(line["count"] for line in last) == SIZES["train"]
+    for name in ("loss", "accuracy"):
+        mean = sum(line[name] * line["count"] for line in last) / SIZES["train"]
+        assert read_json(undisturbed.result)["metrics"]["train"][name] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_any_power_of_two_of_processes_gives_the_same_bytes(
+    lab: Lab, exact: Experiment, undisturbed: RunDir, size: int
+) -> None:
+    assert_equal_runs(lab.train(exact, Attempt(size=size)), undisturbed)
+
+
+def test_three_processes_are_equal_within_rounding_and_say_so(
+    lab: Lab, exact: Experiment, undisturbed: RunDir
+) -> None:
+    run = lab.train(exact, Attempt(size=3))
+    np.testing.assert_allclose(losses(run), losses(undisturbed), rtol=1e-4)
+    for name, expected in weights(undisturbed).items():
+        np.testing.assert_allclose(weights(run)[name], expected, rtol=1e-3, atol=1e-4)
+    logs = [file.read_text() for file in run.logs.glob("*.log")]
+    assert all("not a power of two" in text for text in logs)
+    assert len(logs) == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_fast_reduction_is_equal_within_rounding(lab: Lab, without_dropout: RunDir, size: int) -> None:
+    run = lab.train(tiny(lab.folder, "train.reduction=fast", *NO_DROPOUT), Attempt(size=size))
+    np.testing.assert_allclose(losses(run), losses(without_dropout), rtol=1e-4)
+    assert [line["step"] for line in metrics_lines(run)] == [
+        line["step"] for line in metrics_lines(without_dropout)
+    ]
+
+
+def test_a_fast_run_that_was_stopped_ends_like_one_that_was_not(lab: Lab) -> None:
+    """Dropout included: what a pass draws comes from the seed, the step and the pass."""
+    experiment = tiny(lab.folder, "train.reduction=fast", "train.accumulation=2")
+    stopped = lab.train(experiment, Attempt(stop_after=5), Attempt(stop_after=6), Attempt())
+    assert_equal_runs(stopped, lab.train(experiment, Attempt()))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_every_sample_is_trained_on_once_in_each_epoch(
+    lab: Lab, exact: Experiment, tmp_path: Path, size: int
+) -> None:
+    run = lab.start(exact)
+    in_ranks(size, train_rank, run.path, Attempt(size=size), tmp_path)
+    seen = Counter(int(line) for file in tmp_path.iterdir() for line in file.read_text().split())
+    assert seen == dict.fromkeys(range(SIZES["train"]), 2)
+
+
+@pytest.mark.parametrize(
+    "attempts",
+    [
+        pytest.param([Attempt(stop_after=1), Attempt()], id="in the first step"),
+        pytest.param([Attempt(stop_after=TOTAL_STEPS - 1), Attempt()], id="before the last step"),
+        pytest.param([Attempt(stop_after=4), Attempt()], id="in a step that evaluates"),
+        pytest.param([Attempt(stop_after=STEPS_PER_EPOCH), Attempt()], id="at the end of an epoch"),
+        pytest.param(
+            [Attempt(size=2, stop_after=5, ranks=[1]), Attempt(size=2)], id="one rank of two is asked"
+        ),
+        pytest.param(
+            [
+                Attempt(size=2, stop_after=3, ranks=[0, 1]),
+                Attempt(size=4, stop_after=2, ranks=[3]),
+                Attempt(size=1, stop_after=5),
+                Attempt(size=8, stop_after=1, ranks=[0, 5]),
+                Attempt(size=2),
+            ],
+            id="on 2, 4, 1, 8 and 2 processes",
+        ),
+    ],
+)
+def test_stopped_and_resumed_run_equals_the_undisturbed_one(
+    lab: Lab, exact: Experiment, undisturbed: RunDir, attempts: list[Attempt]
+) -> None:
+    run = lab.train(exact, *attempts)
+    assert_equal_runs(run, undisturbed)
+    assert read_json(run.result)["attempts"] == len(attempts)
+    starts = [line for line in read_json_lines(run.attempts) if "time_start" in line]
+    ends = [line for line in read_json_lines(run.attempts) if "time_end" in line]
+    assert [line["first_step"] for line in starts] == [0, *(line["last_step"] for line in ends[:-1])]
+    assert [line["resumed"] for line in starts] == [False] + [True] * (len(attempts) - 1)
+    assert [line["world_size"] for line in starts] == [attempt.size for attempt in attempts]
+
+
+def test_stop_in_the_last_step_finishes_the_run(lab: Lab, exact: Experiment, undisturbed: RunDir) -> None:
+    assert_equal_runs(lab.train(exact, Attempt(stop_after=TOTAL_STEPS)), undisturbed)
+
+
+def test_stop_on_one_rank_only_is_told_by_its_reason(lab: Lab, exact: Experiment) -> None:
+    run = lab.start(exact)
+    assert (
+        in_ranks(2, train_rank, run.path, Attempt(size=2, stop_after=2, ranks=[1]), None) == ["yielded"] * 2
+    )
+    end = [line for line in read_json_lines(run.attempts) if "time_end" in line]
+    assert [(line["last_step"], line["why"]) for line in end] == [(2, "asked by a test")]
+    assert run.checkpoint_steps() == [2]
+    assert not run.result.exists()
+    assert not run.failure.exists()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_killed_run_goes_on_from_its_last_save_with_the_same_numbers(
+    lab: Lab, exact: Experiment, undisturbed: RunDir, size: int
+) -> None:
+    """Lines after the save are written a second time, and stand once."""
+    run = lab.start(exact)
+    ended = run_ranks(
+        size, train_rank, run.path, Attempt(size=size, stop_after=8, ranks=[size - 1], kill=True), None
+    )
+    assert ended[-1].exit_status == -9
+    assert run.checkpoint_steps() == [4]
+    assert max(line["step"] for line in metrics_lines(run)) == 6
+    in_ranks(1, train_rank, run.path, Attempt(), None)
+    assert_equal_runs(run, undisturbed)
+    assert read_json(run.result)["attempts"] == 2
+    assert not run.failure.exists()
+
+
+def test_surviving_rank_says_that_it_lost_its_peer(lab: Lab, exact: Experiment) -> None:
+    run = lab.start(exact)
+    ended = run_ranks(2, train_rank, run.path, Attempt(size=2, stop_after=3, ranks=[1], kill=True), None)
+    assert ended[0].error
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["step"], failure["phase"]) == (
+        "peer_lost",
+        0,
+        2,
+        "communication",
+    )
+
+
+def test_damaged_newest_checkpoint_costs_time_but_no_byte(
+    lab: Lab, exact: Experiment, undisturbed: RunDir
+) -> None:
+    run = lab.start(exact)
+    in_ranks(1, train_rank, run.path, Attempt(stop_after=10), None)
+    assert run.checkpoint_steps() == [8, 10]
+    weights_file = run.checkpoint(10) / "model.safetensors"
+    raw = bytearray(weights_file.read_bytes())
+    raw[-7] ^= 1
+    weights_file.write_bytes(raw)
+    in_ranks(2, train_rank, run.path, Attempt(size=2), None)
+    assert_equal_runs(run, undisturbed)
+    assert [
+        (event["step"], "damaged" in event["reason"]) for event in events(run, "checkpoint_rejected")
+    ] == [(10, True)]
+
+
+def test_accumulation_equals_as_many_more_logical_ranks(lab: Lab) -> None:
+    """The same micro-batches, in one tree: only who carries them differs."""
+    eight = lab.train(tiny(lab.folder, "train.logical_ranks=8"), Attempt(size=2))
+    halves = lab.train(tiny(lab.folder, "train.logical_ranks=4", "train.accumulation=2"), Attempt(size=2))
+    quarters = lab.train(tiny(lab.folder, "train.logical_ranks=2", "train.accumulation=4"), Attempt(size=1))
+    assert contents(halves)["checkpoint"] == contents(eight)["checkpoint"]
+    assert contents(quarters)["checkpoint"] == contents(eight)["checkpoint"]
+    assert metrics_lines(halves) == metrics_lines(quarters) == metrics_lines(eight)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        pytest.param(("train.precision=bf16",), id="bf16"),
+        pytest.param(("lr_scheduler.kind=cosine", "train.clip_norm=0.5"), id="cosine and clipping"),
+        pytest.param(
+            ("lr_scheduler.kind=step", "optimizer.kind=sgd", "optimizer.momentum=0.9"), id="step and sgd"
+        ),
+        pytest.param(("lr_scheduler.kind=constant", "optimizer.kind=adam"), id="constant and adam"),
+        pytest.param(of_tokens(60, 4), id="steps of tokens"),
+        pytest.param(of_tokens(60, None), id="steps of tokens without buckets"),
+        pytest.param(("checkpoint.every_steps=3", "train.bucket_batches=1"), id="saves between evaluations"),
+    ],
+)
+def test_every_setting_resumes_on_another_number_of_processes(lab: Lab, overrides: tuple[str, ...]) -> None:
+    experiment = tiny(lab.folder, "train.reduction=exact", *overrides)
+    whole = lab.train(experiment, Attempt())
+    assert np.isfinite(losses(whole)).all()
+    assert_equal_runs(lab.train(experiment, Attempt(size=2, stop_after=6, ranks=[1]), Attempt(size=1)), whole)
+
+
+def test_learning_rate_written_down_is_that_of_the_schedule(undisturbed: RunDir) -> None:
+    """Warm-up over 0.2 * 16 = 3 steps to 0.05, then a line to 0 after step 16."""
+    rates = {line["step"]: line["lr"] for line in metrics_lines(undisturbed) if line["split"] == "train"}
+    assert rates[3] == pytest.approx(0.05)
+    assert rates[8] == pytest.approx(0.05 * (1 - 4 / 13))
+    assert rates[16] == pytest.approx(0.05 * (1 - 12 / 13))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_of_equal_scores_the_weights_with_the_lowest_loss_are_the_best(lab: Lab, size: int) -> None:
+    experiment = tiny(lab.folder, "evaluation.metric=accuracy:max", "train.epochs=4")
+    run = lab.train(experiment, Attempt(size=size, stop_after=20, ranks=[size - 1]), Attempt())
+    lines = [line for line in metrics_lines(run) if line["split"] == "validation"]
+    highest = max(line["accuracy"] for line in lines)
+    ties = [line for line in lines if line["accuracy"] == highest]
+    expected = min(ties, key=lambda line: line["loss"])["step"]
+    assert expected > ties[0]["step"], "the lowest loss has to come later for this to say anything"
+    assert read_json(run.result)["best"]["step"] == expected
+    assert run.best.resolve() == run.checkpoint(expected)
+
+
+def test_early_stopping_ends_the_run_when_its_patience_is_over(lab: Lab) -> None:
+    """Without learning no evaluation is strictly better than the first, so the fourth is one too many."""
+    experiment = tiny(lab.folder, "optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=50")
+    run = lab.train(experiment, Attempt())
+    result = read_json(run.result)
+    assert (result["step"], result["best"]["step"], result["epoch"]) == (12, 4, 1.5)
+
+
+def test_early_stop_holds_where_the_run_was_killed_before_its_result(lab: Lab) -> None:
+    experiment = tiny(lab.folder, "optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=50")
+    run = lab.start(experiment)
+    in_ranks(1, train_rank, run.path, Attempt(), None)
+    run.result.unlink()
+    in_ranks(1, train_rank, run.path, Attempt(size=1), None)
+    assert_equal_runs(run, lab.train(experiment, Attempt()))
+
+
+def test_end_that_is_repeated_leaves_each_line_once(lab: Lab, exact: Experiment, undisturbed: RunDir) -> None:
+    """A run killed between its last metrics and result.json scores again."""
+    run = lab.start(exact)
+    in_ranks(1, train_rank, run.path, Attempt(), None)
+    run.result.unlink()
+    in_ranks(2, train_rank, run.path, Attempt(size=2), None)
+    assert_equal_runs(run, undisturbed)
+
+
+def test_without_the_test_evaluation_nothing_reads_the_test_set(lab: Lab) -> None:
+    run = lab.train(tiny(lab.folder, "evaluation.test=false"), Attempt(size=2))
+    assert read_json(run.result)["metrics"].keys() == {"train", "validation"}
+    assert {line["split"] for line in metrics_lines(run)} == {"train", "validation"}
+    assert [file.name for file in run.artifacts.glob("test*")] == []
+
+
+def test_finished_run_leaves_at_once_and_untouched(undisturbed: RunDir) -> None:
+    before = {path: path.stat().st_mtime_ns for path in undisturbed.path.rglob("*")}
+    assert in_ranks(2, train_rank, undisturbed.path, Attempt(size=2), None) == ["finished"] * 2
+    assert {path: path.stat().st_mtime_ns for path in undisturbed.path.rglob("*")} == before
+
+
+def test_more_processes_than_samples_in_a_step_still_train(lab: Lab) -> None:
+    """Two samples a step: most of the eight micro-batches are empty in every step."""
+    small = ("train.batch_size=2", "train.epochs=1", *NO_DROPOUT)
+    experiment = tiny(lab.folder, "train.reduction=exact", *small)
+    assert_equal_runs(lab.train(experiment, Attempt(size=4)), lab.train(experiment, Attempt()))
+    fast = lab.train(tiny(lab.folder, "train.reduction=fast", *small), Attempt(size=3))
+    np.testing.assert_allclose(losses(fast), losses(lab.train(experiment, Attempt())), rtol=1e-3)
+
+
+def test_other_data_under_the_same_run_are_refused(lab: Lab, tmp_path: Path) -> None:
+    """The checkpoint names the data it was made with."""
+    experiment = tiny(tmp_path / "data", "train.epochs=1")
+    run = lab.start(experiment)
+    in_ranks(1, train_rank, run.path, Attempt(stop_after=2), None)
+    with open(tmp_path / "data" / "train.tsv", "a") as table:
+        table.write("one more film\tgood\n")
+    (ended,) = run_ranks(1, train_rank, run.path, Attempt(), None)
+    assert ended.error.startswith("CheckpointError")
+    assert "belongs to data" in events(run, "checkpoint_rejected")[0]["reason"]

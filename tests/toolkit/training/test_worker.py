@@ -1,0 +1,164 @@
+"""One process of a run, started by torchrun or alone: what it returns and what it says."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from filelock import FileLock
+
+from tests.toolkit.tiny import metrics_lines, tiny, write_experiment
+from toolkit.config import Experiment
+from toolkit.errors import ExitCode
+from toolkit.files import read_json, read_json_lines
+from toolkit.reliability.stop import StopFlag
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir, find_runs
+from toolkit.training import worker
+from toolkit.world import NONCE_VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A worker has its process to itself: it sets variables, signal handlers and threads."""
+    environment, threads = dict(os.environ), torch.get_num_threads()
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", NONCE_VARIABLE):
+        os.environ.pop(name, None)
+    os.environ["STK_EXPERIMENT_DIR"] = str(tmp_path / "experiments")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    return tiny(tmp_path / "data", "train.epochs=1", "train.eval_per_epoch=1")
+
+
+@pytest.fixture
+def run(experiment: Experiment, tmp_path: Path) -> RunDir:
+    return create_run(experiment, tmp_path / "experiments")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    return str(write_experiment(tmp_path / "data"))
+
+
+def the_run(tmp_path: Path) -> RunDir:
+    (run,) = find_runs(tmp_path / "experiments")
+    return run
+
+
+def test_finished_run_leaves_at_once(run: RunDir) -> None:
+    run.result.write_text("{}")
+    before = sorted(run.path.rglob("*"))
+    assert worker.main([str(run.path)]) == 0
+    assert sorted(run.path.rglob("*")) == before
+
+
+def test_second_worker_tells_the_user_in_one_line(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    with FileLock(run.alive):
+        assert worker.main([str(run.path)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {run.run_id} is being trained")
+
+
+@pytest.mark.parametrize(
+    "write, message",
+    [
+        (lambda table: table.unlink(), "train.tsv"),
+        (lambda table: table.write_text("words\tlabel\na\tgood\n"), "text"),
+        (lambda table: table.write_text("text\tlabel\n"), "train.tsv"),
+    ],
+)
+def test_fault_in_the_data_is_one_message_and_no_stack_trace(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], write: object, message: str
+) -> None:
+    assert callable(write)
+    write(tmp_path / "data" / "train.tsv")
+    assert worker.main([config]) == 2
+    err = capsys.readouterr().err
+    assert err.count("error:") == 1
+    assert message in err
+    assert "Traceback" not in err
+    failure = read_json(the_run(tmp_path).failure)
+    assert (failure["class"], failure["phase"], failure["rank"]) == ("input", "data preparation", 0)
+
+
+def test_fault_in_the_experiment_is_told_before_anything_is_made(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert worker.main([config, "train.epochz=3", "train.batch_size=0"]) == 2
+    err = capsys.readouterr().err
+    assert "2 faults" in err
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_loss_that_is_not_finite_ends_the_run_before_it_is_saved(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    overrides = [
+        "optimizer.kind=sgd",
+        "optimizer.lr=1e30",
+        "lr_scheduler.kind=constant",
+        "checkpoint.every_steps=1",
+    ]
+    assert worker.main([config, *overrides]) == 4
+    err = capsys.readouterr().err
+    assert err.startswith("error: the loss of step ")
+    assert "Traceback" not in err
+    run = the_run(tmp_path)
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["phase"]) == ("diverged", "communication")
+    assert run.checkpoint_steps()[-1] == failure["step"]
+    assert "optimizer.lr" in failure["message"]
+
+
+def test_bug_keeps_its_stack_trace(
+    run: RunDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.training.attempt.stages.train", lambda training, stop: 1 / 0)
+    assert worker.main([str(run.path)]) == 4
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["message"]) == ("exception", "ZeroDivisionError: division by zero")
+    assert "train" in failure["traceback"]
+    (log,) = run.logs.glob("*.rank_00000.log")
+    assert "Traceback" in log.read_text()
+
+
+def test_signal_saves_leaves_with_its_own_status_and_the_folder_goes_on(
+    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes in the third step."""
+    reason, calls = StopFlag.reason_to_stop, []
+
+    def send_and_ask(flag: StopFlag, lead_s: float = 0.0) -> str | None:
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return reason(flag, lead_s)
+
+    monkeypatch.setattr(StopFlag, "reason_to_stop", send_and_ask)
+    assert worker.main([config, "train.epochs=1"]) == ExitCode.YIELDED == 75
+    run = the_run(tmp_path)
+    assert run.checkpoint_steps() == [3]
+    ends = [line for line in read_json_lines(run.attempts) if "why" in line]
+    assert [(line["last_step"], line["why"]) for line in ends] == [(3, "SIGTERM")]
+    assert worker.main([str(run.path)]) == 0
+    assert read_json(run.result)["attempts"] == 2
+    assert len({(line["step"], line["split"]) for line in metrics_lines(run)}) == len(metrics_lines(run))
+
+
+def test_data_can_be_prepared_alone(config: str, tmp_path: Path) -> None:
+    assert worker.main(["--prepare", config]) == 0
+    assert list((tmp_path / "data" / "prepared").glob("*/meta.json"))
+    assert not (tmp_path / "experiments").exists()

@@ -1,0 +1,39 @@
+"""`stk init` writes a project that works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from toolkit.config import load
+
+ROOT = Path(__file__).parents[5]
+EXAMPLE = ROOT / "examples" / "digits"
+
+
+def init(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "slurm", "init", *words]
+    environ = {**os.environ, "PYTHONSAFEPATH": "1"}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+
+
+def test_it_writes_the_example_whose_own_test_passes(tmp_path: Path) -> None:
+    done = init(tmp_path, "mine")
+    assert done.returncode == 0, done.stderr
+    written = {path.name: path.read_text() for path in (tmp_path / "mine").iterdir()}
+    assert written == {path.name: path.read_text() for path in EXAMPLE.iterdir() if path.is_file()}
+    load(tmp_path / "mine" / "digits.yaml")
+    test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_digits.py"]
+    passed = subprocess.run(test, cwd=tmp_path / "mine", capture_output=True, text=True)
+    assert passed.returncode == 0, passed.stdout
+
+
+def test_it_writes_nothing_over(tmp_path: Path) -> None:
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "digits" / "digits.yaml").write_text("mine")
+    done = init(tmp_path)
+    assert done.returncode == 2
+    assert "digits.yaml" in done.stderr
+    assert [path.read_text() for path in (tmp_path / "digits").iterdir()] == ["mine"]

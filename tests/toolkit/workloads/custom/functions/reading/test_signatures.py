@@ -1,0 +1,220 @@
+"""What is read of a file with three functions, without executing it."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import string
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.workload import Metric
+from toolkit.workloads.custom.functions.reading.parameters import REQUIRED
+from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
+from toolkit.workloads.custom.functions.reading.signatures import Functions, functions_in, read_functions
+
+MODEL = "def model(hidden: int = 64): ...\n"
+DATA = "def data(split): ...\n"
+STEP = 'def step(model, batch): return {"loss": 0}\n'
+
+
+def read(*parts: str) -> Functions:
+    return functions_in("".join(parts).encode(), Path("digits.py"))
+
+
+def problems(*parts: str) -> tuple[Problem, ...]:
+    with pytest.raises(Unfit) as raised:
+        read(*parts)
+    return raised.value.problems
+
+
+def parameters(arguments: str, before: str = "") -> dict[str, tuple[Any, Any]]:
+    found = read(before, f"def model({arguments}): ...\n", DATA, STEP).model
+    return {each.name: (each.hint, each.default) for each in found}
+
+
+@pytest.mark.parametrize(
+    "argument, hint, default",
+    [
+        ("a: int = 64", int, 64),
+        ("a: int", int, REQUIRED),
+        ("a: 'int' = -1", int, -1),
+        ("a=0.1", float, 0.1),
+        ("a: float = 1", float, 1),
+        ("a=True", bool, True),
+        ("a: bool = 1", Any, 1),
+        ("a: str = 'x'", str, "x"),
+        ("a: pathlib.Path = 'data'", Path, "data"),
+        ("a: int | None = None", int | None, None),
+        ("a: Optional[float] = None", float | None, None),
+        ("a: int = None", int | None, None),
+        ("a: list[int] = (1, 2)", tuple[int, ...], (1, 2)),
+        ("a: tuple[float, float] = (0.9, 0.99)", tuple[float, ...], (0.9, 0.99)),
+        ("a=[1, 0.5]", tuple[float, ...], [1, 0.5]),
+        ("a: Callable = None", Any, None),
+        ("a", Any, REQUIRED),
+        ("*, a: int = 2 * 32", int, 64),
+        ("a: int = SIZE // 2", int, 4),
+    ],
+)
+def test_a_parameter_has_the_type_and_the_default_that_are_written(
+    argument: str, hint: Any, default: Any
+) -> None:
+    assert parameters(argument, "SIZE = 8\n") == {"a": (hint, default)}
+
+
+@pytest.mark.parametrize("argument", ["a=nn.ReLU", "a=print()", "a=b'x'", "a={1: 2}", "a='x' * 9", "**more"])
+def test_what_only_python_knows_keeps_its_default(argument: str) -> None:
+    assert parameters(argument) == {}
+
+
+def test_a_constant_that_is_given_twice_is_not_known() -> None:
+    assert parameters("a=SIZE", "SIZE = 8\nSIZE = 9\n") == {}
+
+
+def test_data_take_a_split_first() -> None:
+    (root,) = read(MODEL, "def data(split, root='x'): ...\n", STEP).data
+    assert (root.name, root.default) == ("root", "x")
+    (problem,) = problems(MODEL, "\ndef data(): ...\n", STEP)
+    assert problem.line == 3
+    assert "data()" in problem.problem
+
+
+def test_a_step_takes_a_model_and_a_batch() -> None:
+    for arguments in ("model", "model, batch, more", "model, batch, *, more"):
+        (problem,) = problems(MODEL, DATA, f'def step({arguments}): return {{"loss": 0}}\n')
+        assert problem.line == 3
+    read(MODEL, DATA, 'def step(model, batch, more=1): return {"loss": 0}\n')
+
+
+def test_a_parameter_that_is_given_by_its_place_only_is_refused() -> None:
+    (problem,) = problems("def model(hidden=3, /): ...\n", DATA, STEP)
+    assert "hidden" in problem.problem
+
+
+def test_each_missing_function_is_named_with_an_example() -> None:
+    found = problems("x = 1\n")
+    assert [each.problem.split()[-1] for each in found] == ["model", "data", "step"]
+    assert all(each.hint.startswith("def ") for each in found)
+
+
+@pytest.mark.parametrize(
+    "written", ["from a import model", "model = 3", "class model: ...", "async def model(): ..."]
+)
+def test_a_function_that_is_made_elsewhere_is_refused_where_that_is_said(written: str) -> None:
+    (problem,) = problems(DATA, f"{written}\n", STEP)
+    assert problem.line == 2
+
+
+def test_a_fault_of_the_syntax_has_its_line() -> None:
+    (problem,) = problems(MODEL, "def data(split:\n")
+    assert problem.line == 2
+    (problem,) = problems("\0")
+    assert "no Python" in problem.problem
+
+
+@pytest.mark.parametrize(
+    "body, names",
+    [
+        ('return {"loss": a, "accuracy": b}', ("accuracy",)),
+        ('return {"weights": a, "loss": b}', ()),
+        ("return dict(loss=a, f1=b)", ("f1",)),
+        ('if a: return {"loss": b, "x": 1}\n    return {"x": 1, "loss": b}', ("x",)),
+        ('def inner(): return 3\n    return {"loss": b}', ()),
+        ("return found", None),
+        ("return {**found, 'loss': a}", None),
+        ("return {name: a}", None),
+    ],
+)
+def test_metrics_are_what_the_step_returns(body: str, names: tuple[str, ...] | None) -> None:
+    assert read(MODEL, DATA, f"def step(model, batch):\n    {body}\n").metrics == names
+
+
+@pytest.mark.parametrize("body", ["pass", "return", 'return {"accuracy": 1}'])
+def test_a_step_without_a_loss_is_refused(body: str) -> None:
+    (problem,) = problems(MODEL, DATA, f"def step(model, batch): {body}\n")
+    assert problem.line == 3
+
+
+def test_two_places_that_return_other_names_are_refused() -> None:
+    body = 'if a: return {"loss": b}\n    return {"loss": b, "x": 1}'
+    (problem,) = problems(MODEL, DATA, f"def step(model, batch):\n    {body}\n")
+    assert problem.line == 5
+
+
+def test_goals_of_metrics_are_read() -> None:
+    found = read(MODEL, DATA, STEP, 'metrics = {"accuracy": "max", "error": "min"}\n').declared
+    assert [each.full_name for each in found] == ["accuracy:max", "error:min"]
+    listed = 'metrics = [stk.Metric(name="f1", goal="max", unit="share", title="F1")]\n'
+    assert read(MODEL, DATA, STEP, listed).declared == (Metric(name="f1", goal="max", title="F1"),)
+
+
+@pytest.mark.parametrize(
+    "value", ['{"accuracy": "up"}', "3", "[accuracy]", 'make("x")', '[Metric(name="x")]']
+)
+def test_goals_that_cannot_be_read_are_refused(value: str) -> None:
+    (problem,) = problems(MODEL, DATA, STEP, f"metrics = {value}\n")
+    assert problem.line == 4
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "digits.py"
+    path.write_text(MODEL + DATA + STEP)
+    assert [each.name for each in read_functions(path).model] == ["hidden"]
+    path.write_text("def model(units: int = 3, layers=2): ...\n" + DATA + STEP)
+    assert [each.name for each in read_functions(path).model] == ["units", "layers"]
+    with pytest.raises(FileNotFoundError):
+        read_functions(tmp_path / "none.py")
+
+
+names = st.text(string.ascii_lowercase, min_size=1, max_size=6).filter(
+    lambda name: not keyword.iskeyword(name)
+)
+scalars = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False) | st.text()
+values = scalars | st.lists(scalars, max_size=3) | st.lists(scalars, max_size=3).map(tuple)
+
+
+@given(st.dictionaries(names, values, max_size=4))
+def test_defaults_are_those_that_python_sees(defaults: dict[str, Any]) -> None:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in defaults.items())
+    if "inf" in arguments:
+        return
+    space: dict[str, Any] = {}
+    exec(f"def model({arguments}): ...", space)
+    expected = {name: each.default for name, each in inspect.signature(space["model"]).parameters.items()}
+    assert {name: default for name, (_, default) in parameters(arguments).items()} == expected
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_content_is_read_or_refused(content: bytes) -> None:
+    with pytest.raises(Unfit):
+        functions_in(content, Path("digits.py"))
+
+
+expressions = st.recursive(
+    st.sampled_from(
+        ["1", "'x'", "a", "None", "...", "[]", "{}", "int", "list[int]", "a.b", "2 / 0", "9 ** 9"]
+    ),
+    lambda inner: (
+        st.builds("({} | {})".format, inner, inner)
+        | st.builds("[{}, {}]".format, inner, inner)
+        | st.builds("{{{}: {}}}".format, inner, inner)
+        | st.builds("{}[{}]".format, inner, inner)
+        | st.builds("f({}, x={})".format, inner, inner)
+        | st.builds("({} * {})".format, inner, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(expressions, expressions, expressions)
+def test_any_expression_is_read_or_refused(annotation: str, default: str, value: str) -> None:
+    source = f"metrics = {value}\ndef model(a: {annotation} = {default}): ...\n{DATA}"
+    step = f"def step(model, batch): return {value}\n"
+    with suppress(Unfit):
+        assert len(read(source, step).model) <= 1

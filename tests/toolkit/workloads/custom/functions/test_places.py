@@ -1,0 +1,68 @@
+"""Where the user's code is looked for, and what of it a run keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.workloads.custom.functions.places import locate, names_code, root_of
+from toolkit.workloads.custom.functions.project_files import project_files
+from toolkit.workloads.custom.functions.reading.problems import Unfit
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("digits.py", "unused.py", "helper.py", "pack/__init__.py", "pack/inner/deep.py", "far.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "digits.py").write_text("import os, helper\ndef f():\n    from pack.inner import deep\n")
+    (tmp_path / "pack/inner/deep.py").write_text("import far, digits\nfrom . import more\n")
+    (tmp_path / "pack/words.txt").write_text("few")
+    (tmp_path / "pack/large.bin").write_bytes(bytes(1 + (1 << 20)))
+    (tmp_path / "os.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", ["digits.py", "a/b-c.py", "my_project.digits", "a.b.c"])
+def test_files_and_modules_name_code(text: str) -> None:
+    assert names_code(text)
+
+
+@pytest.mark.parametrize("text", ["digits", "digits.yaml/", "a.b-c", ".digits", "a..b", "", "3.5"])
+def test_other_texts_do_not(text: str) -> None:
+    assert not names_code(text)
+
+
+def test_a_file_is_found_in_the_first_folder_that_has_it(project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    assert locate("digits.py", [other, project]) == project / "digits.py"
+    assert locate(str(project / "digits.py"), [other]) == project / "digits.py"
+    with pytest.raises(Unfit, match="other"):
+        locate("none.py", [other])
+
+
+def test_a_module_is_found_without_being_imported(project: Path) -> None:
+    (project / "pack/__init__.py").write_text("raise SystemExit")
+    assert locate("pack.inner.deep", [project]) == project / "pack/inner/deep.py"
+    assert root_of("pack.inner.deep", project / "pack/inner/deep.py") == project
+    (project / "pack/inner/__init__.py").touch()
+    assert root_of("pack.inner", locate("pack.inner", [project])) == project
+    assert locate("json.decoder", [project]).name == "decoder.py"
+
+
+def test_a_file_that_hides_a_module_of_python_is_refused(project: Path) -> None:
+    with pytest.raises(Unfit, match="file name os"):
+        locate("os.py", [project])
+
+
+def test_a_file_comes_with_what_it_imports_from_beside_itself(project: Path) -> None:
+    found = set(project_files("digits.py", project / "digits.py", project))
+    names = ("digits.py", "helper.py", "pack/__init__.py", "pack/inner/deep.py", "pack/words.txt", "far.py")
+    assert found == {project / name for name in names}
+
+
+def test_a_module_comes_with_its_package(project: Path) -> None:
+    found = set(project_files("pack.inner.deep", project / "pack/inner/deep.py", project))
+    assert found == {project / name for name in ("pack/__init__.py", "pack/inner/deep.py", "pack/words.txt")}

@@ -1,0 +1,67 @@
+"""Splits of datasets, batches of samples."""
+
+from __future__ import annotations
+
+import random
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.functions.samples import collated, digest_of, moved, split_of
+
+
+def digest(dataset: Any, lengths: Any = None) -> str:
+    return digest_of(split_of(dataset, lengths, "data"))
+
+
+def test_each_sample_counts_as_one_unless_its_length_is_given() -> None:
+    assert split_of([5, 6, 7], None, "data").lengths.tolist() == [1, 1, 1]
+    assert split_of([5, 6, 7], [2, 3, 4], "data").lengths.tolist() == [2, 3, 4]
+    assert split_of([5, 6, 7], None, "data").take(np.array([2, 0])) == [7, 5]
+
+
+@pytest.mark.parametrize("dataset, lengths", [(iter([1]), None), ([], None), ([1, 2], [1])])
+def test_what_is_no_dataset_is_refused(dataset: Any, lengths: Any) -> None:
+    with pytest.raises(UserError, match="py:3"):
+        split_of(dataset, lengths, "digits.py:3: data('train')")
+
+
+def test_samples_that_do_not_fit_together_are_refused() -> None:
+    with pytest.raises(UserError, match="py:3"):
+        collated([torch.ones(2), torch.ones(3)], "digits.py:3")
+    with pytest.raises(UserError, match="collate"):
+        collated([object()], "digits.py:3")
+
+
+def test_tensors_in_a_batch_are_moved_wherever_they_are() -> None:
+    pair = namedtuple("pair", "x y")
+    batch = {"a": [torch.ones(1), "text"], "b": pair(torch.zeros(2), 3)}
+    found = moved(batch, torch.device("meta"))
+    assert found["a"][0].device.type == found["b"].x.device.type == "meta"
+    assert (found["a"][1], found["b"].y, type(found["b"])) == ("text", 3, pair)
+
+
+def test_other_data_have_another_digest() -> None:
+    samples = [({"x": np.arange(3) + number}, torch.tensor(number), "text", None) for number in range(40)]
+    changed = [*samples[:-1], ({"x": np.arange(3)}, torch.tensor(0), "text", None)]
+    assert digest(samples) == digest(list(samples))
+    assert len({digest(samples), digest(changed), digest(samples[:-1]), digest(samples, range(40))}) == 4
+
+
+def test_samples_with_augmentation_have_one_digest() -> None:
+    class Augmented:
+        def __init__(self, draw: Any) -> None:
+            self._draw = draw
+
+        def __len__(self) -> int:
+            return 5
+
+        def __getitem__(self, index: int) -> float:
+            return index + self._draw()
+
+    for draw in (random.random, np.random.default_rng().random):
+        assert digest(Augmented(draw)) == digest(Augmented(draw))

@@ -1,0 +1,179 @@
+"""An experiment file that names a file with three functions."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from tests.toolkit.workloads.custom.own_digits import DIGITS, EXPERIMENT, write_digits
+from toolkit.config import identity, load, load_resolved, to_yaml
+from toolkit.config.json_schema import experiment_schema
+from toolkit.config.schema import Experiment
+from toolkit.errors import ConfigError
+from toolkit.registry import metrics_of
+from toolkit.run.create_run import create_run
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_digits(tmp_path / "project")
+
+
+def faults(config: Path, *overrides: str) -> Sequence[str]:
+    with pytest.raises(ConfigError) as raised:
+        load(config, overrides)
+    return [str(fault) for fault in raised.value.faults]
+
+
+def test_parameters_are_keys_with_their_types_and_defaults(config: Path) -> None:
+    experiment = load(config, ["model.dropout=0"])
+    assert experiment.model.arguments() == {"hidden": 32, "dropout": 0.0}
+    assert experiment.data.values() == {"few": True}
+    assert isinstance(experiment.model.dropout, float)
+
+
+def test_model_and_data_need_not_be_written(config: Path) -> None:
+    config.write_text("name: digits\ntask: digits.py\n")
+    experiment = load(config)
+    assert (experiment.model.hidden, experiment.data.few) == (64, False)
+
+
+@pytest.mark.parametrize("override", ["model.hiden=3", "model.hidden=many", "data.few=7", "data.rest=1"])
+def test_a_wrong_key_or_value_is_refused(config: Path, override: str) -> None:
+    (fault,) = faults(config, override)
+    assert override.partition("=")[0] in fault
+
+
+def test_a_parameter_without_a_default_must_be_given(config: Path) -> None:
+    (config.parent / "digits.py").write_text(DIGITS.replace("few: bool = False", "few: bool, root: str"))
+    (fault,) = faults(config)
+    assert "data.root" in fault
+    assert load(config, ["data.root=here"]).data.root == "here"
+
+
+def test_a_file_is_found_beside_the_experiment_or_in_the_working_folder(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = load(config)
+    assert beside.task.module == str(config.parent / "digits.py")
+    (config.parent / "inner").mkdir()
+    moved = config.rename(config.parent / "inner" / "digits.yaml")
+    (fault,) = faults(moved)
+    assert "no file digits.py" in fault
+    monkeypatch.chdir(config.parent)
+    assert load(moved) == beside
+
+
+def test_a_module_in_a_package_is_named_with_dots(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (config.parent / "digits.py").rename(config.parent / "my_project" / "digits.py")
+    assert load(config, ["task=my_project.digits"]).model.hidden == 32
+
+
+def test_faults_of_the_file_have_its_name_and_line(config: Path) -> None:
+    (config.parent / "digits.py").write_text(DIGITS.replace("def step(model, batch)", "def step(model)"))
+    (fault,) = faults(config)
+    assert fault.startswith("project/digits.py:25: task.module")
+
+
+@pytest.mark.parametrize("name, where", [("kind", "model"), ("prepare", "data")])
+def test_a_parameter_with_a_name_that_is_taken_is_refused(config: Path, name: str, where: str) -> None:
+    written = DIGITS.replace(
+        f"def {where}(", f"def {where}(split, {name}=0, " if where == "data" else "def model(kind=0, "
+    )
+    (config.parent / "digits.py").write_text(
+        written.replace("split, prepare=0, split: str", "split, prepare=0")
+    )
+    (fault,) = faults(config)
+    assert name in fault
+
+
+def test_a_metric_that_step_does_not_return_is_refused(config: Path) -> None:
+    (fault,) = faults(config, "evaluation.metric=acuracy:max")
+    assert "digits.py:25" in fault
+    assert "loss, accuracy" in fault
+
+
+def test_a_metric_without_a_goal_is_refused(config: Path) -> None:
+    (fault,) = faults(config, "evaluation.metric=accuracy")
+    assert "accuracy:max" in fault
+
+
+def test_the_file_may_say_the_goal(config: Path) -> None:
+    (config.parent / "digits.py").write_text(DIGITS + 'metrics = {"accuracy": "max"}\n')
+    experiment = load(config, ["evaluation.metric=accuracy"])
+    assert experiment.evaluation.metric == "accuracy:max"
+    assert [each.full_name for each in metrics_of(experiment.task, experiment.data)] == [
+        "loss:min",
+        "accuracy:max",
+    ]
+    assert "less" not in faults(config, "evaluation.metric=accuracy:min")[0]
+
+
+def test_what_only_executing_would_tell_is_not_refused(config: Path) -> None:
+    (config.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return 0 or {"))
+    assert load(config, ["evaluation.metric=f1:max"]).evaluation.metric == "f1:max"
+
+
+def test_a_stored_experiment_is_read_without_the_file(config: Path, tmp_path: Path) -> None:
+    experiment = load(config)
+    (tmp_path / "config.yaml").write_text(to_yaml(experiment))
+    (config.parent / "digits.py").unlink()
+    stored = load_resolved(tmp_path / "config.yaml")
+    assert stored == experiment
+    assert identity(stored) == identity(experiment)
+    assert to_yaml(stored) == to_yaml(experiment)
+
+
+def test_an_experiment_can_be_copied_and_pickled(config: Path) -> None:
+    experiment = load(config)
+    assert copy.deepcopy(experiment) == experiment
+    assert pickle.loads(pickle.dumps(experiment)) == experiment
+
+
+def test_experiments_with_other_values_are_other_runs(config: Path) -> None:
+    one, other = load(config), load(config, ["model.hidden=33"])
+    assert one != other
+    assert identity(one) != identity(other)
+
+
+def test_where_it_is_started_makes_no_other_run(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = identity(load(config))
+    monkeypatch.chdir(config.parent)
+    assert identity(load(config)) == one
+
+
+def test_a_path_is_made_absolute_and_a_list_stays_one(config: Path, tmp_path: Path) -> None:
+    more = "few: bool = False, root: Path = 'data', sizes: list[int] = [1, 2]"
+    (config.parent / "digits.py").write_text(DIGITS.replace("few: bool = False", more))
+    assert load(config).data.values() == {"few": True, "root": str(tmp_path / "data"), "sizes": [1, 2]}
+
+
+def test_a_run_keeps_the_file_and_what_it_imports(config: Path, tmp_path: Path) -> None:
+    run = create_run(load(config), tmp_path / "experiments")
+    kept = run.code / "project"
+    assert (kept / "digits.py").read_text() == DIGITS
+    assert (kept / "my_project/models.py").is_file()
+    assert not (kept / "digits.yaml").exists()
+
+
+def test_an_editor_allows_it(config: Path) -> None:
+    valid = Draft202012Validator(json.loads(json.dumps(experiment_schema({})))).is_valid
+    experiment = yaml.safe_load(EXPERIMENT)
+    assert valid(experiment)
+    assert valid({"name": "digits", "task": "digits.py"})
+    assert valid({**experiment, "task": {"kind": "three_functions", "module": "digits.py"}})
+    assert not valid({**experiment, "task": {"kind": "three_functions", "modul": "digits.py"}})
+
+
+def test_experiments_of_many_runs_are_equal_only_with_equal_values(config: Path) -> None:
+    runs: list[Experiment] = [load(config, [f"model.hidden={number}"]) for number in (1, 2, 1)]
+    assert runs[0] == runs[2] != runs[1]
+    assert len(set(map(hash, (run.model for run in runs)))) == 2

@@ -1,0 +1,70 @@
+"""What `step` returns is added up, or refused with the place of `step`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
+
+PLACE = "digits.py:7"
+
+
+def sums(returned: dict[str, Any], *names: str, samples: int = 3) -> StepSums:
+    return summed(returned, samples, names, PLACE)
+
+
+def test_values_of_samples_are_added_and_counted() -> None:
+    right = torch.tensor([True, False, True])
+    found = sums({"loss": torch.tensor([1.0, 2.0, 4.0]), "accuracy": right}, "accuracy")
+    assert (found.loss.item(), found.count, found.metrics.tolist()) == (7.0, 3.0, [2.0, 3.0])
+
+
+def test_a_list_of_numbers_is_a_metric_too() -> None:
+    assert sums({"loss": torch.ones(3), "f1": [0.5, 0.25, 0.0]}, "f1").metrics.tolist() == [0.75, 3.0]
+
+
+def test_weights_count_tokens_and_leave_samples_their_own_mean() -> None:
+    loss, weights = torch.tensor([[1.0, 2.0], [4.0, 8.0]]), torch.tensor([[1, 1], [1, 0]])
+    returned = {"loss": loss, "weights": weights, "right": loss > 1, "whole": torch.tensor([0, 1])}
+    found = sums(returned, "right", "whole", samples=2)
+    assert (found.loss.item(), found.count, found.metrics.tolist()) == (7.0, 3.0, [2.0, 3.0, 1.0, 2.0])
+
+
+def test_gradients_flow_through_the_loss_alone() -> None:
+    values = torch.ones(3, requires_grad=True)
+    found = sums({"loss": values * 2, "size": values}, "size")
+    found.loss.backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"loss": torch.tensor(1.0)},
+        {"loss": torch.ones(2)},
+        {"loss": torch.ones(3, 2)},
+        {"loss": 1.0},
+        {"loss": torch.ones(3), "weights": torch.ones(2)},
+        {"loss": torch.ones(3), "more": torch.ones(3)},
+    ],
+)
+def test_another_shape_is_refused(returned: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=re.escape(PLACE)):
+        sums(returned)
+
+
+def test_a_metric_of_another_shape_is_refused() -> None:
+    with pytest.raises(UserError, match="accuracy has the shape"):
+        sums({"loss": torch.ones(3), "accuracy": torch.tensor(0.5)}, "accuracy")
+
+
+@pytest.mark.parametrize("returned", [torch.ones(3), {"accuracy": 1}, None])
+def test_what_has_no_loss_is_refused(returned: Any) -> None:
+    with pytest.raises(UserError, match=re.escape(PLACE)):
+        metric_names(returned, PLACE)

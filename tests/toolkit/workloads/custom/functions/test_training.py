@@ -1,0 +1,150 @@
+"""A stranger's three functions train with everything that the core gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
+from toolkit.config import load
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
+from toolkit.testing.contract import CHECKS, evaluated, new_model, open_task, same_results
+
+UNDRAWN = Path(__file__).parents[4] / "undrawn"
+
+
+class Project:
+    """A folder with nothing but the user's files, and `stk` started in it."""
+
+    def __init__(self, folder: Path, experiments: str = "experiments") -> None:
+        self.folder, self.experiments = folder, folder / experiments
+
+    def stk(self, *words: str, code: int = 0, faults: str = "") -> str:
+        environ = {**os.environ, "STK_FAULTS": faults, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(UNDRAWN)}
+        environ["STK_EXPERIMENT_DIR"] = str(self.experiments)
+        command = [sys.executable, "-m", "slurm", *words]
+        done = subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    @property
+    def run(self) -> RunDir:
+        (found,) = self.experiments.glob("digits-*")
+        return RunDir(found)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("finished") / "project")
+    write_digits(project.folder)
+    project.stk("run", "digits.yaml")
+    return project
+
+
+def test_two_processes_and_a_stop_end_with_the_same_bytes(finished: Project) -> None:
+    """Also where the user has changed the file since."""
+    project = Project(finished.folder, "stopped")
+    project.stk("run", "digits.yaml", "--procs", "2", code=130, faults="term at=forward step=9")
+    changed = DIGITS.replace("reduction=", "label_smoothing=0.1, reduction=")
+    (project.folder / "digits.py").write_text(changed)
+    (project.folder / "my_project" / "models.py").unlink()
+    project.stk("run", "digits.yaml")
+    same_results(project.run, finished.run)
+
+
+def test_its_metrics_are_in_the_report(finished: Project) -> None:
+    result = json.loads(finished.run.result.read_text())
+    assert result["best"]["metric"] == "accuracy:max"
+    assert result["metrics"]["test"].keys() == {"loss", "accuracy"}
+    assert result["metrics"]["test"]["accuracy"] > 0.1
+    assert "accuracy" in finished.stk("report", "digits")
+    (row,) = json.loads(finished.stk("status", "--json"))
+    assert row["state"] == "finished"
+
+
+def test_a_sweep_ranks_by_the_goal_of_the_experiment(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    write_digits(project.folder)
+    words = ("model.hidden=8,16", "train.epochs=1", "--cluster", "local", "--name", "sizes")
+    project.stk("sweep", "digits.yaml", *words)
+    report = json.loads(project.stk("sweep", "report", "sizes", "--json").partition("\n{")[0] or "{}")
+    assert report["goal"] == "max"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    paths, modules = list(sys.path), set(sys.modules)
+    yield write_digits(tmp_path / "project")
+    sys.path[:] = paths
+    for name in set(sys.modules) - modules:
+        if name.startswith(("digits", "my_project")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_keeps_what_every_task_promises(here: Path, check) -> None:
+    experiment = load(here)
+    task = open_task(experiment)
+    check(experiment, task, new_model(task))
+
+
+def refused(config: Path) -> str:
+    with pytest.raises(UserError) as raised:
+        open_task(load(config)).model()
+    return str(raised.value)
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_its_line(here: Path) -> None:
+    (here.parent / "my_project/models.py").unlink()
+    assert "digits.py:9: cannot be imported" in refused(here)
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("return MLP(hidden, dropout)", "return None", "digits.py:12: model returned NoneType"),
+        ("return MLP(", "return torch.nn.BatchNorm1d(3) if 1 else MLP(", "BatchNorm1d"),
+        ("return TensorDataset(", "return None if split != 'train' else (", "only test may be None"),
+        ("return TensorDataset(", "return 3 and None or iter(()) or (", "expected a map-style Dataset"),
+    ],
+)
+def test_what_a_function_returns_is_checked_before_training(
+    here: Path, old: str, new: str, said: str
+) -> None:
+    (here.parent / "digits.py").write_text(DIGITS.replace(old, new))
+    assert said in refused(here)
+
+
+def test_other_files_cannot_be_scored(here: Path) -> None:
+    experiment = load(here)
+    task = open_task(experiment)
+    with pytest.raises(UserError, match="other files"):
+        task.on(experiment.data)
+
+
+def test_metrics_that_the_text_does_not_tell_are_found_by_a_step(here: Path) -> None:
+    (here.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return {} or {"))
+    task = open_task(load(here))
+    assert task.train_sums == ("accuracy", "accuracy count")
+
+
+def test_predictions_are_written_for_each_sample(here: Path, tmp_path: Path) -> None:
+    predict = "\n\ndef predict(model, batch):\n    return model(batch[0]).argmax(1)\n"
+    (here.parent / "digits.py").write_text(DIGITS + predict)
+
+    task = open_task(load(here))
+    evaluation = evaluated(task, new_model(task), "test")
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    task.write_report(run, "test", evaluation)
+    lines = (run.artifacts / "test_predictions.jsonl").read_text().splitlines()
+    assert len(lines) == 120
+    assert all(0 <= int(line) < 10 for line in lines)

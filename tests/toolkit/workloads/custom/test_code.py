@@ -1,0 +1,110 @@
+"""The user's own code in a run: copies of what is code, links to what lies beside it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.command import code
+from toolkit.workloads.custom.command.code import kept_files, make_work_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder in which somebody works."""
+    made = tmp_path / "it's mine"
+    for name in (
+        "train.py",
+        "models/net.py",
+        "data/rows.csv",
+        ".hidden/key",
+        ".venv/pyvenv.cfg",
+        ".venv/x.py",
+    ):
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(name)
+    (made / "data/large.bin").write_bytes(bytes(code.LARGEST_FILE + 1))
+    return made
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = RunDir(tmp_path / "train-1")
+    run.path.mkdir()
+    return run
+
+
+def keep(run: RunDir, folder: Path, *paths: Path) -> None:
+    """Keep code with a run."""
+    experiment = SimpleNamespace(task=SimpleNamespace(folder=str(folder)), code=tuple(map(str, paths)))
+    for file, place in kept_files(experiment):
+        (run.code / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, run.code / place)
+
+
+def files(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
+
+
+def test_small_files_are_copied_and_what_is_hidden_or_large_is_not(folder: Path, run: RunDir) -> None:
+    keep(run, folder, folder)
+    assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
+
+
+def test_where_git_tracks_files_these_are_the_code(folder: Path, run: RunDir) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "train.py", "models")
+    (folder / "train.py").write_text("edited since")
+    keep(run, folder, folder)
+    assert files(run.user_code) == {"train.py", "models/net.py"}
+    assert (run.user_code / "train.py").read_text() == "edited since"
+
+
+def test_the_program_finds_everything_under_its_name_and_no_later_edit(folder: Path, run: RunDir) -> None:
+    keep(run, folder, folder / "train.py", folder / "models")
+    (folder / "train.py").write_text("edited")
+    make_work_folder(run, folder)
+    assert (run.work / "train.py").read_text() == "train.py"
+    assert (run.work / "data").resolve() == folder / "data"
+    assert (run.work / ".venv" / "x.py").read_text() == ".venv/x.py"
+    assert files(run.work) == {"train.py", "models/net.py"}
+
+
+def test_what_the_program_wrote_is_there_at_its_next_start(folder: Path, run: RunDir) -> None:
+    keep(run, folder, folder)
+    make_work_folder(run, folder)
+    (run.work / "state.txt").write_text("7")
+    make_work_folder(run, folder)
+    assert (run.work / "state.txt").read_text() == "7"
+    assert not (folder / "state.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["missing.py", ".."])
+def test_code_that_is_missing_or_elsewhere_is_refused(folder: Path, run: RunDir, name: str) -> None:
+    path = (folder / name).resolve()
+    with pytest.raises(UserError, match=f"{path}"):
+        keep(run, folder, path)
+    assert not run.user_code.exists()
+
+
+def test_too_much_is_refused_before_anything_is_written(
+    folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code, "MOST_FILES", 2)
+    with pytest.raises(UserError, match="3 files"):
+        keep(run, folder, folder)
+    assert not run.user_code.exists()

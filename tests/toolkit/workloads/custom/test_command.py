@@ -1,0 +1,236 @@
+"""A command as a run, with real processes: what it finds, and what its end means."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolkit.files import read_json
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.run_dir import RunDir, find_runs
+
+Stk = Callable[..., subprocess.CompletedProcess[str]]
+
+#: Saves a number, and goes on with it at the next start; leaves when it is asked to.
+SAVES = """
+import os, pathlib, signal, sys, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+latest = os.environ["STK_LATEST_CHECKPOINT"]
+step = int(pathlib.Path(latest).read_text()) if latest else 0
+print("from", step, flush=True)
+pathlib.Path("started").touch()
+while step < 3 or not latest:
+    time.sleep(0.05)
+    step = min(step + 1, 3)
+    if asked:
+        pathlib.Path(os.environ["STK_CHECKPOINT_DIR"], "state").write_text(str(step))
+        assert os.path.exists(os.environ["STK_STOP_FILE"])
+        sys.exit(75)
+"""
+
+
+@pytest.fixture
+def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stk:
+    """Runs the command `stk` in a folder of its own."""
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(_stk(*words), capture_output=True, text=True, check=False)
+
+    return call
+
+
+def _stk(*words: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "slurm", *words]
+
+
+def script(text: str, name: str = "train.py") -> None:
+    Path(name).write_text(text)
+
+
+def the_run() -> RunDir:
+    (run,) = find_runs(Path(os.environ["STK_EXPERIMENT_DIR"]))
+    return run
+
+
+def last_attempt() -> AttemptRecord:
+    return read_attempts(the_run())[-1]
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    """Start a run; return when its script has begun."""
+    process = subprocess.Popen(
+        _stk("run", *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    while not any(
+        (run.work / "started").exists() for run in find_runs(Path(os.environ["STK_EXPERIMENT_DIR"]))
+    ):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
+
+
+def test_each_process_finds_its_place_and_its_parameters(stk: Stk) -> None:
+    script(
+        "import json, os, pathlib, sys\n"
+        "import beside\n"
+        "names = 'RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR MASTER_PORT STK_ATTEMPT "
+        "STK_RUN_DIR STK_PARAMS STK_LATEST_CHECKPOINT'.split()\n"
+        "found = {name: os.environ[name] for name in names}\n"
+        "found |= {'words': sys.argv[1:], 'data': pathlib.Path('data/rows.csv').read_text()}\n"
+        "pathlib.Path(os.environ['STK_RUN_DIR'], 'rank' + found['RANK']).write_text(json.dumps(found))\n"
+        "print('rank', found['RANK'])\n"
+    )
+    script("", "beside.py")
+    Path("data").mkdir()
+    Path("data/rows.csv").write_text("1,2")
+    done = stk("run", "--procs", "2", "params.lr=0.5", "--", sys.executable, "train.py", "--out", "a b")
+    assert done.returncode == 0, done.stderr
+    run = the_run()
+    found = [json.loads((run.path / f"rank{rank}").read_text()) for rank in range(2)]
+    assert [(each["RANK"], each["LOCAL_RANK"]) for each in found] == [("0", "0"), ("1", "1")]
+    for each in found:
+        assert (each["WORLD_SIZE"], each["LOCAL_WORLD_SIZE"], each["GROUP_RANK"]) == ("2", "2", "0")
+        assert (each["words"], json.loads(each["STK_PARAMS"])) == (
+            ["--out", "a b", "--lr", "0.5"],
+            {"lr": 0.5},
+        )
+        assert (each["STK_RUN_DIR"], each["STK_ATTEMPT"], each["STK_LATEST_CHECKPOINT"]) == (
+            str(run.path),
+            "1",
+            "",
+        )
+        assert each["data"] == "1,2"
+    assert found[0]["MASTER_ADDR"] == found[1]["MASTER_ADDR"]
+    assert found[0]["MASTER_PORT"] == found[1]["MASTER_PORT"]
+    assert "rank 0" in done.stdout
+    assert "rank 1" not in done.stdout
+    logs = {rank: path.read_text() for _, rank, path in run.rank_logs()}
+    assert "rank 0\n" in logs[0]
+    assert "rank 1\n" in logs[1]
+    assert read_json(run.result)["state"] == "finished"
+
+
+def test_on_each_node_one_process_starts_the_others(stk: Stk) -> None:
+    script(
+        "import os\n"
+        "names = 'RANK WORLD_SIZE PET_NNODES PET_NODE_RANK PET_MASTER_PORT'.split()\n"
+        "print('place', *(os.environ[name] for name in names), os.environ['MASTER_PORT'])\n"
+    )
+    done = stk("run", "--procs", "2", "task.launch=node", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("place")]
+    rank, size, nodes, node, port, same = line.split()[1:]
+    assert (rank, size, nodes, node) == ("0", "1", "1", "0")
+    assert port == same
+
+
+def test_asked_to_leave_it_saves_and_goes_on_at_its_next_start(stk: Stk) -> None:
+    script(SAVES)
+    words = ("--", sys.executable, "train.py")
+    process = start(*words)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    assert process.returncode == 130, output
+    first = last_attempt()
+    assert (first.why, first.resumed, first.saved) == ("SIGTERM", False, True)
+    # What is edited now is for another run.
+    script("raise SystemExit(9)")
+    done = stk("run", *words)
+    assert done.returncode == 0, done.stderr
+    second = last_attempt()
+    assert (second.why, second.resumed) == ("finished", True)
+    assert read_json(the_run().result)["attempts"] == 2
+
+
+def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
+    script("import pathlib, signal\npathlib.Path('started').touch()\nsignal.pause()\n")
+    process = start("--procs", "2", "--", sys.executable, "train.py")
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 130
+    assert last_attempt().saved is False
+    (row,) = json.loads(stk("status", "--json").stdout)
+    assert row["state"] == "cancelled"
+    assert "saved nothing" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    "line, kind, shown",
+    [
+        ("import no_such_module", "import", "no_such_module"),
+        ("raise ValueError('the 7th row')", "exception", "the 7th row"),
+        ("raise SystemExit(3)", "exception", "status 3"),
+        (
+            "raise RuntimeError('CUDA out of memory. Tried to allocate')",
+            "out_of_memory",
+            "CUDA out of memory",
+        ),
+    ],
+)
+def test_a_failure_is_told_by_the_end_of_the_log(stk: Stk, line: str, kind: str, shown: str) -> None:
+    script(line)
+    done = stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 4
+    failure = read_json(the_run().failure)
+    assert failure["class"] == kind
+    assert shown in failure["message"]
+    assert shown in done.stderr
+    assert last_attempt().why == kind
+
+
+def test_a_failure_without_a_word_is_not_told_by_a_line_of_our_own(stk: Stk) -> None:
+    script("raise SystemExit(3)")
+    assert stk("run", "--", sys.executable, "train.py").returncode == 4
+    assert read_json(the_run().failure)["message"] == "the command ended with status 3"
+
+
+def test_a_rank_that_fails_ends_the_others(stk: Stk) -> None:
+    script("import os, signal\nif os.environ['RANK'] == '1': raise SystemExit(3)\nsignal.pause()\n")
+    done = stk("run", "--procs", "2", "--", sys.executable, "train.py")
+    assert done.returncode == 4
+    assert read_json(the_run().failure)["rank"] == 1
+
+
+def test_a_killed_command_starts_again(stk: Stk) -> None:
+    script("import os, signal\nif os.environ['STK_ATTEMPT'] == '1': os.kill(os.getpid(), signal.SIGKILL)\n")
+    done = stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"]
+
+
+def test_a_program_that_is_not_there_is_the_user_s_fault(stk: Stk) -> None:
+    done = stk("run", "--", "no-such-program")
+    assert done.returncode == 2
+    assert "no-such-program" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_plan_imports_no_torch_and_writes_nothing(stk: Stk, tmp_path: Path) -> None:
+    script("")
+    code = "import sys; from slurm import cli; cli.main(sys.argv[1:]); assert 'torch' not in sys.modules"
+    command = [sys.executable, "-c", code, "plan", "resources.nodes=2", "--", "python", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "#SBATCH --nodes=2" in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_sweep_makes_a_run_of_each_value(stk: Stk) -> None:
+    script("import sys; print(sys.argv[1:])")
+    done = stk("sweep", "params.lr=1,2", "--cluster", "local", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done.stderr
+    runs = list(find_runs(Path(os.environ["STK_EXPERIMENT_DIR"])))
+    assert [run.result.exists() for run in runs] == [True, True]

@@ -1,0 +1,43 @@
+"""`stk run -- COMMAND`: the command line becomes an experiment that is read like a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slurm import cli
+from slurm.commands.command_line import with_file
+from slurm.commands.common import TAKE_WORDS
+from toolkit.config import load
+from toolkit.errors import UserError
+
+
+@pytest.mark.parametrize("name", TAKE_WORDS)
+def test_the_command_stands_where_a_file_would(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = with_file([name, "--json", "resources.nodes=2", "--", "python", "train.py", "--json"])
+    assert (words[0], words[2:]) == (name, ["--json", "resources.nodes=2"])
+    experiment = load(Path(words[1]), ["resources.nodes=2"])
+    assert experiment.task.run == ("python", "train.py", "--json")
+    assert experiment.resources.nodes == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_command_the_words_stay() -> None:
+    assert with_file(["run", "train.yaml"]) == ["run", "train.yaml"]
+    assert with_file(["logs", "--", "-x"]) == ["logs", "--", "-x"]
+
+
+def test_the_same_command_is_the_same_file_and_another_is_not() -> None:
+    first, same, other = (with_file(["sweep", "--", "python", "a.py", each])[1] for each in ("1", "1", "2"))
+    assert first == same != other
+
+
+def test_nothing_behind_the_dashes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match="no command"):
+        with_file(["run", "--"])
+    assert cli.main(["run", "--"]) == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""What docs/own-code.md shows works as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.config import identity, load
+from toolkit.run.run_dir import find_runs
+
+_TEXT = (Path(__file__).parents[4] / "docs" / "own-code.md").read_text(encoding="utf-8")
+PAGE = _TEXT.partition("## Any command")[2]
+
+
+def block(language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with the page's script."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
+    # `python` is the one that runs this test.
+    programs = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join([programs, os.environ["PATH"]]))
+    (tmp_path / "train.py").write_text(block("python"), encoding="utf-8")
+    return tmp_path
+
+
+def stk(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "slurm", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_commands_of_the_page(folder: Path) -> None:
+    run, submit, sweep = (shlex.split(line)[1:] for line in block("sh").splitlines())
+    done = stk(*run)
+    assert done.returncode == 0, done.stderr
+    assert "done after 20 steps" in done.stdout
+    # What they would do is enough of these: nothing but the name of the command is another.
+    planned = stk("plan", *submit[1:])
+    assert "#SBATCH --nodes=2" in planned.stdout, planned.stderr
+    swept = stk(sweep[0], "--dry-run", "--cluster", "local", *sweep[1:])
+    assert "2 runs" in swept.stdout, swept.stderr
+    assert len(list(find_runs(folder / "experiments"))) == 1
+
+
+def test_the_file_of_the_page_is_an_experiment(folder: Path) -> None:
+    file = folder / "train.yaml"
+    file.write_text(block("yaml"), encoding="utf-8")
+    assert identity(load(file)) != identity(load(file, ["params.steps=10"]))
+
+
+def test_each_variable_of_the_page_is_set() -> None:
+    names = set(re.findall(r"`(STK_[A-Z_]+|MASTER_\w+|\w*RANK|\w*WORLD_SIZE)`", PAGE))
+    assert len(names) > 10
+    code = f"import os; print('missing', sorted({names!r} - set(os.environ)))"
+    done = stk("run", "--", sys.executable, "-c", code)
+    assert "missing []" in done.stdout, done.stderr

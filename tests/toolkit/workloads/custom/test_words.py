@@ -1,0 +1,113 @@
+"""The words of a command: from a command line, and with its parameters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.commands.command_line import with_file
+from toolkit.config import check, identity, load
+from toolkit.errors import ConfigError
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.command.from_words import experiment_of
+from toolkit.workloads.custom.command.words import params_json, words_of
+
+RUN = RunDir(Path("/runs/train-1"))
+
+
+def command(*run: str, **keys: Any) -> Any:
+    return check({"name": "train", "task": {"kind": "command", "run": list(run)}, **keys})
+
+
+@pytest.mark.parametrize(
+    "params, words",
+    [
+        ({"lr": 0.001, "epochs": 3}, ["--lr", "0.001", "--epochs", "3"]),
+        ({"amp": True, "fast": False, "seed": None}, ["--amp"]),
+        ({"betas": [0.9, 0.99], "names": []}, ["--betas", "0.9", "0.99", "--names"]),
+        ({"out": "${run.dir}/out", "flags": [True]}, ["--out", "/runs/train-1/out", "--flags", "true"]),
+    ],
+)
+def test_parameters_are_options(params: dict[str, Any], words: list[str]) -> None:
+    assert words_of(command("python", "train.py", params=params), RUN) == ["python", "train.py", *words]
+
+
+def test_all_parameters_are_also_handed_over_as_json() -> None:
+    params = {"amp": False, "lr": 0.5, "out": "${run.dir}"}
+    assert json.loads(params_json(command("a", params=params), RUN)) == {**params, "out": "/runs/train-1"}
+
+
+def test_the_run_s_folder_can_be_named_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "train.yaml"
+    file.write_text(
+        "name: train\ntask: {kind: command, run: [a, '${run.dir}/${params.x}']}\n"
+        "params: {x: 1, y: '${run.dir}'}\n"
+    )
+    assert words_of(load(file), RUN) == ["a", "/runs/train-1/1", "--x", "1", "--y", "/runs/train-1"]
+
+
+#: What a process can be given.
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20).filter(
+    lambda word: "${run.dir}" not in word and word != "???"
+)
+
+
+@given(st.lists(WORDS, max_size=4))
+def test_any_words_reach_the_command_as_they_are(words: list[str]) -> None:
+    path = Path(with_file(["run", "--", "python", *words])[1])
+    assert words_of(load(path), RUN) == ["python", *words]
+
+
+@pytest.mark.parametrize(
+    "words, name, launch",
+    [
+        (["python", "train.py", "--lr", "1"], "train", "each"),
+        (["python3", "-m", "package.module"], "module", "each"),
+        (["./scripts/run it.sh"], "run-it", "each"),
+        (["/usr/bin/true"], "true", "each"),
+        (["..."], "command", "each"),
+        (["/opt/bin/torchrun", "--nproc-per-node", "2", "a/b.py"], "b", "node"),
+    ],
+)
+def test_the_run_is_named_after_the_script(words: list[str], name: str, launch: str) -> None:
+    found = experiment_of(words)
+    assert (found["name"], found["task"]["launch"]) == (name, launch)
+
+
+def test_command_params_and_inputs_make_a_run_and_code_does_not(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    first = identity(command("a"))
+    others = [
+        command("b"),
+        command("a", params={"lr": 1}),
+        command("a", inputs=[str(tmp_path / "a")]),
+    ]
+    assert len({first, *map(identity, others)}) == 4
+    folder = {"kind": "command", "run": ["a"], "folder": str(tmp_path)}
+    elsewhere = check({"name": "train", "task": folder, "code": [str(tmp_path / "a")]})
+    assert identity(elsewhere) == first
+
+
+@pytest.mark.parametrize(
+    "keys, blamed",
+    [
+        ({"task": {"kind": "command", "run": []}}, "task.run"),
+        ({"task": {"kind": "command"}}, "task.run"),
+        ({"task": {"kind": "command", "run": ["a"], "launch": "all"}}, "task.launch"),
+        ({"params": {"a b": 1}}, "params.a b"),
+        ({"params": {"a": {"b": 1}}}, "params.a"),
+        ({"inputs": ["/no/such/file"]}, "inputs.0"),
+        ({"code": ["/no/such/file"]}, "code.0"),
+        ({"code": ["/"]}, "code.0"),
+        ({"train": {"epochs": 3}}, "train"),
+    ],
+)
+def test_a_fault_names_its_key(keys: dict[str, Any], blamed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check({"name": "train", "task": {"kind": "command", "run": ["a"]}, **keys})
+    assert [fault.key for fault in caught.value.faults] == [blamed]

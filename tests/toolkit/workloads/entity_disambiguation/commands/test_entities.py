@@ -1,0 +1,147 @@
+"""stk entities: databases, splits, spans and slices from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.house import House
+from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PROFILES, record, write
+
+
+@pytest.fixture
+def db(house: House) -> Path:
+    write(house.root / "profiles.jsonl", PROFILES)
+    assert house.stk("entities", "import", "profiles.jsonl", "db").code == 0
+    return house.root / "db"
+
+
+def test_a_database_is_imported_and_shown(house: House, db: Path) -> None:
+    told = house.stk("entities", "show", "db").out
+    assert told == "db: 3 entities, 4 aliases, 4 relations, types: wiki\n"
+    alias = house.stk("entities", "show", "db", "Vietnam").out.splitlines()
+    assert [line.split() for line in alias] == [
+        ["entity", "id", "score", "title", "description"],
+        ["Q881", "5", "Vietnam"],
+        ["Q180573", "3", "South", "Vietnam"],
+    ]
+    entity = house.stk("entities", "show", "db", "Q180573").out.splitlines()
+    assert entity[0] == "Q180573  South Vietnam"
+    assert "  replaced by: Q881  Vietnam" in entity
+
+
+def test_nothing_of_that_name_is_said(house: House, db: Path) -> None:
+    answer = house.stk("entities", "show", "db", "nowhere")
+    assert (answer.code, answer.err) == (2, "error: db has neither an entity nor an alias 'nowhere'\n")
+
+
+def test_an_imported_database_is_not_overwritten(house: House, db: Path) -> None:
+    answer = house.stk("entities", "import", "profiles.jsonl", "db")
+    assert answer.code == 2
+    assert "db exists already" in answer.err
+
+
+def test_a_faulty_profile_leaves_no_database(house: House) -> None:
+    write(house.root / "profiles.jsonl", [*PROFILES, {"entity_id": "Q1", "mentions": 5}])
+    answer = house.stk("entities", "import", "profiles.jsonl", "db")
+    assert (answer.code, answer.out) == (2, "")
+    assert "profiles.jsonl:4: mentions is a number" in answer.err
+    assert not (house.root / "db").exists()
+
+
+def test_a_shown_entity_can_be_edited_and_updated(house: House, db: Path) -> None:
+    shown = json.loads(house.stk("entities", "show", "db", "Q881", "--json").out)
+    write(house.root / "edited.jsonl", [shown | {"description": "a country in Asia"}])
+    assert house.stk("entities", "update", "db", "edited.jsonl").code == 0
+    changed = json.loads(house.stk("entities", "show", "db", "Q881", "--json").out)
+    assert changed == shown | {"description": "a country in Asia"}
+
+
+def test_entities_are_added_removed_and_exported(house: House, db: Path) -> None:
+    write(house.root / "more.jsonl", [{"entity_id": "Q5", "mentions": [["five", 1]]}])
+    assert "which has 4" in house.stk("entities", "add", "db", "more.jsonl").out
+    assert house.stk("entities", "add", "db", "more.jsonl").code == 2
+    assert "which has 2" in house.stk("entities", "remove", "db", "Q5", "Q881").out
+    assert house.stk("entities", "export", "db", "out.jsonl").code == 0
+    exported = [json.loads(line)["entity_id"] for line in (house.root / "out.jsonl").read_text().splitlines()]
+    assert exported == ["Q1008", "Q180573"]
+
+
+def test_sentences_are_divided(house: House) -> None:
+    write(house.root / "all.jsonl", [record(sent_idx_unq=n, parent_qid=f"Q{n}") for n in range(100)])
+    answer = json.loads(house.stk("entities", "split", "all.jsonl", "data", "--json").out)
+    assert sum(answer["sentences"].values()) == 100
+    assert {each.name for each in (house.root / "data").iterdir()} >= {
+        "train.jsonl",
+        "dev.jsonl",
+        "test.jsonl",
+    }
+
+
+def test_spans_are_converted(house: House) -> None:
+    write(house.root / "all.jsonl", [record()])
+    assert (
+        house.stk("entities", "convert", "all.jsonl", "both.jsonl").out == "wrote both.jsonl: 1 sentences\n"
+    )
+    assert json.loads((house.root / "both.jsonl").read_text())["char_spans"] == [[13, 24], [34, 41]]
+
+
+def test_slices_are_shown_and_written(house: House, db: Path) -> None:
+    write(house.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
+    write(house.root / "dev.jsonl", [record(gold=[True, True], qids=["Q1008", "Q180573"])])
+    common = ("entities", "slices", "dev.jsonl", "db", "--train", "train.jsonl", "--torso-above", "1")
+    rows = {row["slice"]: row for row in json.loads(house.stk(*common, "--json").out)}
+    assert rows["final_loss"]["mentions"] == 2
+    assert (rows["unif_TO"]["mentions"], rows["unif_TS"]["mentions"]) == (1, 1)
+    assert (rows["unif_NS_TS"]["chance"], rows["unif_NS_TS"]["popularity"]) == (0.5, 0.0)
+    shown = house.stk(*common, "--output", "sliced.jsonl").out.splitlines()
+    assert shown[0].split() == ["slice", "mentions", "gold", "outside", "candidates", "chance", "popularity"]
+    assert shown[-1] == "wrote sliced.jsonl: 1 sentences"
+    slices = json.loads((house.root / "sliced.jsonl").read_text())["slices"]
+    assert slices["unif_TS"] == {"0": 0.0, "1": 1.0}
+
+
+def test_weak_labels_of_training_count_unless_they_are_left_out(house: House, db: Path) -> None:
+    write(house.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
+    write(house.root / "dev.jsonl", [record(gold=[True, True])])
+    common = ("entities", "slices", "dev.jsonl", "db", "--train", "train.jsonl", "--json")
+
+    def unseen(*options: str) -> int:
+        rows = {row["slice"]: row for row in json.loads(house.stk(*common, *options).out)}
+        return int(rows["unif_TS"]["mentions"])
+
+    assert (unseen(), unseen("--no-weak")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (("split", "all.jsonl", "data", "--split", "60"), "split is 60"),
+        (("split", "none.jsonl", "data"), "none.jsonl cannot be read"),
+        (("import", "none.jsonl", "new"), "none.jsonl cannot be read"),
+        (("import", "profiles.jsonl", "new", "--max-types", "0"), "--max-types is 0"),
+        (("show", "none"), "none is not an entity database"),
+        (("add", "none", "profiles.jsonl"), "none is not an entity database"),
+        (
+            ("slices", "all.jsonl", "db", "--train", "all.jsonl", "--head-above", "3"),
+            "--torso-above is 10, --head-above 3",
+        ),
+        (("export", "db", "none/out.jsonl"), "No such file or directory"),
+    ],
+)
+def test_a_fault_is_a_message(house: House, db: Path, arguments: tuple[str, ...], problem: str) -> None:
+    write(house.root / "all.jsonl", [record()])
+    answer = house.stk("entities", *arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: ")
+    assert problem in answer.err
+    assert not [each for each in house.root.iterdir() if each.name.endswith(".tmp") or "none" in each.name]
+
+
+@pytest.mark.parametrize("action", ["import", "export", "add", "update", "remove", "show", "split", "slices"])
+def test_every_action_explains_itself(house: House, action: str) -> None:
+    answer = house.stk("entities", action, "--help")
+    assert answer.code == 0
+    assert f"usage: stk entities {action}" in answer.out

@@ -1,0 +1,109 @@
+"""Experiments of entity disambiguation: slices name metrics, and what fits together."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from toolkit.config import check
+
+
+@pytest.fixture
+def entities() -> dict[str, Any]:
+    return {
+        "name": "entities",
+        "task": {"kind": "entity_disambiguation"},
+        "model": {"kind": "bi_encoder", "path": "/models/minilm"},
+        "data": {
+            "path": "sentences.jsonl",
+            "entity_db": "entity_db",
+            "tokenizer_path": "/models/minilm",
+            "eval_slices": ["unif_NS_TL", "verbs"],
+            "slices": {"verbs": "gold LIKE '%.v.%'"},
+        },
+    }
+
+
+@pytest.fixture
+def changed(entities):
+    """The tree with some sections changed."""
+
+    def run(**sections):
+        tree = copy.deepcopy(entities)
+        for name, values in sections.items():
+            tree.setdefault(name, {}).update(values)
+        return tree
+
+    return run
+
+
+def test_the_metric_may_be_the_accuracy_of_a_slice_that_is_scored(changed, faults):
+    assert check(changed(evaluation={"metric": "accuracy/unif_NS_TL:max"}))
+    (fault,) = faults(check, changed(evaluation={"metric": "accuracy/unif_NS_TO:max"}))
+    assert fault.key == "evaluation.metric"
+    assert "expected one of loss, accuracy, popularity, accuracy/unif_NS_TL, accuracy/verbs" in fault.problem
+    assert fault.hint == "did you mean accuracy/unif_NS_TL?"
+
+
+def test_a_slice_of_a_built_ones_name_must_be_one(changed, faults):
+    (fault,) = faults(check, changed(data={"eval_slices": ["unif_NS_TLL"]}))
+    assert fault.key == "data.eval_slices.0"
+    assert fault.hint == "did you mean unif_NS_TL?"
+    (fault,) = faults(check, changed(data={"slices": {"unif_mine": "1"}}))
+    assert fault.key == "data.slices.unif_mine"
+
+
+@pytest.mark.parametrize("name", ["a:b", "a b", "a/b", ""])
+def test_a_slice_is_called_what_a_metric_and_a_file_can_be_called(changed, faults, name):
+    (fault,) = faults(check, changed(data={"eval_slices": [name]}))
+    assert "expected a name of letters" in fault.problem
+
+
+def test_the_slice_of_all_mentions_is_always_there(changed, faults):
+    (fault,) = faults(check, changed(data={"eval_slices": ["final_loss"]}))
+    assert "its accuracy is the metric accuracy" in fault.hint
+
+
+def test_a_slice_that_the_lines_may_name_passes(changed):
+    assert check(changed(data={"eval_slices": ["of_the_lines"]}))
+
+
+def test_torso_begins_below_head(changed, faults):
+    (fault,) = faults(check, changed(data={"torso_above": 5, "head_above": 5}))
+    assert (fault.key, "less than data.head_above (5)" in fault.problem) == ("data.torso_above", True)
+
+
+def test_an_entitys_text_may_not_be_empty(changed, faults):
+    parts = dict.fromkeys(("title", "types", "relations", "description"), False)
+    (fault,) = faults(check, changed(data=parts))
+    assert "an entity's text would be empty" in fault.problem
+
+
+@pytest.mark.parametrize(
+    "model", [{"entity_vectors": "cached"}, {"kind": "co_mention"}], ids=["cached", "co_mention"]
+)
+def test_titles_are_hidden_only_where_texts_are_read(changed, faults, model):
+    assert check(changed(task={"mask_title": True}))
+    (fault,) = faults(check, changed(task={"mask_title": True}, model=model))
+    assert fault.key == "task.mask_title"
+
+
+def test_one_encoder_has_one_number_of_layers(changed, faults):
+    (fault,) = faults(check, changed(model={"context_layers": 2}))
+    assert (fault.key, fault.hint) == ("model.entity_layers", "the same number, or share: false")
+    assert check(changed(model={"context_layers": 2, "share": False}))
+    assert check(changed(model={"context_layers": 2, "entity_layers": 2}))
+    assert check(changed(model={"context_layers": 2, "entity_vectors": "cached"}))
+
+
+def test_heads_divide_the_hidden_size(changed, faults):
+    (fault,) = faults(check, changed(model={"kind": "co_mention", "hidden": 10, "heads": 4}))
+    assert fault.key == "model.heads"
+    assert fault.problem == "found 4, which does not divide model.hidden (10)"
+
+
+def test_one_file_or_one_for_each_split(changed, faults):
+    (fault,) = faults(check, changed(data={"train": "train.jsonl"}))
+    assert "found path together with train" in fault.problem

@@ -1,0 +1,69 @@
+"""Spans of words and of characters say the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.workloads.entity_disambiguation.data.entities.spans import (
+    characters_of_words,
+    word_places,
+    words_of_characters,
+)
+
+TORNADOES = (
+    "An outbreak of severe thunderstorms and tornadoes struck seven provinces in Vietnam with at least one "
+    "fatality being reported as tornado-related ."
+)
+
+
+def test_a_word_of_the_original_sample_is_vietnam() -> None:
+    start, end = characters_of_words(TORNADOES, (11, 12))
+    assert TORNADOES[start:end] == "Vietnam"
+
+
+@given(st.text(), st.data())
+def test_words_survive_the_way_to_characters_and_back(text: str, data: st.DataObject) -> None:
+    count = len(text.split())
+    if count == 0:
+        return
+    start = data.draw(st.integers(0, count - 1))
+    end = data.draw(st.integers(start + 1, count))
+    left, right = characters_of_words(text, (start, end))
+    assert text[left:right].split() == text.split()[start:end]
+    assert text[left:right] == text[left:right].strip()
+    assert words_of_characters(text, (left, right)) == (start, end)
+
+
+@given(st.text(), st.data())
+def test_words_of_characters_cover_them_and_no_word_more(text: str, data: st.DataObject) -> None:
+    if not text.strip():
+        return
+    left = data.draw(st.integers(0, len(text) - 1))
+    right = data.draw(st.integers(left + 1, len(text)))
+    if not text[left:right].strip():
+        with pytest.raises(ValueError, match="blank"):
+            words_of_characters(text, (left, right))
+        return
+    start, end = words_of_characters(text, (left, right))
+    places = word_places(text)
+    assert all((place[0] < right and left < place[1]) == (start <= i < end) for i, place in enumerate(places))
+
+
+def test_a_part_of_a_word_counts_as_the_word() -> None:
+    assert words_of_characters("a Vietnam-based firm", (2, 9)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "span, problem",
+    [
+        ((2, 4), r"words \[2, 4\] lie outside the text, which has 3 words"),
+        ((-1, 1), "lie outside"),
+        ((1, 1), "the end must lie behind the start"),
+        ((2, 1), "the end must lie behind the start"),
+    ],
+)
+def test_spans_that_are_none_are_refused(span: tuple[int, int], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        characters_of_words("one two three", span)

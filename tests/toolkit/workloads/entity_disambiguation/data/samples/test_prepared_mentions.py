@@ -1,0 +1,230 @@
+"""What a prepared set of mentions holds, how it is found again, and which lines are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.toolkit.workloads.entity_disambiguation.entity_files import database, line, lines, qid
+from toolkit.data.provenance import origins
+from toolkit.errors import DataError
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
+
+Make = Callable[..., EntityMentions]
+
+
+def rows(prepared: MentionSet, query: str) -> list[Any]:
+    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
+        return connection.execute(query).fetchall()
+
+
+def refused(data: EntityMentions) -> str:
+    folder = Path(data.prepared_dir)
+    before = sorted(folder.glob("[!.]*"))
+    with pytest.raises(DataError) as caught:
+        prepare(data)
+    assert sorted(folder.glob("[!.]*")) == before
+    return str(caught.value)
+
+
+def test_every_mention_is_a_sample_with_its_gold_among_its_candidates(data: EntityMentions) -> None:
+    prepared = prepare(data)
+    assert prepared.splits == {"train": 61, "validation": 23, "test": 11}
+    samples = prepared.split("train")
+    golds = [gold for (gold,) in rows(prepared, "SELECT gold FROM mentions WHERE split = 'train'")]
+    names = dict(rows(prepared, "SELECT eid, qid FROM entities"))
+    chosen = samples.candidates(np.arange(61))[np.arange(61), samples.labels]
+    assert [names[each] for each in chosen.tolist()] == golds
+    assert golds == [gold for record in lines("train") for gold in record["qids"]]
+
+
+def test_rows_for_people_say_what_the_arrays_hold(data: EntityMentions) -> None:
+    prepared = prepare(data)
+    query = (
+        "SELECT alias, substr(text, first_character + 1, last_character - first_character), gold, "
+        "gold_title, candidates, is_popular, types, tokens FROM mentions "
+        "JOIN sentences ON sentence = sentences.id"
+    )
+    samples = prepared.split("train")
+    for place, row in enumerate(rows(prepared, query)[:61]):
+        alias, shown, gold, title, candidates, popular, types, tokens = row
+        assert alias == shown
+        kind = gold.partition(".")[2]
+        assert (title, types) == (f"{alias} ({kind})", kind)
+        assert candidates == (samples.candidates(np.array([place]))[0] >= 0).sum()
+        assert popular == (kind == "river") == (samples.labels[place] == 0)
+        assert tokens == samples.lengths[place]
+
+
+def test_counts_are_those_of_training(data: EntityMentions) -> None:
+    golds = [gold for record in lines("train") for gold in record["qids"]]
+    prepared = prepare(data)
+    assert dict(rows(prepared, "SELECT * FROM counts")) == {gold: golds.count(gold) for gold in golds}
+    for gold, count in rows(prepared, "SELECT gold, count FROM mentions WHERE split = 'test'"):
+        assert count == golds.count(gold)
+
+
+def test_it_is_built_once_and_again_when_file_database_or_a_setting_changes(
+    data: EntityMentions, tmp_path: Path, other: Make
+) -> None:
+    first = prepare(data)
+    assert first.built
+    assert not prepare(data).built
+    grown = database()
+    grown.add(Profile(entity_id="new", title="new"))
+    grown.save(tmp_path / "grown")
+    changes = [
+        dataclasses.replace(data, window=3),
+        dataclasses.replace(data, entity_db=str(tmp_path / "grown")),
+        other("test", line(7, [("arn", "town")])),
+    ]
+    found = {prepare(each).fingerprint for each in [data, *changes]}
+    assert len(found) == 4
+
+
+def test_a_set_that_is_there_is_opened_without_reading_what_the_database_says(
+    data: EntityMentions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one takes seconds to read, and every rank opens the set at every start."""
+    first = prepare(data)
+    monkeypatch.setattr(EntityDatabase, "load", None)
+    assert prepare(data).fingerprint == first.fingerprint
+
+
+def test_where_the_files_lie_does_not_matter(data: EntityMentions, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere.jsonl"
+    copy.write_bytes(Path(str(data.test)).read_bytes())
+    assert prepare(dataclasses.replace(data, test=str(copy))).fingerprint == prepare(data).fingerprint
+
+
+def test_one_file_is_cut_by_the_hash_of_its_source(other: Make, data: EntityMentions) -> None:
+    records = [line(n, [("arn", "town")], parent_qid=f"Q{n % 50}", parent_title="t") for n in range(200)]
+    path = other("train", *records).train
+    prepared = prepare(dataclasses.replace(data, path=path, train=None, validation=None, test=None, split=20))
+    sizes = prepared.splits
+    assert sum(sizes.values()) == 200
+    assert sizes["train"] > sizes["validation"] > 0 < sizes["test"]
+    splits = rows(prepared, "SELECT DISTINCT split, json_extract(record, '$.parent_qid') FROM sentences")
+    assert len(splits) == 50, "every source is in one split"
+
+
+def test_evaluations_score_gold_mentions_alone_and_training_leaves_out_what_it_cannot_use(
+    other: Make,
+) -> None:
+    mixed = line(1, [("arn", "town"), ("bel", "town"), ("cor", "town")], gold=[True, False, True])
+    mixed["qids"][2] = "Q-1"
+    tested = prepare(other("test", mixed))
+    assert tested.split("test").labels.tolist() == [1, -1, -1]
+    taught = prepare(other("train", mixed))
+    assert taught.split("train").labels.tolist() == [1, 1]
+    assert taught.meta["left_out"] == {"unknown gold": 1}
+    strict = prepare(other("train", mixed, use_weak_labels=False))
+    assert strict.split("train").labels.tolist() == [1]
+    assert strict.meta["left_out"] == {"unknown gold": 1, "weak label": 1}
+    assert "left out of training: 1 (weak label)" in strict.summary()
+
+
+def test_weak_labels_count_unless_told(other: Make) -> None:
+    weak = line(1, [("arn", "town"), ("arn", "town")], gold=[True, False])
+    for count_weak, count in ((True, 2), (False, 1)):
+        prepared = prepare(other("train", weak, count_weak=count_weak))
+        assert rows(prepared, "SELECT count FROM counts") == [(count,)]
+
+
+def test_gold_outside_the_candidates_is_wrong_in_an_evaluation_and_refused_in_training(other: Make) -> None:
+    record = line(1, [("arn", "town")])
+    record["qids"] = [qid("bel", "town")]
+    assert prepare(other("test", record)).split("test").labels.tolist() == [-2]
+    assert re.search(
+        r"own_train.jsonl:1: qids\[0\] is bel.town, which is not among the candidates of 'arn' "
+        r"\(arn.river, arn.town, arn.ship\).*set data.no_candidate to true",
+        refused(other("train", record)),
+    )
+
+
+def test_with_a_class_for_no_candidate_it_stands_first_and_takes_those_golds(other: Make) -> None:
+    record = line(1, [("arn", "town"), ("bel", "town")])
+    record["qids"][0] = qid("cor", "town")
+    prepared = prepare(other("train", record, no_candidate=True))
+    samples = prepared.split("train")
+    assert samples.labels.tolist() == [0, 2]
+    assert samples.candidates(np.arange(2))[:, 0].tolist() == [0, 0]
+    assert prepared.width == 4
+    assert rows(prepared, "SELECT qid FROM entities WHERE eid = 0") == [("NC",)]
+
+
+def test_no_more_candidates_are_kept_than_allowed(other: Make) -> None:
+    town = line(1, [("arn", "town")])
+    prepared = prepare(other("train", town, max_candidates=2, validation=other("test", town).test, test=None))
+    assert prepared.width == 2
+    assert "raise data.max_candidates" in refused(other("train", town, max_candidates=1))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"aliases": ["nowhere"]}, r"own_train.jsonl:2: aliases\[0\] 'nowhere' is not in the database"),
+        ({"sent_idx_unq": 1}, r"own_train.jsonl:2: sent_idx_unq 1 is that of line 1"),
+        ({"spans": [[3, 400]]}, r"own_train.jsonl:2: spans: words \[3, 400\] lie outside the text"),
+        ({"qids": []}, r"own_train.jsonl:2: qids has 0 entries"),
+    ],
+)
+def test_a_broken_line_is_named_and_nothing_is_left_behind(
+    other: Make, change: dict[str, Any], message: str
+) -> None:
+    text = refused(other("train", line(1, [("arn", "town")]), line(2, [("arn", "town")]) | change))
+    assert re.search(message, text)
+
+
+def test_a_split_without_mentions_is_refused(other: Make) -> None:
+    assert "no mention for validation" in refused(other("validation"))
+    assert "cannot be read" in refused(dataclasses.replace(other("test"), train="/nowhere/at.all"))
+
+
+def test_a_sample_can_be_told_with_its_place(data: EntityMentions) -> None:
+    samples = prepare(data).split("test")
+    (first,) = list(lines("test"))[:1]
+    alias, gold = first["aliases"][0], first["qids"][0]
+    (found,) = origins(samples, np.array([0]))
+    text = first["sentence"].replace(alias, f"[{alias}]", 1)
+    assert str(found) == f"sample 0 ({data.test}:1) [{gold}] {text}"
+
+
+def test_damage_is_found_and_the_set_built_again(data: EntityMentions) -> None:
+    prepared = prepare(data)
+    (prepared.path / "labels.bin").write_bytes(b"")
+    with pytest.raises(DataError, match=r"labels\.bin has 0 bytes"):
+        MentionSet.open(prepared.path)
+    assert prepare(data).built
+
+
+def test_other_mentions_of_a_sentence_are_the_nearest_ones(other: Make) -> None:
+    names = ["arn", "bel", "cor", "dun"]
+    records = [line(1, [("esk", "town")]), line(2, [(name, "town") for name in names])]
+    samples = prepare(other("train", *records)).split("train")
+    assert samples.others(np.arange(5), 2).tolist() == [[-1, -1], [2, 3], [1, 3], [2, 4], [3, 2]]
+
+
+def test_another_file_is_scored_with_the_counts_and_types_of_training(
+    data: EntityMentions, other: Make
+) -> None:
+    base = prepare(data)
+    unseen = other("test", line(5, [("arn", "town")]), line(6, [("bel", "ship")])).test
+    found = prepare(dataclasses.replace(data, path=unseen), base=base)
+    assert found.splits == {"test": 2}
+    assert found.meta["types"] == base.meta["types"]
+    known = dict(rows(base, "SELECT * FROM counts"))
+    assert rows(found, "SELECT count FROM mentions") == [
+        (known["arn.town"],), (known.get("bel.ship", 0),),
+    ]  # fmt: skip

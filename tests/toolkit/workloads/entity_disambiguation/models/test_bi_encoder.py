@@ -1,0 +1,129 @@
+"""The bi-encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.toolkit.workloads.entity_disambiguation.models.mentions import batch_of, model_of, opened, scores
+from toolkit.errors import DataError
+
+PLAIN = ("model.hidden=null", "model.prior=false", "task.mask_mention=false", "model.dropout=0")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bi_encoder")
+
+
+def test_scores_begin_as_the_cosines_of_mean_vectors_over_the_temperature(folder: Path) -> None:
+    from transformers import AutoModel
+
+    task = opened(folder, *PLAIN, "model.temperature=0.1")
+    model, batch = model_of(task), batch_of(task, 0)
+    plain = AutoModel.from_pretrained(folder / "bert").eval()
+    plain.resize_token_embeddings(model.context.network.get_input_embeddings().num_embeddings)
+    plain.load_state_dict(model.context.network.state_dict(), strict=False)
+
+    def mean(tokens: torch.Tensor) -> torch.Tensor:
+        kept = tokens[tokens != 0]
+        return plain(input_ids=kept[None]).last_hidden_state[0].mean(0)
+
+    with torch.no_grad():
+        own = mean(batch.tokens[0])
+        assert batch.entity_tokens is not None
+        wanted = [
+            functional.cosine_similarity(own, mean(batch.entity_tokens[place]), 0) / 0.1
+            for place in batch.places[0].tolist()
+            if place >= 0
+        ]
+    torch.testing.assert_close(
+        scores(model, batch)[0, : len(wanted)], torch.stack(wanted), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_weights_are_those_of_the_folder_and_markers_begin_as_signs(folder: Path) -> None:
+    from transformers import AutoModel
+
+    model = model_of(opened(folder, *PLAIN))
+    own = AutoModel.from_pretrained(folder / "bert").get_input_embeddings().weight
+    table = model.context.network.get_input_embeddings().weight
+    assert len(table) == len(own) + 5
+    assert torch.equal(table[: len(own)], own)
+    assert all(any(torch.equal(row, each) for each in own) for row in table[len(own) :])
+
+
+def test_places_without_a_candidate_have_no_probability(folder: Path) -> None:
+    task = opened(folder)
+    batch = batch_of(task, *range(12))
+    found = scores(model_of(task), batch)
+    assert torch.equal(found == -torch.inf, batch.places < 0)
+    assert (batch.places < 0).any()
+
+
+@pytest.mark.parametrize("co_mention", [False, True])
+def test_some_rows_of_a_batch_are_scored_as_in_the_whole(folder: Path, co_mention: bool) -> None:
+    """So that torch's DataParallel may cut it."""
+    task = opened(folder, co_mention=co_mention)
+    model, batch = model_of(task), batch_of(task, *range(9))
+    torch.testing.assert_close(
+        scores(model, batch, 1, 4, 8), scores(model, batch)[[1, 4, 8]], rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("co_mention", [False, True])
+def test_other_samples_of_a_batch_change_nothing(folder: Path, co_mention: bool) -> None:
+    task = opened(folder, co_mention=co_mention)
+    model = model_of(task)
+    together = scores(model, batch_of(task, 3, 9, 40))
+    for row, index in enumerate((3, 9, 40)):
+        torch.testing.assert_close(
+            scores(model, batch_of(task, index))[0], together[row], rtol=1e-4, atol=1e-4
+        )
+
+
+def test_the_prior_adds_the_log_of_a_candidates_share(folder: Path) -> None:
+    task = opened(folder)
+    model, batch = model_of(task), batch_of(task, 0)
+    with_prior = scores(model, batch)[0]
+    with torch.no_grad():
+        model.prior_weight.zero_()
+    known = batch.places[0] >= 0
+    added = (with_prior - scores(model, batch)[0])[known]
+    # Rivers have 10, towns 9, ships 8 in the database.
+    shares = torch.tensor([11.0, 10.0, 9.0][: len(added)])
+    torch.testing.assert_close(added, (shares / shares.sum()).log())
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "mention"])
+def test_every_way_of_pooling_learns(folder: Path, pooling: str) -> None:
+    task = opened(folder, f"model.pooling={pooling}")
+    model = model_of(task)
+    task.loss(model, batch_of(task, *range(8))).total.backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+def test_separate_encoders_begin_alike_and_learn_apart(folder: Path) -> None:
+    model = model_of(opened(folder, "model.share=false", "model.entity_layers=1"))
+    assert set(model.encoders) == {"context", "entity"}
+    assert model.entity.network.config.num_hidden_layers == 1
+    assert model.context.network.config.num_hidden_layers == 2
+    assert model.entity_head is not model.context_head
+
+
+def test_too_many_layers_are_refused_with_the_option(folder: Path) -> None:
+    task = opened(folder, "model.context_layers=3", "model.entity_layers=3")
+    with pytest.raises(DataError, match=r"model.context_layers is 3, but the model in .* has 2 layers"):
+        task.model()
+
+
+def test_half_precision_gives_nearly_the_same(folder: Path) -> None:
+    task = opened(folder)
+    model, batch = model_of(task), batch_of(task, *range(6))
+    whole = scores(model, batch).softmax(1)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = scores(model, batch).softmax(1)
+    torch.testing.assert_close(half, whole, rtol=0, atol=0.1)

@@ -1,0 +1,165 @@
+"""Slices in the report: tables, plots, page, spreadsheets, and several runs side by side."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from tests.toolkit.report.drawn import printed, run_plots
+from tests.toolkit.report.parsed_page import Page
+from tests.toolkit.report.report_folders import write_finished
+from tests.toolkit.report.test_report_plots import count_of, pixels
+from tests.toolkit.workloads.entity_disambiguation.report.disambiguation_runs import (
+    SLICES,
+    write_disambiguation,
+)
+from toolkit.errors import DataError
+from toolkit.files import append_json_line, read_json, write_json
+from toolkit.report import compare, summarize, write_comparison, write_report
+from toolkit.report.plotting.themes import DARK, LIGHT, Theme
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return write_disambiguation(tmp_path / "wordnet-1f3a9c", outside=120)
+
+
+def rows_below(text: str, title: str) -> list[list[str]]:
+    """The words of each row of a table of the terminal, up to the blank line after it."""
+    lines = [line.strip() for line in text.splitlines()]
+    body = lines[lines.index(title) + 4 :]
+    return [line.split() for line in body[: body.index("")]]
+
+
+def test_each_slice_is_told_against_its_most_popular_candidate(run: RunDir) -> None:
+    rows = rows_below(printed([run]), "Slices (test)")
+    assert rows[0] == ["all", "mentions", "2,000", "75.00", "%", "35.00", "%", "+40.00"]
+    assert rows[3] == ["unif_NS_TL", "900", "60.00", "%", "10.00", "%", "+50.00"]
+    assert rows[4] == ["unif_NS_TS", "0", "–", "–", "–"]
+
+
+def test_mentions_whose_gold_is_a_candidate_are_told_by_themselves(run: RunDir, tmp_path: Path) -> None:
+    text = printed([run])
+    rows = rows_below(text, "Slices (test, gold among the candidates)")
+    assert rows[0] == ["all", "mentions", "1,880", "79.79", "%", "37.23", "%", "+42.55"]
+    assert "the gold of 120 mentions is none of the candidates" in text
+    plain = printed([write_disambiguation(tmp_path / "plain")])
+    assert "among the candidates" not in plain
+    assert "none of the candidates" not in plain
+
+
+def test_slices_stay_out_of_the_table_of_scores(run: RunDir) -> None:
+    rows = rows_below(printed([run]), "Scores")
+    assert [row[0] for row in rows] == ["loss", "accuracy", "popularity"]
+
+
+def test_no_line_is_wider_than_the_terminal(run: RunDir, tmp_path: Path) -> None:
+    other = write_disambiguation(tmp_path / "wordnet-with-a-longer-name-0b5e11aa", gain=100)
+    for runs in ([run], [run, other]):
+        assert max(map(cell_len, printed(runs).splitlines())) <= 80
+
+
+def test_tables_of_classification_and_of_slices_never_stand_empty(run: RunDir, finished_run: RunDir) -> None:
+    for shown, absent in (
+        (run, ("Classes", "Confusion", "Labels", "Thresholds")),
+        (finished_run, ("Slices",)),
+    ):
+        write_report(shown)
+        text, page = printed([shown]), Page()
+        page.feed(shown.report_html.read_text(encoding="utf-8"))
+        for title in absent:
+            assert title not in text
+            assert not any(heading.startswith(title) for heading in page.headings)
+        assert all(len(table) > 1 for table in page.tables)
+
+
+def test_before_the_end_the_newest_accuracies_are_told(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "under-way")
+    run.path.mkdir()
+    run.config.write_text("name: wordnet\ntask:\n  kind: entity_disambiguation\n")
+    for step, share in ((10, 0.25), (20, 0.5)):
+        line = {"step": step, "epoch": step / 10, "split": "validation", "loss": 1.0, "accuracy": 0.7}
+        append_json_line(run.metrics, {**line, "accuracy/unif_NS_TL": share})
+    assert rows_below(printed([run]), "Slices (so far)") == [["unif_NS_TL", "50.00", "%"]]
+
+
+def test_runs_side_by_side_show_the_slices_of_each(run: RunDir, tmp_path: Path) -> None:
+    other = write_disambiguation(tmp_path / "wordnet-0b5e11", gain=100)
+    rows = rows_below(printed([run, other]), "Slices (test accuracy)")
+    assert rows[0] == ["all", "mentions", "2,000", "35.00", "%", "75.00", "%", "80.00", "%"]
+    page = Page()
+    page.feed(write_comparison(compare([run, other]), tmp_path / "both.html").read_text(encoding="utf-8"))
+    assert ["all mentions", "2,000", "35.00 %", "75.00 %", "80.00 %"] in [
+        row for table in page.tables for row in table
+    ]
+
+
+def test_a_baseline_on_which_runs_do_not_agree_is_not_told(run: RunDir, tmp_path: Path) -> None:
+    other = write_disambiguation(tmp_path / "other")
+    document = read_json(DisambiguationFiles(other).slices("test"))
+    for row in document["slices"]:
+        row["mentions"] *= 2
+    write_json(DisambiguationFiles(other).slices("test"), document)
+    assert rows_below(printed([run, other]), "Slices (test accuracy)")[0] == [
+        "all", "mentions", "–", "–", "75.00", "%", "37.50", "%",
+    ]  # fmt: skip
+
+
+def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others_away(run: RunDir) -> None:
+    write_report(run)
+    page = Page()
+    page.feed(run.report_html.read_text(encoding="utf-8"))
+    assert [each for each in page.headings if each.startswith("Slices")] == [
+        "Slices (test)",
+        "Slices (validation)",
+        "Slices over the steps",
+    ]
+    assert "Slices of validation" in page.text
+    assert ["unif_NS_TL", "900", "60.00 %", "10.00 %", "+50.00"] in page.tables[2]
+
+
+def test_spreadsheet_and_document_hold_counts_and_shares(run: RunDir) -> None:
+    write_report(run)
+    with open(run.report / "slices_test.csv", newline="") as stream:
+        rows = {row["slice"]: row for row in csv.DictReader(stream)}
+    assert list(rows) == ["final_loss", *(name for name in SLICES if name != "final_loss")]
+    assert (rows["unif_NS_TL"]["correct"], float(rows["unif_NS_TL"]["accuracy"])) == ("540", 0.6)
+    document = read_json(run.report_json)
+    assert document["slices"]["test"]["scores"]["final_loss"]["accuracy_not_nc"] == 1500 / 1880
+    assert list(document["slices"]) == ["validation", "test"]
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_plots_show_model_and_popularity(run: RunDir, theme: Theme) -> None:
+    plots = run_plots(summarize(run))
+    for name, colours in (
+        ("slices.png", (theme.series[0], theme.quiet)),
+        ("slices_over_time.png", (theme.series[0], theme.series[1], theme.quiet)),
+    ):
+        image = pixels(plots[name](theme))
+        for colour in colours:
+            assert count_of(image, colour) > 100, (name, colour)
+
+
+def test_the_metric_of_a_slice_that_picks_the_best_is_drawn(run: RunDir, finished_run: RunDir) -> None:
+    assert "accuracy_unif_NS_TL.png" in run_plots(summarize(run))
+    assert not any("slice" in name for name in run_plots(summarize(finished_run)))
+
+
+def test_damaged_counts_are_named(run: RunDir) -> None:
+    DisambiguationFiles(run).slices("test").write_text('{"slices": [{"name": "x", "mentions": "many"}]}')
+    with pytest.raises(DataError, match=r"test_slices\.json: cannot be read"):
+        summarize(run)
+
+
+def test_a_run_with_many_slices_draws_all_of_them(tmp_path: Path) -> None:
+    run = write_finished(tmp_path / "run", kind="entity_disambiguation")
+    slices = {f"accuracy/slice_{number}": number / 20 for number in range(16)}
+    append_json_line(run.metrics, {"step": 400, "split": "validation", "epoch": 4, "accuracy": 0.5, **slices})
+    height, width, _ = pixels(run_plots(summarize(run))["slices_over_time.png"](LIGHT)).shape
+    assert height > width

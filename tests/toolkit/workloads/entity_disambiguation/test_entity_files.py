@@ -1,0 +1,34 @@
+"""What the experiments of entity disambiguation name is looked for before anything is started."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities
+from toolkit.errors import DataError
+from toolkit.precheck.check_inputs import check_inputs
+
+
+def test_what_is_there_passes(tmp_path: Path) -> None:
+    check_inputs(tiny_entities(tmp_path))
+
+
+def test_sentences_and_a_database_that_are_missing_are_told_together(tmp_path: Path) -> None:
+    experiment = tiny_entities(tmp_path)
+    Path(experiment.data.train).unlink()
+    shutil.rmtree(experiment.data.entity_db)
+    with pytest.raises(DataError) as caught:
+        check_inputs(experiment)
+    told = str(caught.value)
+    assert all(key in told for key in ("data.train", experiment.data.train, "data.entity_db"))
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "[]\n", "{}\n", "not JSON\n"])
+def test_what_are_no_sentences_is_told(tmp_path: Path, content: str) -> None:
+    experiment = tiny_entities(tmp_path)
+    Path(experiment.data.validation).write_text(content)
+    with pytest.raises(DataError, match=r"data\.validation: .*"):
+        check_inputs(experiment)

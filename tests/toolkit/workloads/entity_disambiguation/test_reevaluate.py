@@ -1,0 +1,114 @@
+"""Entity disambiguation at the end of a run and scored again: slices, the dump, other entities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.rescoring import ask
+from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.workloads.entity_disambiguation.entity_files import (
+    database,
+    line,
+    tiny_entities,
+    write_lines,
+)
+from toolkit.config import load_resolved
+from toolkit.errors import DataError
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+
+@pytest.fixture(scope="module")
+def entities(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    return lab.train(tiny_entities(lab.folder, "train.reduction=exact"), Attempt())
+
+
+def dump(run: RunDir, split: str = "test") -> list[dict[str, Any]]:
+    return list(read_json_lines(DisambiguationFiles(run).dump(split)))
+
+
+def test_a_finished_run_leaves_slices_and_every_line_with_its_predictions(entities: RunDir) -> None:
+    metrics = read_json(entities.result)["metrics"]
+    for split in ("validation", "test"):
+        slices = {
+            row["name"]: row for row in read_json(DisambiguationFiles(entities).slices(split))["slices"]
+        }
+        assert list(slices) == ["final_loss", "unif_TL", "unif_NS_all", "crowded"]
+        assert slices["final_loss"]["accuracy"] == metrics[split]["accuracy"]
+        assert slices["crowded"]["accuracy"] == metrics[split]["accuracy/crowded"]
+        source = list(read_json_lines(Path(getattr(load_resolved(entities.config).data, split))))
+        found = dump(entities, split)
+        assert [{**record, "predictions": None} for record in source] == [
+            {**record, "predictions": None} for record in found
+        ]
+        right = sum(
+            said["qid"] == gold
+            for record in found
+            for said, gold in zip(record["predictions"], record["qids"], strict=True)
+        )
+        assert right == slices["final_loss"]["correct"]
+        for said in (said for record in found for said in record["predictions"]):
+            assert sum(said["probabilities"]) == pytest.approx(1, abs=1e-5)
+            assert said["qid"] in said["candidates"]
+
+
+def test_a_mention_that_nobody_has_labelled_is_predicted_and_not_scored(
+    entities: RunDir, tmp_path: Path
+) -> None:
+    records = [
+        line(1, [("arn", "river"), ("bel", "town")], gold=[True, False]),
+        line(2, [("cor", "ship")], qids=["Q-1"], own={"kept": [1, None]}),
+        line(3, []),
+    ]
+    found = ask(entities, file=str(write_lines(tmp_path / "more.jsonl", records)))
+    evaluation = RunDir(Path(found["folder"]))
+    (whole, *_) = read_json(DisambiguationFiles(evaluation).slices("test"))["slices"]
+    assert (whole["name"], whole["mentions"]) == ("final_loss", 1)
+    lines = dump(evaluation)
+    assert [len(record["predictions"]) for record in lines] == [2, 1, 0]
+    assert lines[1]["own"] == {"kept": [1, None]}
+    assert lines[1]["predictions"][0]["candidates"] == ["cor.river", "cor.town", "cor.ship"]
+
+
+def test_other_entities_can_be_given(entities: RunDir, tmp_path: Path) -> None:
+    """Here one that training has never seen."""
+    other = database()
+    lake = Profile(entity_id="arn.lake", title="arn (lake)", description="a lake", mentions=(("arn", 99.0),))
+    other.add(lake)
+    other.save(tmp_path / "entity_db")
+    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
+    candidates = [
+        dump(RunDir(Path(ask(entities, file=file, overrides=overrides)["folder"])))[0]["predictions"][0][
+            "candidates"
+        ]
+        for overrides in ([], [f"data.entity_db={tmp_path / 'entity_db'}"])
+    ]
+    assert candidates == [
+        ["arn.river", "arn.town", "arn.ship"],
+        ["arn.lake", "arn.river", "arn.town", "arn.ship"],
+    ]
+
+
+def test_an_alias_that_the_database_lacks_is_named_with_its_line(entities: RunDir, tmp_path: Path) -> None:
+    records = [line(1, [("arn", "river")]), line(2, [("gor", "river")])]
+    file = str(write_lines(tmp_path / "more.jsonl", records))
+    with pytest.raises(DataError, match=r"more\.jsonl:2: .*gor"):
+        ask(entities, file=file)
+
+
+def test_other_slices_can_be_asked_for(entities: RunDir, tmp_path: Path) -> None:
+    file = str(write_lines(tmp_path / "more.jsonl", [line(1, [("arn", "river")])]))
+    overrides = ["data.eval_slices=[unif_NS_all,towns]", "data.slices={towns: \"gold LIKE '%.town'\"}"]
+    found = ask(entities, file=file, overrides=overrides)
+    rows = read_json(DisambiguationFiles(RunDir(Path(found["folder"]))).slices("test"))["slices"]
+    assert [(row["name"], row["mentions"]) for row in rows] == [
+        ("final_loss", 1), ("unif_NS_all", 1), ("towns", 0),
+    ]  # fmt: skip

@@ -1,0 +1,15 @@
+"""Every task of our workloads in half precision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.gpu.test_precision import check_half_precision
+from tests.toolkit.workloads.test_task_contract import SAMPLES
+
+
+@pytest.mark.parametrize("kind", sorted(SAMPLES))
+def test_every_task_learns_in_half_precision(kind: str, tmp_path: Path) -> None:
+    check_half_precision(SAMPLES[kind](tmp_path))

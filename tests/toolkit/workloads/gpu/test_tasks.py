@@ -1,0 +1,40 @@
+"""Every task of our workloads on a pretended GPU, with the tests of tests/toolkit/gpu."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.toolkit.gpu.test_tasks import (
+    Make,
+    device,  # noqa: F401
+    experiment,  # noqa: F401
+    task,  # noqa: F401
+    test_loss_and_gradients_are_those_of_the_cpu,  # noqa: F401
+    test_scores_are_those_of_the_cpu,  # noqa: F401
+    test_waits_of_a_batch_are_within_their_budget,  # noqa: F401
+    test_waits_of_a_step_are_those_of_its_batch_and_of_the_loop,  # noqa: F401
+)
+from tests.toolkit.workloads.test_task_contract import SAMPLES
+
+#: Those of the other tasks are none. transformers asks each encoder's mask whether there is padding.
+WAITS_OF_A_BATCH = {
+    "entity_disambiguation": 2,
+    "entity_disambiguation, cached vectors, steps of tokens": 1,
+    "entity_disambiguation, co-mention": 1,
+    "text_classification, pretrained and folded": 1,
+}
+
+
+@pytest.fixture(scope="module", params=sorted(SAMPLES))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def make(kind: str) -> Make:
+    return SAMPLES[kind]
+
+
+@pytest.fixture(scope="module")
+def waits_of_a_batch(kind: str) -> int:
+    return WAITS_OF_A_BATCH.get(kind, 0)

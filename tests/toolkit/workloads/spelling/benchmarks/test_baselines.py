@@ -1,0 +1,54 @@
+"""Predictions without a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.workloads.spelling.benchmarks.baselines import Corrector, baselines, english_words, unknown_words
+
+WORDS = {"the": 100, "cat": 20, "cart": 10, "sat": 10, "don't": 5, "well-known": 2, "Rome": 2}
+
+
+@pytest.mark.parametrize(
+    "text, labels",
+    [
+        ("The cat zat", [0, 0, 1]),
+        ('"Don\'t", (cat)... the', [0, 0, 0]),
+        ("Rome rome", [0, 1]),
+        ("1999, 3rd $5 www.cat.org me@cat.org", [0] * 5),
+        ("well-known well-cat", [0, 1]),
+        ("", []),
+    ],
+)
+def test_a_word_is_an_error_if_a_piece_of_it_is_no_word(text: str, labels: list[int]) -> None:
+    assert unknown_words(text, WORDS) == labels
+
+
+def test_a_word_is_replaced_by_the_most_frequent_of_the_nearest() -> None:
+    correct = Corrector(WORDS)
+    assert correct("teh caat sat") == "the cat sat"
+
+
+def test_case_punctuation_white_space_and_special_words_stay() -> None:
+    correct = Corrector(WORDS)
+    assert correct('  "Teh, (CAAT)"\tsat 1999 caat.org ') == '  "The, (CAT)"\tsat 1999 caat.org '
+
+
+def test_what_has_no_word_near_stays() -> None:
+    assert Corrector(WORDS)("xylophone") == "xylophone"
+
+
+def test_each_kind_has_its_baselines() -> None:
+    made = baselines(WORDS)
+    texts = ["teh cat", "the cat"]
+    assert made["sed_words"]["out of dictionary (baseline)"](texts) == ["1 0", "0 0"]
+    assert made["sed_sequence"]["out of dictionary (baseline)"]([*texts, ""]) == ["1", "0", "0"]
+    assert made["sec"]["symspell (baseline)"](texts) == ["the cat", "the cat"]
+    assert made["sec"]["do nothing (baseline)"](texts) == texts
+    assert made["tokenization_repair"]["do nothing (baseline)"](texts) == texts
+
+
+def test_the_words_of_symspell_are_read() -> None:
+    words = english_words()
+    assert len(words) == 82834
+    assert words["the"] == 23135851162

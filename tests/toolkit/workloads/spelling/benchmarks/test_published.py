@@ -1,0 +1,142 @@
+"""The figures published for real predictions, to the last digit shown: 34 of them.
+
+Of words F1 of ten predictions, precision and recall of two, accuracy of two; of corrections F1 and distance
+of eight predictions, F1 of two more. The published rates of real and other words need a dictionary that is
+not at hand: their rule is followed on the published texts instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.spelling.benchmarks.folders import write_lines
+from toolkit.workloads.spelling.benchmarks.baselines import english_words
+from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
+from toolkit.workloads.spelling.benchmarks.lines import read_lines
+from toolkit.workloads.spelling.benchmarks.scoring import Result, entries, score_entries
+from toolkit.workloads.spelling.benchmarks.sheets import open_sheet
+from toolkit.workloads.spelling.benchmarks.tables import tables
+
+pytestmark = pytest.mark.skipif(
+    "STK_REFERENCE_DATA" not in os.environ, reason="STK_REFERENCE_DATA names no folder"
+)
+
+WORDS = {
+    "wikidump/realistic": {
+        "baseline_ood": "76.64",
+        "baseline_aspell": "76.41",
+        "baseline_neuspell_bert": "89.49",
+        "gnn_cliques_wfc": "95.33",
+        "transformer": "95.61",
+    },
+    "neuspell/jfleg": {
+        "baseline_ood": "87.48",
+        "baseline_aspell": "86.60",
+        "baseline_neuspell_bert": "88.37",
+        "gnn_cliques_wfc": "88.23",
+        "transformer": "87.40",
+    },
+}
+CORRECTIONS = {
+    "wikidump/realistic": {
+        "baseline_dummy": ("0.01", "0.0550"),
+        "baseline_neuspell_bert": ("57.67", "0.0445"),
+        "transformer_sec_nmt": ("74.87", "0.0240"),
+        "transformer_sec_words_nmt": ("73.59", "0.0239"),
+    },
+    "neuspell/jfleg": {
+        "baseline_dummy": ("0.20", "0.0156"),
+        "baseline_neuspell_bert": ("83.03", "0.0070"),
+        "transformer_sec_nmt": ("85.92", "0.0048"),
+        "transformer_sec_words_nmt": ("85.27", "0.0050"),
+    },
+}
+#: Of texts with spelling errors and broken white space; the score is that of corrections.
+WHITESPACE = {
+    "tokenization_repair_plus_sec": "85.90",
+    "transformer_sec_with_tokenization_repair_nmt": "88.95",
+}
+
+
+def published(*parts: str) -> Path:
+    return Path(os.environ["STK_REFERENCE_DATA"]).absolute().joinpath("spelling", *parts)
+
+
+def shown(kind: str) -> dict[str, dict[str, dict[str, str]]]:
+    """Score what lies in the folder: metric, benchmark, model, value as shown in tables."""
+    found = list(score_entries(entries(find_benchmarks(published(kind)), {})))
+    made = tables([each for each in found if isinstance(each, Result)])
+    return {
+        metric.name: {
+            column: {row[0]: row[place] for row in table.rows if row[place] != "–"}
+            for place, column in enumerate(table.head[1:], start=1)
+        }
+        for metric, table in made
+    }
+
+
+def test_errors_found_in_words() -> None:
+    found = shown("sed_words")
+    assert found["f1"] == WORDS
+    of = {name: values["wikidump/realistic"] for name, values in found.items()}
+    assert (of["precision"]["gnn_cliques_wfc"], of["recall"]["gnn_cliques_wfc"]) == ("97.12", "93.60")
+    assert (of["precision"]["transformer"], of["recall"]["transformer"]) == ("96.81", "94.45")
+    assert (of["word_accuracy"]["transformer"], of["word_accuracy"]["gnn_cliques_wfc"]) == ("98.00", "97.89")
+
+
+def test_corrections() -> None:
+    found = shown("sec")
+    both = {
+        benchmark: {model: (f1, found["mned"][benchmark][model]) for model, f1 in models.items()}
+        for benchmark, models in found["f1"].items()
+    }
+    assert {model: f1 for model, (f1, _) in both.pop("whitespace/high-high").items()} == WHITESPACE
+    assert both == CORRECTIONS
+
+
+@pytest.mark.parametrize("split", ["wikidump/realistic", "neuspell/jfleg"])
+def test_errors_are_real_words_by_the_published_rule(split: str) -> None:
+    folder, dictionary = published("sed_words", split), english_words()
+    words = [word for line in read_lines(folder / "corrupt.txt") for word in line.split()]
+    golds = [label == "1" for line in read_lines(folder / "correct.txt") for label in line.split()]
+    real = [
+        all(
+            piece in dictionary or set(piece) <= set(string.punctuation)
+            for piece in re.findall(r"\w\S+\w|\w+|[^\w\s]+", word)
+        )
+        for word in words
+    ]
+    benchmark = open_sheet("sed_words", folder / "corrupt.txt", folder / "correct.txt", dictionary=dictionary)
+    for path in (folder / "predictions").glob("*.txt"):
+        lines = read_lines(path)
+        labels = [label == "1" for line in lines for label in line.split()]
+        rates = {True: [0, 0], False: [0, 0]}
+        for label, gold, kind in zip(labels, golds, real, strict=True):
+            rates[kind][0] += gold and label
+            rates[kind][1] += gold
+        figures = benchmark.score(lines, path.name, lambda lines: None)
+        assert (figures["real_word_rate"], figures["non_word_rate"]) == tuple(
+            found / every for found, every in (rates[True], rates[False])
+        )
+
+
+def test_without_case_scores_are_those_of_texts_in_lower_case(tmp_path: Path) -> None:
+    folder = published("sec", "neuspell", "jfleg")
+    lower = {
+        path.relative_to(folder): write_lines(
+            tmp_path / path.relative_to(folder), *map(str.lower, read_lines(path))
+        )
+        for path in folder.rglob("*.txt")
+    }
+    corrupt, correct = Path("corrupt.txt"), Path("correct.txt")
+    without = open_sheet("sec", folder / corrupt, folder / correct, lowercase=True)
+    within = open_sheet("sec", lower.pop(corrupt), lower.pop(correct))
+    for name, path in lower.items():
+        assert without.score(read_lines(folder / name), name.name, lambda lines: None) == within.score(
+            read_lines(path), name.name, lambda lines: None
+        )

@@ -1,0 +1,209 @@
+"""Folders of benchmarks: what lies in them, its scores, and tables of all models."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.toolkit.workloads.spelling.benchmarks.folders import (
+    correction_benchmark,
+    word_benchmark,
+    write_lines,
+)
+from toolkit.errors import UserError
+from toolkit.report.blocks import Table
+from toolkit.report.rendering.markdown import table as markdown
+from toolkit.workloads.spelling.benchmarks.layout import Benchmark, find_benchmarks
+from toolkit.workloads.spelling.benchmarks.rendering import figure_lines, latex, terminal
+from toolkit.workloads.spelling.benchmarks.scoring import Predictors, Result, entries, score_entries
+from toolkit.workloads.spelling.benchmarks.tables import tables
+
+
+def scored(root: Path, predictors: Predictors | None = None) -> tuple[list[Result], list[str]]:
+    found = list(score_entries(entries(find_benchmarks(root), predictors or {})))
+    results = [each for each in found if isinstance(each, Result)]
+    return results, [str(each) for each in found if not isinstance(each, Result)]
+
+
+def shown(table: Table) -> dict[str, list[str]]:
+    return {
+        model: [f"*{cell}*" if (row, column) in table.best else cell for column, cell in enumerate(cells, 1)]
+        for row, (model, *cells) in enumerate(table.rows)
+    }
+
+
+def table(root: Path, title: str) -> Table:
+    (found,) = [each for metric, each in tables(scored(root)[0]) if metric.title == title]
+    return found
+
+
+def test_benchmarks_are_found_with_their_predictions_in_both_places(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    word_benchmark(tmp_path)
+    words, corrections = find_benchmarks(tmp_path)
+    assert (words.kind, words.title, list(words.predictions)) == ("sed_words", "wiki/realistic", ["half"])
+    assert (corrections.kind, corrections.title) == ("sec", "neuspell/jfleg")
+    assert list(corrections.predictions) == ["idle_1", "right"]
+
+
+@pytest.mark.parametrize("part, count", [(".", 2), ("sec", 2), ("sec/neuspell", 2), ("sec/neuspell/dev", 1)])
+def test_a_part_of_a_root_can_be_named(tmp_path: Path, part: str, count: int) -> None:
+    correction_benchmark(tmp_path)
+    correction_benchmark(tmp_path, "dev")
+    assert len(find_benchmarks(tmp_path / part)) == count
+
+
+def test_a_folder_without_benchmarks_is_told_what_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "sec" / "empty" / "split").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"no benchmarks; expected KIND/GROUP/SPLIT/corrupt\.txt"):
+        find_benchmarks(tmp_path)
+    with pytest.raises(UserError, match="nowhere is not a folder"):
+        find_benchmarks(tmp_path / "nowhere")
+
+
+def test_every_model_is_scored_on_every_benchmark(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    word_benchmark(tmp_path)
+    results, faults = scored(tmp_path)
+    assert faults == []
+    assert {(each.benchmark.kind, each.model): each.figures["f1"] for each in results} == {
+        ("sed_words", "half"): pytest.approx(2 / 3),
+        ("sec", "idle_1"): 0.0,
+        ("sec", "right"): 1.0,
+    }
+    assert results[0].to_json()["metrics"]["recall"] == 0.5
+    assert results[0].to_json() | {"metrics": None} == {
+        "kind": "sed_words",
+        "group": "wiki",
+        "split": "realistic",
+        "model": "half",
+        "metrics": None,
+    }
+
+
+def test_a_file_that_says_so_makes_case_irrelevant(tmp_path: Path) -> None:
+    folder = correction_benchmark(tmp_path)
+    write_lines(folder / "predictions" / "right.txt", "THE CAT SAT", "A DOG", "FINE")
+    write_lines(folder / "lowercase.txt", "1", "1", "1")
+    assert {each.model: each.figures["f1"] for each in scored(tmp_path)[0]} == {"idle_1": 0.0, "right": 1.0}
+
+
+def test_bad_predictions_are_named_and_the_others_scored(tmp_path: Path) -> None:
+    folder = correction_benchmark(tmp_path)
+    write_lines(folder / "predictions" / "short.txt", "the cat sat")
+    words = word_benchmark(tmp_path)
+    write_lines(words / "predictions" / "odd.txt", "1 0 x", "0 1", "0")
+    results, faults = scored(tmp_path)
+    assert [each.model for each in results] == ["half", "idle_1", "right"]
+    assert len(faults) == 2
+    assert "odd.txt:1: found 'x'" in faults[0]
+    assert "short.txt: found 1 lines, expected 3" in faults[1]
+
+
+def test_a_bad_benchmark_is_named_once_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    (correction_benchmark(tmp_path) / "correct.txt").unlink()
+    word_benchmark(tmp_path)
+    results, faults = scored(tmp_path)
+    assert [each.model for each in results] == ["half"]
+    (fault,) = faults
+    assert fault.endswith("sec/neuspell/jfleg/correct.txt cannot be read: No such file or directory")
+
+
+def test_what_makes_predictions_stands_beside_files_of_them(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    results, _ = scored(tmp_path, {"sec": {"shouts": lambda texts: [text.upper() for text in texts]}})
+    assert [each.model for each in results] == ["shouts", "idle_1", "right"]
+    assert results[0].figures["precision"] == 0
+
+
+def test_what_makes_predictions_is_checked_too(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    _, faults = scored(tmp_path, {"sec": {"mute": lambda texts: []}})
+    assert faults == ["mute: found 0 lines, expected 3, as many as the input has"]
+
+
+def test_how_much_is_done_is_told(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    told: list[float] = []
+    list(score_entries(entries(find_benchmarks(tmp_path), {}), tell=told.append))
+    assert sum(told) == 2
+
+
+def test_a_table_marks_the_best_of_several_and_of_distances_the_lowest(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    second = correction_benchmark(tmp_path, "second")
+    (second / "predictions" / "right.txt").unlink()
+    f1 = table(tmp_path, "Correction F1")
+    assert f1.head[1:] == ("neuspell/jfleg", "neuspell/second")
+    assert shown(f1) == {"idle_1": ["0.00", "0.00"], "right": ["*100.00*", "–"]}
+    distance = table(tmp_path, "Mean normalised edit distance")
+    assert shown(distance)["right"] == ["*0.0000*", "–"]
+    assert shown(distance)["idle_1"][0] == "0.1939"
+
+
+def test_values_that_look_equal_are_equally_good(tmp_path: Path) -> None:
+    benchmark = Benchmark(root=tmp_path, kind="sed_words", group="a", split="b")
+    results = [
+        Result(benchmark=benchmark, model=name, figures={"f1": value})
+        for name, value in (("one", 0.123401), ("two", 0.123399), ("three", 0.1233))
+    ]
+    ((_, made),) = tables(results)
+    assert shown(made) == {"one": ["*12.34*"], "two": ["*12.34*"], "three": ["12.33"]}
+
+
+def test_markdown_has_the_best_in_bold_and_names_as_they_are(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    assert markdown(table(tmp_path, "Correction F1")).splitlines() == [
+        r"## Corrections (sec): Correction F1, %",
+        "",
+        "| model | neuspell/jfleg |",
+        "| --- | ---: |",
+        r"| idle\_1 | 0.00 |",
+        "| right | **100.00** |",
+    ]
+
+
+def test_titles_are_whole_in_documents(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    distance = table(tmp_path, "Mean normalised edit distance")
+    assert distance.title in markdown(distance).splitlines()[0]
+    assert rf"\caption{{{distance.title}}}" in latex(distance)
+
+
+def test_latex_has_the_best_in_bold_and_names_as_they_are(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path)
+    lines = latex(table(tmp_path, "Correction F1")).splitlines()
+    assert lines[2] == r"\caption{Corrections (sec): Correction F1, \%}"
+    assert lines[3] == r"\begin{tabular}{lr}"
+    assert r"idle\_1 & 0.00 \\" in lines
+    assert r"right & \textbf{100.00} \\" in lines
+
+
+def test_a_terminal_shows_a_dash_where_there_is_nothing_and_no_control_characters(tmp_path: Path) -> None:
+    correction_benchmark(tmp_path, "second")
+    folder = correction_benchmark(tmp_path)
+    (folder / "predictions" / "right.txt").rename(folder / "predictions" / "bad\x1b[31m[red].txt")
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(terminal(table(tmp_path, "Correction F1")))
+    text = console.export_text()
+    assert "\x1b" not in text
+    assert "[31m[red]" in text
+    (line,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["right"]]
+    assert line == ["right", "–", "100.00"]
+
+
+def test_a_single_prediction_is_told_in_lines() -> None:
+    figures = {"f1": 0.9533, "precision": 0.9712, "recall": 0.936, "word_accuracy": 0.9789}
+    assert figure_lines("sed_words", figures) == [
+        "F1: 95.33 (Precision: 97.12%, Recall: 93.60%)",
+        "Word accuracy: 97.89%",
+    ]
+    figures = {"f1": 0.7487, "precision": 0.7602, "recall": 0.7375, "sequence_f1": 0.7662, "mned": 0.024}
+    assert figure_lines("sec", figures) == [
+        "Correction F1: 74.87 (Precision: 76.02%, Recall: 73.75%)",
+        "Mean F1 of a line: 76.62%",
+        "Mean normalised edit distance: 0.0240",
+    ]

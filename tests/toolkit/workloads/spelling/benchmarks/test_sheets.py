@@ -1,0 +1,177 @@
+"""What is right and what is predicted, scored; files that do not fit are told by line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.spelling.benchmarks.folders import write_lines
+from toolkit.errors import DataError, UserError
+from toolkit.workloads.spelling.benchmarks.lines import read_lines
+from toolkit.workloads.spelling.benchmarks.sheets import Figures, Sheet, open_sheet
+
+
+def sheet(
+    folder: Path,
+    kind: str,
+    inputs: tuple[str, ...],
+    golds: tuple[str, ...],
+    *,
+    lowercase: tuple[str, ...] | None = None,
+    dictionary: Collection[str] | None = None,
+) -> Sheet:
+    return open_sheet(
+        kind,
+        write_lines(folder / "corrupt.txt", *inputs),
+        write_lines(folder / "correct.txt", *golds),
+        lowercase=None if lowercase is None else write_lines(folder / "lowercase.txt", *lowercase),
+        dictionary=dictionary,
+    )
+
+
+def score(of: Sheet, *predictions: str) -> Figures:
+    return of.score(predictions, "mine.txt", lambda lines: None)
+
+
+def test_labels_of_words_are_compared_one_by_one(tmp_path: Path) -> None:
+    found = score(sheet(tmp_path, "sed_words", ("teh cat", "a dgo"), ("1 0", "0 1")), "1 1", "0 0")
+    assert found == {"f1": 0.5, "precision": 0.5, "recall": 0.5, "word_accuracy": 0.5}
+
+
+def test_a_dictionary_tells_errors_apart_that_are_words(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sed_words", ("teh form him",), ("1 1 0",), dictionary={"form", "him"})
+    found = score(of, "1 0 0")
+    assert (found["real_word_rate"], found["non_word_rate"]) == (0.0, 1.0)
+
+
+def test_lines_with_errors_have_one_label_each(tmp_path: Path) -> None:
+    found = score(sheet(tmp_path, "sed_sequence", ("teh cat", "a dog"), ("1", "0")), "1", "1")
+    assert (found["precision"], found["recall"], found["sequence_accuracy"]) == (0.5, 1.0, 0.5)
+
+
+def test_corrections_are_scored_in_words_and_characters(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sec", ("teh cat", "fine"), ("the cat", "fine"))
+    found = score(of, "teh cat", "fine")
+    assert found["f1"] == 0
+    assert found["sequence_f1"] == 0.5
+    assert found["mned"] == pytest.approx(1 / 7)
+    assert score(of, "the cat", "fine")["f1"] == 1
+
+
+def test_many_lines_are_scored_in_parts_and_told_of(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sec", ("teh cat",) * 1200, ("the cat",) * 1200)
+    for _ in range(2):
+        told: list[int] = []
+        found = of.score(["the cat"] * 900 + ["teh cat"] * 300, "mine.txt", told.append)
+        assert found["recall"] == 0.75
+        assert sum(told) == 1200
+
+
+def test_white_space_is_compared_where_it_changes(tmp_path: Path) -> None:
+    found = score(
+        sheet(tmp_path, "tokenization_repair", ("thec at", "a b"), ("the cat", "a b")), "the c at", "ab"
+    )
+    assert (found["precision"], found["recall"]) == (0.5, 0.5)
+    assert found["sequence_f1"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("kind", ["sec", "tokenization_repair"])
+def test_case_does_not_count_in_lines_that_say_so(tmp_path: Path, kind: str) -> None:
+    of = sheet(tmp_path, kind, ("The c at", "The c at"), ("The cat", "The cat"), lowercase=("1", "0"))
+    if kind == "sec":
+        assert score(of, "the cat", "the cat")["sequence_f1"] < 1
+        assert score(of, "the cat", "The cat")["sequence_f1"] == 1
+    else:
+        assert score(of, "the cat", "The cat")["sequence_f1"] == 1
+        with pytest.raises(DataError, match=r"^mine\.txt:2: "):
+            score(of, "the cat", "the cat")
+
+
+def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes("\ufeffa\u2028b\r\n\x0cc\r\n\r\n".encode())
+    assert read_lines(path) == ["a\u2028b", "\x0cc", ""]
+    path.write_bytes(b"a\nb")
+    assert read_lines(path) == ["a", "b"]
+
+
+def test_a_prediction_with_another_number_of_lines_is_refused(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sec", ("a", "b"), ("a", "b"))
+    with pytest.raises(DataError, match=r"^mine\.txt: found 1 lines, expected 2, as many as the input has$"):
+        score(of, "a")
+
+
+def test_labels_are_no_corrections(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
+    for labels in (("1 0", "0"), ("", "1")):
+        with pytest.raises(DataError, match=r"^mine\.txt: found only 0 and 1 in 2 lines, expected t"):
+            score(of, *labels)
+    assert score(of, "the cat", "1")["f1"] == 1
+    numbers = sheet(tmp_path, "sec", ("1 0",), ("1 1",))
+    assert score(numbers, "1 1")["f1"] == 1
+
+
+def test_a_model_that_writes_nothing_is_scored(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sec", ("teh cat", "1"), ("the cat", "1"))
+    assert score(of, "", "")["f1"] == 0
+
+
+@pytest.mark.parametrize(
+    "predictions, told",
+    [
+        (("1", "0 1"), r"mine\.txt:1: found 1 labels, expected 2: one for each word of the input"),
+        (("1 0", "0 2"), r"mine\.txt:2: found '2', expected 0 \(right\) and 1 \(wrong\) only"),
+        (("1 0", "a " + "b" * 99), r"mine\.txt:2: found 'a', expected 0"),
+    ],
+)
+def test_labels_that_do_not_fit_are_told_by_line(
+    tmp_path: Path, predictions: tuple[str, ...], told: str
+) -> None:
+    of = sheet(tmp_path, "sed_words", ("teh cat", "a dgo"), ("1 0", "0 1"))
+    with pytest.raises(DataError, match=f"^{told}"):
+        score(of, *predictions)
+
+
+def test_a_line_needs_one_label(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "sed_sequence", ("teh cat",), ("1",))
+    with pytest.raises(DataError, match=r"^mine\.txt:1: found 2 labels, expected 1: one for the line$"):
+        score(of, "1 0")
+
+
+def test_a_repair_may_change_nothing_but_white_space(tmp_path: Path) -> None:
+    of = sheet(tmp_path, "tokenization_repair", ("thec at",), ("the cat",))
+    with pytest.raises(DataError, match=r"^mine\.txt:1: found 'the hat', .* \('thec at'\): only white"):
+        score(of, "the hat")
+
+
+def test_what_is_right_must_fit_the_input(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"correct\.txt: found 1 lines, expected 2, as many as corrupt\.txt"):
+        sheet(tmp_path, "sec", ("a", "b"), ("a",))
+    with pytest.raises(DataError, match=r"correct\.txt:1: found 1 labels, expected 2"):
+        sheet(tmp_path, "sed_words", ("a b",), ("0",))
+    with pytest.raises(DataError, match=r"correct\.txt:1: found 'a c', expected the characters"):
+        sheet(tmp_path, "tokenization_repair", ("ab",), ("a c",))
+    with pytest.raises(DataError, match=r"corrupt\.txt is empty"):
+        sheet(tmp_path, "sec", (), ())
+    with pytest.raises(DataError, match=r"lowercase\.txt: found 1 lines, expected 2"):
+        sheet(tmp_path, "sec", ("a", "b"), ("a", "b"), lowercase=("1",))
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no\.txt cannot be read: No such file"):
+        read_lines(tmp_path / "no.txt")
+    (tmp_path / "latin.txt").write_bytes("caf\xe9\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin\.txt is not UTF-8"):
+        read_lines(tmp_path / "latin.txt")
+
+
+def test_case_is_no_matter_of_labels(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"lowercase\.txt: sed_words compares labels"):
+        sheet(tmp_path, "sed_words", ("a",), ("0",), lowercase=("1",))
+
+
+def test_an_unknown_kind_is_told_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="found kind 'sed', expected one of sed_words, sed_sequence, sec"):
+        sheet(tmp_path, "sed", ("a",), ("0",))

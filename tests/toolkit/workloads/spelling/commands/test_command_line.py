@@ -1,0 +1,41 @@
+"""The commands of spelling on the command line: suggested where misspelt, and completed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.slurm.house import House
+from toolkit.run.create_run import create_run
+
+
+def offered(house: House, *words: str) -> list[str]:
+    """What the shell offers in place of the last word."""
+    lines = house.stk("completion", "--candidates", *words).out.splitlines()
+    return [line.partition("\t")[0] for line in lines]
+
+
+def test_a_misspelt_command_is_suggested(house: House) -> None:
+    answer = house.stk("detcet")
+    assert (answer.code, answer.out) == (2, "")
+    assert "did you mean detect?" in answer.err
+
+
+@pytest.mark.parametrize(
+    "words, found",
+    [
+        (["det"], ["detect"]),
+        (["spelling", "b"], ["benchmark"]),
+        (["spelling", "tokenizer", "b"], ["bpe", "bytes"]),
+        (["correct", "--sea"], ["--search"]),
+        (["evaluate", "--kind", "sed_s"], ["sed_sequence"]),
+    ],
+)
+def test_commands_actions_options_and_choices_are_completed(
+    house: House, words: list[str], found: list[str]
+) -> None:
+    assert offered(house, *words) == found
+
+
+def test_runs_are_completed(house: House) -> None:
+    run = create_run(house.experiment(), house.experiments)
+    assert offered(house, "detect", "ti") == [run.run_id]

@@ -1,0 +1,186 @@
+"""`stk evaluate` without a run: folders of benchmarks, and single predictions."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from slurm.cli import main
+from tests.toolkit.workloads.spelling.benchmarks.folders import (
+    correction_benchmark,
+    word_benchmark,
+    write_lines,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "bench"
+
+
+def evaluate(*words: object) -> int:
+    return main(["evaluate", *map(str, words)])
+
+
+def test_all_models_stand_in_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    correction_benchmark(root)
+    word_benchmark(root)
+    assert evaluate("--benchmark", "bench", "--markdown", "all.md", "--latex", "all.tex") == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert re.search(r"right +100\.00", told.out)
+    assert "Errors in words (sed_words): F1, %" in told.out
+    # What does not matter most is in the files only.
+    assert "Recall" not in told.out
+    assert "Corrections (sec): Recall, %" in Path("all.md").read_text(encoding="utf-8")
+    assert r"right & \textbf{100.00} \\" in Path("all.tex").read_text(encoding="utf-8")
+    assert told.out.endswith("wrote all.md\nwrote all.tex\n")
+
+
+def test_baselines_stand_beside_the_models(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    correction_benchmark(root)
+    word_benchmark(root)
+    words = write_lines(root / "words.txt", "the\t9", "cat\t3", "sat\t2", "a\t9", "dog\t2", "fine\t2")
+    assert evaluate("--benchmark", root, "--baselines", "--dictionary", words, "--json") == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    f1 = {(each["kind"], each["model"]): each["metrics"]["f1"] for each in results}
+    assert f1["sed_words", "out of dictionary (baseline)"] == 1.0
+    assert f1["sec", "symspell (baseline)"] == 1.0
+    assert f1["sec", "do nothing (baseline)"] == 0.0
+    # A dictionary also tells errors apart that are words.
+    of_words = [each["metrics"] for each in results if each["model"] == "half"]
+    assert of_words[0]["non_word_rate"] == 0.5
+
+
+def test_bad_predictions_are_named_below_the_table_of_the_others(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = correction_benchmark(root)
+    write_lines(folder / "predictions" / "short.txt", "the cat sat")
+    write_lines(folder / "predictions" / "long.txt", *["the cat sat"] * 4)
+    assert evaluate("--benchmark", root) == 2
+    told = capsys.readouterr()
+    assert re.search(r"right +100\.00", told.out)
+    assert "short" not in told.out
+    assert [line.partition("predictions/")[2] for line in told.err.splitlines()] == [
+        "long.txt: found 4 lines, expected 3, as many as the input has",
+        "short.txt: found 1 lines, expected 3, as many as the input has",
+    ]
+
+
+def test_json_has_results_and_faults(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = word_benchmark(root)
+    write_lines(folder / "predictions" / "odd.txt", "1 0 7", "0 1", "0")
+    assert evaluate("--benchmark", root, "--json") == 2
+    told = json.loads(capsys.readouterr().out)
+    assert [each["model"] for each in told["results"]] == ["half"]
+    assert "odd.txt:1: found '7'" in told["faults"][0]
+
+
+def test_a_folder_without_predictions_says_where_they_go(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = word_benchmark(root)
+    (root / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
+    assert evaluate("--benchmark", root) == 2
+    told = capsys.readouterr().err
+    assert f"no predictions; expected predictions/MODEL.txt beside {folder / 'corrupt.txt'}" in told
+
+
+def test_tables_that_cannot_be_written_are_an_error(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    word_benchmark(root)
+    assert evaluate("--benchmark", root, "--markdown", "no/such/folder.md") == 2
+    assert "no/such/folder.md cannot be written: No such file" in capsys.readouterr().err
+
+
+def single(folder: Path, prediction: str, *more: object) -> int:
+    files = ("--input", folder / "corrupt.txt", "--gold", folder / "correct.txt")
+    return evaluate("--kind", "sec", *files, "--prediction", folder / "predictions" / prediction, *more)
+
+
+def test_a_single_prediction_is_told_in_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert single(correction_benchmark(root), "right.txt") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Correction F1: 100.00 (Precision: 100.00%, Recall: 100.00%)",
+        "Mean F1 of a line: 100.00%",
+        "Mean normalised edit distance: 0.0000",
+    ]
+
+
+def test_a_single_prediction_is_one_json_document(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert single(correction_benchmark(root), "idle_1.txt", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kind"], told["lines"], told["metrics"]["f1"]) == ("sec", 3, 0.0)
+
+
+def test_a_file_says_in_which_lines_case_does_not_count(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = correction_benchmark(root)
+    write_lines(folder / "predictions" / "loud.txt", "THE CAT SAT", "a dog", "FINE")
+    flags = write_lines(root / "flags.txt", "1", "0", "1")
+    assert single(folder, "loud.txt", "--lowercase-file", flags) == 0
+    assert "Correction F1: 100.00 " in capsys.readouterr().out
+    write_lines(flags, "1", "0", "maybe")
+    assert single(folder, "loud.txt", "--lowercase-file", flags) == 2
+    assert "flags.txt:3: found 'maybe', expected 0" in capsys.readouterr().err
+
+
+def test_case_counts_in_no_line_where_that_is_asked(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = correction_benchmark(root, "bea322")
+    write_lines(folder / "predictions" / "loud.txt", "The cat sat", "A dog", "FINE")
+    found = {}
+    for options in ((), ("--lowercase",)):
+        assert evaluate("--benchmark", root, "--json", *options) == 0
+        results = json.loads(capsys.readouterr().out)["results"]
+        found[options] = {each["model"]: each["metrics"] for each in results}
+    assert found[()]["loud"]["f1"] < 1
+    assert found["--lowercase",]["loud"] == found[()]["right"]
+    # What was in lower case keeps its scores.
+    assert [found["--lowercase",][name] for name in ("right", "idle_1")] == [
+        found[()][name] for name in ("right", "idle_1")
+    ]
+    assert single(folder, "loud.txt", "--lowercase", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == found["--lowercase",]["loud"]
+
+
+def test_labels_have_no_case(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    word_benchmark(root)
+    told = []
+    for options in ((), ("--lowercase",)):
+        assert evaluate("--benchmark", root, "--json", *options) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+
+
+def test_case_counts_in_no_line_or_in_none_of_some(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = write_lines(root / "flags.txt", "1", "0", "1")
+    assert single(correction_benchmark(root), "right.txt", "--lowercase", "--lowercase-file", flags) == 2
+    assert "--lowercase-file" in capsys.readouterr().err
+    # A run has no texts to convert to lower case.
+    assert evaluate("run-1a2b3c4d", "--lowercase") == 2
+    assert "--lowercase" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ((), "nothing to score: give a RUN or --benchmark or --kind"),
+        (("--kind", "sec", "--input", "a"), "--kind sec also needs --gold, --prediction"),
+        (("some-run", "--benchmark", "b", "--split", "c"), "--benchmark does not go with --split: leave one"),
+        (("--benchmark", "b", "--gold", "c"), "--benchmark does not go with --gold"),
+        (("--benchmark", "b", "--data", "c"), "--benchmark does not go with --data"),
+        (("some-run", "--dictionary", "c"), "RUN does not go with --dictionary"),
+        (("--data", "c"), "nothing to score"),
+        (("--benchmark", "b"), "b is not a folder"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    words: tuple[str, ...], told: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(*words) == 2
+    assert told in capsys.readouterr().err

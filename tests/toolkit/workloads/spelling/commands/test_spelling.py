@@ -1,0 +1,127 @@
+"""stk spelling: dictionaries, misspellings, tokenizers and benchmarks from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.house import House
+from tests.toolkit.nlp.sentences import TEXTS
+from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+
+
+@pytest.fixture
+def texts(house: House) -> House:
+    house.write("texts.txt", "\n".join(TEXTS) + "\n")
+    house.write("codespell.txt", "".join(f"{word[1]}{word[0]}{word[2:]}->{word}\n" for word in WORDS))
+    return house
+
+
+WORDS = ("the", "and", "their", "which", "river", "about", "north", "council", "sold", "lost", "mill")
+
+
+def words_of(path: Path) -> dict[str, int]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {word: int(count) for word, count in (line.split("\t") for line in lines)}
+
+
+def test_words_are_counted_and_added_up(texts: House) -> None:
+    answer = texts.stk("spelling", "dictionary", "a.txt", "--text", "texts.txt", "--top", "20")
+    assert (answer.code, answer.err) == (0, "")
+    counted = words_of(texts.root / "a.txt")
+    assert len(counted) == 20
+    assert answer.out == f"wrote a.txt: 20 of 68 words, which occur {sum(counted.values())} times\n"
+    texts.write("b.txt", "the\t1000\nnew\t7\n")
+    told = texts.stk("spelling", "dictionary", "c.txt", "--dictionary", "a.txt", "b.txt", "--json").out
+    merged = words_of(texts.root / "c.txt")
+    assert merged == counted | {"the": counted["the"] + 1000, "new": 7}
+    assert next(iter(merged)) == "the"
+    assert json.loads(told) == {"path": "c.txt", "words": 21, "occurrences": sum(merged.values())}
+
+
+def test_misspellings_are_divided(texts: House) -> None:
+    texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
+    command = ("spelling", "misspellings", "out", "--list", "codespell.txt", "--dictionary", "words.txt")
+    answer = texts.stk(*command, "--dev", "30", "--test", "30", "--json")
+    splits = json.loads(answer.out)["splits"]
+    assert sum(each["misspellings"] for each in splits.values()) == len(WORDS)
+    for name, each in splits.items():
+        listed = json.loads((texts.root / "out" / f"{name}_misspellings.json").read_text())
+        assert len(listed) == each["words"]
+        assert listed.keys() <= set(WORDS)
+    assert texts.stk(*command, "--dev", "30", "--test", "30").out.startswith("wrote out: ")
+
+
+@pytest.mark.parametrize(
+    "kind, options, tokens",
+    [
+        ("bpe", ("--text", "texts.txt", "--vocabulary", "300"), 300),
+        ("characters", (), 99),
+        ("bytes", (), 260),
+        ("words", ("--dictionary", "words.txt", "--vocabulary", "24"), 24),
+    ],
+)
+def test_tokenizers_are_made(texts: House, kind: str, options: tuple[str, ...], tokens: int) -> None:
+    texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
+    answer = texts.stk("spelling", "tokenizer", kind, "t.json", *options)
+    assert (answer.code, answer.out) == (0, f"wrote t.json: {tokens} tokens\n")
+    assert len(load_tokenizer(texts.root / "t.json")) == tokens
+
+
+def test_benchmarks_are_written_for_every_task(texts: House) -> None:
+    command = ("spelling", "benchmark", "texts.txt", "out", "--group", "own", "--split", "test")
+    answer = texts.stk(*command, "--noise", "artificial", "--limit", "6")
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.partition(":")[0] for line in answer.out.splitlines()] == [
+        f"wrote out/{task}/own/test" for task in ("sed_words", "sed_sequence", "sec", "tokenization_repair")
+    ]
+    assert all(": 6 texts, " in line for line in answer.out.splitlines())
+    again = texts.stk(*command, "--noise", "artificial")
+    assert again.code == 2
+    assert "out/sed_words/own/test holds a benchmark already" in again.err
+
+
+def test_one_task_can_be_asked_for(texts: House) -> None:
+    texts.write("m.json", '{"the": ["teh"]}')
+    command = ("spelling", "benchmark", "texts.txt", "out", "--group", "own", "--split", "dev")
+    noise = ("--noise", "realistic", "--misspellings", "m.json", "--rate", "1")
+    told = json.loads(texts.stk(*command, *noise, "--task", "sec", "--json").out)
+    assert told == {
+        "sec": {
+            "path": "out/sec/own/dev",
+            "lines": 8,
+            "lines_with_errors": sum("the" in text.lower().split() for text in TEXTS),
+            "words": told["sec"]["words"],
+            "errors": sum(text.lower().split().count("the") for text in TEXTS),
+        }
+    }
+
+
+BENCHMARK = ("benchmark", "texts.txt", "out", "--group", "g", "--split", "s", "--noise")
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (("dictionary", "a.txt"), "nothing to count: name files with --text or --dictionary"),
+        (("dictionary", "a.txt", "--text", "no.txt"), "no.txt cannot be read: No such file"),
+        (("dictionary", "a.txt", "--text", "texts.txt", "--top", "0"), "--top is 0, expected 1 or more"),
+        (("dictionary", "no/a.txt", "--text", "texts.txt"), "No such file or directory"),
+        (("misspellings", "o", "--dictionary", "d", "--dev", "60", "--test", "40"), "leave something for"),
+        (("misspellings", "o", "--dictionary", "d"), "name lists with --list"),
+        (("tokenizer", "bpe", "t.json"), "name files with --text"),
+        (("tokenizer", "words", "t.json"), "name it with --dictionary"),
+        ((*BENCHMARK, "mixed"), "mixed noise needs misspellings"),
+        ((*BENCHMARK, "artificial", "--rate", "1.5"), "--rate is 1.5, expected a share above 0"),
+        ((*BENCHMARK, "artificial", "--task", "seq"), "--task is seq, expected one of sed_words"),
+        ((*BENCHMARK, "artificial", "--limit", "0"), "--limit is 0, expected 1 or more"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(texts: House, arguments: tuple[str, ...], problem: str) -> None:
+    answer = texts.stk("spelling", *arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert problem in answer.err
+    assert answer.err.count("\n") == 1
+    assert not (texts.root / "out").exists()

@@ -1,0 +1,261 @@
+"""`stk detect` and `stk correct`: commands of a pipe, with finished runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.slurm.house import House
+from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.workloads.spelling.benchmarks.folders import correction_benchmark, word_benchmark
+from tests.toolkit.workloads.spelling.spelling_files import tiny_word_corrections, tiny_words
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.files import SpellingFiles
+
+_LONGER = ("train.epochs=12", "model.dropout=0.0")
+_STK = (sys.executable, "-m", "slurm")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def detects(lab: Lab) -> RunDir:
+    return lab.train(tiny_words(lab.folder / "words", *_LONGER), Attempt())
+
+
+@pytest.fixture(scope="module")
+def corrects(lab: Lab) -> RunDir:
+    return lab.train(tiny_word_corrections(lab.folder / "corrections", *_LONGER), Attempt())
+
+
+@pytest.fixture
+def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command in a working folder of its own; keywords are of subprocess.run."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        command = [*_STK, *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+    return call
+
+
+@pytest.fixture
+def here(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """The command in this process, as long as it does not become another one."""
+
+    def become(*given: object) -> None:
+        raise AssertionError(f"was to be refused: {given}")
+
+    monkeypatch.setattr(os, "execve", become)
+    return house
+
+
+def answered(*words: object, text: str, stk: Callable[..., Any]) -> str:
+    answer = stk(*words, input=text)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    out: str = answer.stdout
+    return out
+
+
+Stk = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_lines_of_standard_input_are_answered_in_order(detects: RunDir, stk: Stk) -> None:
+    text = "the stoen river\n\n  \nover the brigde"
+    labels = answered("detect", detects.path, text=text, stk=stk)
+    assert labels == "0 1 0\n\n\n0 0 1\n"
+    shown = answered("detect", detects.path, "--mark", text=text, stk=stk)
+    assert shown == "the [stoen] river\n\n\nover the [brigde]\n"
+    none = answered("detect", detects.path, "--threshold", "1", text=text, stk=stk)
+    assert none == "0 0 0\n\n\n0 0 0\n"
+
+
+def test_a_file_is_written_when_it_is_whole(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("the stoen\nover\n")
+    assert answered("detect", detects.path, "texts.txt", "--output", "texts.txt", text="", stk=stk) == ""
+    assert (tmp_path / "texts.txt").read_text() == "0 1\n0\n"
+    (tmp_path / "bad.txt").write_bytes(b"the\nst\xffoen\n")
+    answer = stk("detect", detects.path, "bad.txt", "--output", "labels.txt")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == "error: bad.txt:2: byte 3 is not UTF-8; save the file as UTF-8\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "texts.txt"]
+
+
+def test_a_line_is_answered_before_the_next_one_is_written(detects: RunDir, stk: Stk) -> None:
+    command = [*_STK, "detect", str(detects.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        for line, labels in (("the stoen", "0 1"), ("over", "0")):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{labels}\n"
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("the stoen river\n" * 20_000)
+    command = [*_STK, "detect", str(detects.path), "texts.txt"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline() == "0 1 0\n"
+        process.stdout.close()
+        assert process.wait() == 0
+        assert process.stderr.read() == ""
+
+
+def test_ctrl_c_ends_it_with_130(detects: RunDir, stk: Stk) -> None:
+    # Where tests run in the background of a shell, Ctrl-C is ignored, and by what they start, too.
+    command = ["env", "--default-signal=INT", *_STK, "detect", str(detects.path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write("the stoen\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "0 1\n"
+        os.kill(process.pid, 2)
+        assert process.wait() == 130
+        assert process.stderr.read() == ""
+
+
+def test_detections_go_through_a_pipe_to_the_correction(detects: RunDir, corrects: RunDir, stk: Stk) -> None:
+    text = "the stoen river\n\nover the brigde\n"
+    with_text = answered("detect", detects.path, "--with-text", text=text, stk=stk)
+    assert with_text == "the stoen river\t0 1 0\n\t\nover the brigde\t0 0 1\n"
+    made = answered("correct", corrects.path, "--detected", text=with_text, stk=stk).splitlines()
+    assert len(made) == 3
+    assert made[0].split()[0] == "the"
+    assert made[0].split()[-1] == "river"
+    assert made[0] != "the stoen river"
+    assert made[1] == ""
+    assert made[2].split()[:2] == ["over", "the"]
+
+
+def test_detections_may_lie_in_a_file_of_their_own(
+    detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
+) -> None:
+    (tmp_path / "texts.txt").write_text("the stoen river\nover the brigde\n")
+    labels = "0 0 0\n0\n"
+    (tmp_path / "labels.txt").write_text(labels)
+    same = answered("correct", corrects.path, "texts.txt", "--detections", "labels.txt", text="", stk=stk)
+    assert same == (tmp_path / "texts.txt").read_text()
+    assert same == answered("correct", corrects.path, "texts.txt", "--detections", "-", text=labels, stk=stk)
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("detect", "CORRECTS"), "is a run of sec_words_nmt, which detects no errors: expected one of"),
+        (("correct", "DETECTS"), "is a run of sed_words, which corrects no texts: expected one of"),
+        (("detect", "DETECTS", "no.txt"), "there is no file no.txt"),
+        (("detect", "nobody"), "no run 'nobody'"),
+        (("detect", "DETECTS", "--threshold", "2"), "--threshold is 2: it is a probability"),
+        (("detect", "DETECTS", "--batch-tokens", "0"), "--batch-tokens is 0: it must be at least 1"),
+        (("correct", "CORRECTS", "--beam-width", "0"), "--beam-width is 0: it must be at least 1"),
+        (("correct", "CORRECTS", "--detections", "-"), "give the lines in a FILE"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_a_model_is_loaded(
+    detects: RunDir, corrects: RunDir, here: House, words: tuple[str, ...], told: str
+) -> None:
+    runs = {"DETECTS": detects.path, "CORRECTS": corrects.path}
+    answer = here.stk(*(runs.get(word, word) for word in words))
+    assert answer.code == 2
+    assert told in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_line_without_labels_is_named(corrects: RunDir, stk: Stk) -> None:
+    answer = stk("correct", corrects.path, "--detected", input="the river\n")
+    assert answer.returncode == 2
+    assert "standard input:1: found no tab" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_runs_stand_beside_the_predictions_of_a_benchmark(
+    detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
+) -> None:
+    root = tmp_path / "bench"
+    word_benchmark(root)
+    correction_benchmark(root)
+    asked = ("evaluate", detects.path, corrects.path, "--benchmark", "bench", "--json")
+    first = stk(*asked)
+    assert first.returncode == 0, first.stderr
+    assert f"run 1 of 2: {detects.run_id} on sed_words/" in first.stderr
+    rows = {(each["kind"], each["model"]) for each in json.loads(first.stdout)["results"]}
+    assert rows == {
+        ("sed_words", "half"), ("sed_words", detects.run_id), ("sed_words", corrects.run_id),
+        ("sec", "right"), ("sec", "idle_1"), ("sec", corrects.run_id),
+    }  # fmt: skip
+    kept = SpellingFiles(corrects).benchmark_predictions("sec", "neuspell", "jfleg")
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
+    # Kept as they are for the same texts and weights, and made again for others.
+    kept.write_text("the cat sat\na dog\nfine\n", encoding="utf-8")
+    answer = stk(*asked)
+    assert " of 2: " not in answer.stderr
+    again = json.loads(answer.stdout)["results"]
+    (mine,) = [each for each in again if (each["kind"], each["model"]) == ("sec", corrects.run_id)]
+    assert mine["metrics"]["f1"] == 1.0
+    (root / "sec" / "neuspell" / "jfleg" / "corrupt.txt").write_text("teh cat sat\na dgo\nbad\n")
+    assert stk(*asked).returncode == 0
+    assert kept.read_text(encoding="utf-8") != "the cat sat\na dog\nfine\n"
+    assert read_json(kept.with_suffix(".json"))["form"] == "text"
+
+
+def test_a_run_that_cannot_be_scored_costs_the_others_nothing(
+    detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
+) -> None:
+    word_benchmark(tmp_path / "bench")
+    unfinished, damaged = RunDir(tmp_path / "under-way"), RunDir(tmp_path / "damaged")
+    shutil.copytree(corrects.path, unfinished.path, symlinks=True)
+    unfinished.result.unlink()
+    shutil.copytree(corrects.path, damaged.path, symlinks=True)
+    shutil.rmtree(damaged.checkpoint(read_json(damaged.result)["best"]["step"]))
+    runs = (unfinished.path, damaged.path, detects.path)
+    answer = stk("evaluate", *runs, "--benchmark", "bench", "--markdown", "all.md", "--json")
+    assert answer.returncode == 4, answer.stderr
+    told = json.loads(answer.stdout)
+    assert {each["model"] for each in told["results"]} == {"half", detects.run_id}
+    assert [each.split()[0] for each in told["unscored"]] == ["under-way", "damaged"]
+    assert "error: under-way has not finished" in answer.stderr
+    assert detects.run_id in Path("all.md").read_text(encoding="utf-8")
+
+
+def test_without_a_result_the_tables_of_an_earlier_call_stay(
+    corrects: RunDir, stk: Stk, tmp_path: Path
+) -> None:
+    folder = word_benchmark(tmp_path / "bench")
+    (tmp_path / "bench" / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
+    run = RunDir(tmp_path / "under-way")
+    shutil.copytree(corrects.path, run.path, symlinks=True)
+    run.result.unlink()
+    Path("all.md").write_text("of yesterday", encoding="utf-8")
+    assert stk("evaluate", run.path, "--benchmark", folder, "--markdown", "all.md").returncode == 4
+    assert Path("all.md").read_text(encoding="utf-8") == "of yesterday"
+
+
+def test_a_run_without_a_benchmark_of_its_kind_is_refused(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
+    correction_benchmark(tmp_path / "bench")
+    answer = stk("evaluate", detects.path, "--benchmark", "bench")
+    assert answer.returncode == 2
+    assert "which is for benchmarks of sed_words, sed_sequence: found sec" in answer.stderr

@@ -1,0 +1,88 @@
+"""Experiments of the detection of spelling errors: which files, and what fits together."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from toolkit.config import check, identity
+from toolkit.registry import metrics_of
+
+
+@pytest.fixture
+def detection() -> dict[str, Any]:
+    return {
+        "name": "words",
+        "task": {"kind": "sed_words"},
+        "model": {"kind": "transformer"},
+        "data": {"datasets": ["a.txt", "b.txt"], "tokenizer_path": "bpe.json", "dictionary": "words.txt"},
+    }
+
+
+@pytest.fixture
+def changed(detection):
+    """The tree with some sections changed."""
+
+    def run(**sections):
+        tree = copy.deepcopy(detection)
+        for name, values in sections.items():
+            tree.setdefault(name, {}).update(values)
+        return tree
+
+    return run
+
+
+def test_data_sets_have_limits_and_validation_beside_them(changed):
+    data = check(changed(data={"dataset_limits": [10, 20], "val_splits": [0.1, 5]})).data
+    assert (data.dataset_limits, data.val_splits) == ((10, 20), (0.1, 5))
+
+
+@pytest.mark.parametrize("key", ["dataset_limits", "val_splits"])
+def test_parallel_lists_are_equally_long(changed, faults, key):
+    (fault,) = faults(check, changed(data={key: [5]}))
+    assert (fault.key, fault.problem) == (f"data.{key}", "found 1, expected one for each of the 2 data sets")
+
+
+@pytest.mark.parametrize(
+    "data, key",
+    [
+        ({"path": "c.txt"}, "data.path"),
+        ({"datasets": None}, "data.datasets"),
+        ({"datasets": []}, "data.datasets"),
+        ({"validation": ["c"], "val_splits": [1, 1]}, "data.val_splits"),
+        ({"max_length": 1024}, "data.max_length"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(changed, faults, data, key):
+    (fault,) = faults(check, changed(data=data))
+    assert fault.key == key
+
+
+def test_workers_change_nothing_of_the_result(changed):
+    assert identity(check(changed(data={"workers": 3}))) == identity(check(changed()))
+
+
+@pytest.mark.parametrize(
+    "sections, rates",
+    [
+        ({}, True),
+        ({"data": {"dictionary": None}}, False),
+        ({"task": {"kind": "sed_sequence"}}, False),
+    ],
+)
+def test_real_words_are_scored_where_a_dictionary_says_which_they_are(changed, sections, rates):
+    experiment = check(changed(**sections))
+    names = {each.name for each in metrics_of(experiment.task, experiment.data)}
+    assert ("real_word_rate" in names) == rates
+
+
+@pytest.mark.parametrize("layers, tokenizer", [(2, None), (0, "bpe.json")])
+def test_a_decoder_and_the_tokenizer_that_it_writes_with_come_together(changed, faults, layers, tokenizer):
+    tree = changed(task={"kind": "tokenization_repair_plus"}, data={"output_tokenizer_path": tokenizer})
+    tree["model"] = {"kind": "tokenization_repair_plus", "repair_run": "runs/a", "num_sec_layers": layers}
+    (fault,) = faults(check, tree)
+    assert fault.key == "data.output_tokenizer_path"
+    tree["model"]["num_sec_layers"] = 2 - layers
+    check(tree)

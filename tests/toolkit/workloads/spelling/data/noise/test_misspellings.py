@@ -1,0 +1,181 @@
+"""Listed misspellings: reading, looking up, filtering, dividing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.noise.misspellings import (
+    Misspellings,
+    divide,
+    is_near,
+    merged,
+    read_codespell,
+    read_misspellings,
+    usable,
+    write_misspellings,
+)
+
+letters = st.text(alphabet="abc", min_size=1, max_size=4)
+lists = st.dictionaries(letters, st.lists(letters, min_size=1, unique=True))
+
+
+def test_codespell_lists_wrong_words_with_one_or_several_right_ones(tmp_path):
+    path = tmp_path / "dictionary.txt"
+    path.write_text(
+        "teh->the\nhte->the\nclas->class, clash,\nalot->a lot\nang->and, disabled because it is a name\n",
+        encoding="utf-8",
+    )
+    assert read_codespell(path) == {
+        "the": ["teh", "hte"],
+        "class": ["clas"],
+        "clash": ["clas"],
+        "a lot": ["alot"],
+        "and": ["ang"],
+    }
+
+
+def test_another_line_is_named(tmp_path):
+    path = tmp_path / "dictionary.txt"
+    path.write_text("teh->the\nteh the\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"dictionary\.txt:2: found 'teh the', expected wrong->right"):
+        read_codespell(path)
+
+
+@pytest.mark.parametrize(
+    "word, misspellings",
+    [
+        ("the", ("teh",)),
+        ("The", ("Teh",)),
+        ("THE", ("TEH",)),
+        ("I", ("Ii",)),
+        ("tHe", ()),
+        ("May", ("Mai", "Yam")),
+        ("cat", ()),
+    ],
+)
+def test_misspellings_come_in_the_case_of_the_word(word, misspellings):
+    listed = Misspellings({"the": ["teh"], "i": ["ii", "I"], "may": ["yam"], "May": ["Mai"]})
+    assert listed.of(word) == misspellings
+
+
+def test_what_was_written_is_read(tmp_path):
+    listed = {"the": ["teh", "hte"], "a": ["ä", '"', "b\nc"]}
+    write_misspellings(tmp_path / "m.json", listed)
+    assert read_misspellings(tmp_path / "m.json") == {word: sorted(each) for word, each in listed.items()}
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("{", "is not JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"the": "teh"}', "expected a list of strings for 'the'"),
+        ('{"the": [""]}', "for 'the'"),
+    ],
+)
+def test_a_faulty_file_is_refused(tmp_path, text, problem):
+    path = tmp_path / "m.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=problem):
+        read_misspellings(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.json cannot be read: No such file"):
+        read_misspellings(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("text", ['{"a lot": ["alot"]}', '{"alot": ["a lot"]}', '{"": ["a"]}'])
+def test_noise_takes_misspellings_of_single_words_alone(tmp_path, text):
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="is not one word; remove it"):
+        Misspellings.load(tmp_path / "m.json")
+
+
+def test_lists_are_put_together_without_doubles():
+    assert merged([{"the": ["teh", "hte"]}, {"the": ["teh"], "a": ["b"]}]) == {
+        "the": ["teh", "hte"],
+        "a": ["b"],
+    }
+
+
+def test_words_of_letters_that_the_dictionary_has_are_used():
+    listed = {
+        "the": ["teh", "t he", "the"],
+        "Paris": ["Pariss"],
+        "a lot": ["alot"],
+        "1st": ["1nd"],
+        "qwert": ["qwertt"],
+        "accordion": ["x" * 30],
+    }
+    assert usable(listed, {"the", "paris", "accordion", "1st"}) == {"the": ["teh"], "Paris": ["Pariss"]}
+
+
+@pytest.mark.parametrize(
+    "word, wrong, near",
+    [
+        ("a", "bbbbbbbbbb", True),
+        ("abcdefghijkl", "abcdefghijklm", True),
+        ("abcdefghijk", "ABCDEFGHIJK", False),
+        ("abcdefghijk", "aBCDEFGHIJK", True),
+        ("a" * 11, "", False),
+        ("kitten", "sitting", True),
+    ],
+)
+def test_ten_edits_are_near(word, wrong, near):
+    assert is_near(word, wrong) == near
+
+
+SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
+
+
+def pairs(listed):
+    return {(word, wrong) for word, wrongs in listed.items() for wrong in wrongs}
+
+
+@given(lists, st.integers(0, 1000))
+def test_every_misspelling_is_in_one_split(listed, seed):
+    splits = divide(listed, SHARES, seed)
+    assert sorted(pair for split in splits.values() for pair in pairs(split)) == sorted(pairs(listed))
+    forms = [{wrong for _, wrong in pairs(split)} for split in splits.values()]
+    assert len(set().union(*forms)) == sum(map(len, forms)), "one is in two splits"
+
+
+def test_the_case_of_a_misspelling_makes_no_other_one():
+    listed = {"the": ["teh"], "The": ["Teh"]} | {f"{n}": [f"w{n}", f"W{n}"] for n in range(50)}
+    for split in divide(listed, SHARES, 22).values():
+        for word, wrongs in split.items():
+            if word.isdecimal():
+                assert len(wrongs) == 2
+
+
+def test_adding_some_moves_no_other():
+    listed = {"the": [f"teh{n}" for n in range(200)]}
+    before = divide(listed, SHARES, 22)
+    after = divide(listed | {"a": ["b", "c"]}, SHARES, 22)
+    assert all(pairs(before[split]) <= pairs(after[split]) for split in SHARES)
+
+
+def test_splits_have_their_shares():
+    listed = {"the": [f"teh{n}" for n in range(10000)]}
+    sizes = {name: len(pairs(split)) for name, split in divide(listed, SHARES, 22).items()}
+    assert abs(sizes["train"] - 8000) < 160
+    assert abs(sizes["dev"] - 1000) < 120
+    assert divide(listed, SHARES, 22) != divide(listed, SHARES, 23)
+
+
+def test_shares_need_not_add_up_to_one():
+    listed = {"the": [f"teh{n}" for n in range(100)]}
+    assert divide(listed, {"train": 8, "dev": 1, "test": 1}, 22) == divide(listed, SHARES, 22)
+
+
+def test_the_file_has_a_word_a_line(tmp_path):
+    write_misspellings(tmp_path / "m.json", {"b": ["d", "c"], "ä": ["e"]})
+    text = (tmp_path / "m.json").read_text(encoding="utf-8")
+    assert text == '{\n"b": ["c", "d"],\n"ä": ["e"]\n}\n'
+    assert json.loads(text)

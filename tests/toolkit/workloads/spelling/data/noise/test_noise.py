@@ -1,0 +1,317 @@
+"""Noise: what it leaves alone, how much it changes, and that a sample's number decides all."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolkit.nlp.sentences import TEXTS
+from toolkit.workloads.spelling.data.noise.character_edits import misspelt
+from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
+from toolkit.workloads.spelling.data.noise.noise import (
+    Chained,
+    Nothing,
+    Replace,
+    Sample,
+    Save,
+    Switch,
+    generator,
+    noised,
+)
+from toolkit.workloads.spelling.data.noise.space_noise import Substring, WhitespaceNoise
+from toolkit.workloads.spelling.data.noise.word_noise import WordNoise, editable_pieces
+from toolkit.workloads.spelling.data.texts.token_types import is_special
+from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
+
+#: Most words of the texts, so that there are always enough of them.
+LISTED = Misspellings(
+    {
+        "the": ["teh", "hte"],
+        "their": ["thier"],
+        "which": ["wich"],
+        "and": ["adn", "nad"],
+        "are": ["aer"],
+        "of": ["fo"],
+        "in": ["ni"],
+        "short": ["shrot", "shortt"],
+        "one": ["noe"],
+        "that": ["taht"],
+        "mill": ["milll"],
+        "river": ["rivver"],
+        "dates": ["daets"],
+        "maps": ["masp"],
+        "songs": ["snogs"],
+    }
+)
+ARTIFICIAL = WordNoise(rate=0.2, artificial=1)
+REALISTIC = WordNoise(rate=0.2, artificial=0, misspellings=LISTED)
+MIXED = WordNoise(rate=0.2, artificial=0.2, misspellings=LISTED)
+CHAIN = Chained(
+    steps=(MIXED, Save(), Replace(), WhitespaceNoise(), Substring(max_characters=60)),
+)
+
+words = st.text(st.characters(categories=("Lu", "Ll", "Nd")), min_size=1, max_size=12)
+texts = st.lists(
+    st.sampled_from(
+        ["the", "And", "5,000", "1990s.", "€", "(a@b.org)", "www.b.org/x", "Cat's", "x", "(yes)", "—"]
+    )
+)
+
+
+def within(share: float, expected: float, n: int) -> bool:
+    """Whether a share of n lies within four standard deviations of a binomial one."""
+    return abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
+
+
+# ---- the generator of a sample
+
+
+def test_a_generator_depends_on_seed_and_number_alone():
+    assert generator(1, 2).random() == generator(1, 2).random()
+    draws = {generator(seed, number).random() for seed in range(20) for number in range(20)}
+    assert len(draws) == 400
+
+
+@pytest.mark.parametrize("chunk", [1, 7, len(TEXTS)])
+def test_any_division_among_workers_makes_the_same_set(chunk):
+    chunks = [(TEXTS[first : first + chunk], first) for first in range(0, len(TEXTS), chunk)]
+    made = [list(noised(CHAIN, part, 22, first)) for part, first in reversed(chunks)]
+    assert [sample for part in reversed(made) for sample in part] == list(noised(CHAIN, TEXTS, 22))
+
+
+def test_another_seed_makes_another_set():
+    assert list(noised(MIXED, TEXTS, 1)) != list(noised(MIXED, TEXTS, 2))
+
+
+# ---- edits of letters
+
+
+@given(words, st.integers(0, 2**32), st.sampled_from([0.0, 0.2, 0.9]))
+def test_a_misspelt_word_is_another_one_and_not_empty(word, seed, more):
+    made = misspelt(word, np.random.default_rng(seed), more)
+    assert made
+    assert made != word
+    assert not any(character.isspace() for character in made)
+
+
+def test_one_edit_inserts_deletes_swaps_or_replaces_a_letter():
+    random = np.random.default_rng(0)
+    made = {misspelt("ab", random, 0.0) for _ in range(5000)}
+    assert {"a", "b", "ba"} <= made
+    assert {len(each) for each in made} == {1, 2, 3}
+    inserted = {each for each in made if len(each) == 3}
+    assert all("a" in each and "b" in each and each.isascii() and each.isalpha() for each in inserted)
+    replaced = {each for each in made if len(each) == 2} - {"ba"}
+    assert all((each[0] == "a") != (each[1] == "b") for each in replaced)
+
+
+def test_edits_that_undo_each_other_are_not_made():
+    random = np.random.default_rng(0)
+    assert all(misspelt("aa", random, 0.9) != "aa" for _ in range(5000))
+
+
+def test_no_letter_is_moved_twice():
+    """Inserted letters are ASCII, so those of the word can be told from them."""
+    random = np.random.default_rng(0)
+    made = (
+        "".join(letter for letter in misspelt("äöüß", random, 0.9) if letter in "äöüß") for _ in range(5000)
+    )
+    orders = {letters for letters in made if len(letters) == 4}
+    assert orders == {"äöüß", "öäüß", "äüöß", "äößü", "öäßü"}
+
+
+def test_no_letter_is_put_in_beside_an_edited_one():
+    random = np.random.default_rng(0)
+    made = {misspelt("ä", random, 0.9) for _ in range(2000)}
+    assert max(map(len, made)) == 3, "one before and one after it, and no more"
+
+
+def test_four_of_five_errors_are_single_edits():
+    """Edits are geometric: P(1) = .8. A word of different letters loses its length by insert and delete."""
+    random = np.random.default_rng(0)
+    word = "abcdefghijklmnopqrstuvwxyz"
+    n = 4000
+    # Inserting and deleting change the length; two edits of different kinds are seen as another length,
+    # or as more than two letters at other places.
+    single = sum(_is_one_edit(word, misspelt(word, random, 0.2)) for _ in range(n))
+    assert within(single / n, 0.8, n)
+
+
+def _is_one_edit(word: str, made: str) -> bool:
+    if len(made) == len(word):
+        differ = [place for place, pair in enumerate(zip(word, made, strict=True)) if len(set(pair)) == 2]
+        swapped = len(differ) == 2 and differ[1] == differ[0] + 1 and sorted(word) == sorted(made)
+        return len(differ) == 1 or swapped
+    longer, shorter = sorted((word, made), key=len, reverse=True)
+    cuts = (longer[:place] + longer[place + 1 :] for place in range(len(longer)))
+    return len(longer) == len(shorter) + 1 and shorter in cuts
+
+
+# ---- words
+
+
+@pytest.mark.parametrize("noise", [ARTIFICIAL, REALISTIC, MIXED], ids=["artificial", "realistic", "mixed"])
+@given(texts=texts, seed=st.integers(0, 2**32))
+def test_words_stay_as_many_and_special_ones_as_they_are(noise, texts, seed):
+    sample = noise.apply(Sample.of(" ".join(texts)), np.random.default_rng(seed))
+    assert sample.target == " ".join(texts)
+    assert len(words_of(sample.text)) == len(texts)
+    for word, made in zip(texts, words_of(sample.text), strict=True):
+        if word != made:
+            assert editable_pieces(word)
+        kept = [piece.text for piece in pieces_of(word) if is_special(piece.text)]
+        assert all(piece in made for piece in kept)
+
+
+@pytest.mark.parametrize(
+    "word", ["www.example.org,", "http://a.b/c-(d)/", "(someone@example.org),", "a@b.org's"]
+)
+def test_of_addresses_no_part_is_edited(word):
+    assert editable_pieces(word) == ()
+
+
+@pytest.mark.parametrize("noise", [ARTIFICIAL, MIXED], ids=["artificial", "mixed"])
+def test_a_fifth_of_all_words_is_misspelt_though_some_cannot_be(noise):
+    labels = [label for sample in noised(noise, TEXTS * 60, 3) for label in _labels(sample)]
+    assert within(sum(labels) / len(labels), 0.2, len(labels))
+
+
+def test_words_that_cannot_be_misspelt_leave_their_errors_to_the_others():
+    half = "the 12 mill 1,250 and — which 10:30 " * 10
+    labels = [label for sample in noised(MIXED, [half] * 60, 3) for label in _labels(sample)]
+    assert within(sum(labels) / len(labels), 0.2, len(labels))
+    assert not any(labels[1::2])
+
+
+def _labels(sample: Sample) -> list[int]:
+    return word_labels(sample.text, sample.target)
+
+
+def test_a_fifth_of_the_errors_of_mixed_noise_is_artificial():
+    errors = [pair for sample in noised(MIXED, TEXTS * 40, 3) for pair in _errors(sample)]
+    artificial = sum(not _is_listed(*pair) for pair in errors)
+    # An edit of letters may hit a listed misspelling: of these words, once in some hundred.
+    assert 0.19 < artificial / len(errors) < 0.22
+
+
+def _errors(sample: Sample) -> list[tuple[str, str]]:
+    pairs = zip(words_of(sample.target), words_of(sample.text), strict=True)
+    return [(word, made) for word, made in pairs if word != made]
+
+
+def _is_listed(word: str, made: str) -> bool:
+    (a, b), *_ = editable_pieces(word)
+    return any(word[:a] + wrong + word[b:] == made for wrong in LISTED.of(word[a:b]))
+
+
+def test_realistic_errors_are_all_listed():
+    errors = [pair for sample in noised(REALISTIC, TEXTS * 10, 3) for pair in _errors(sample)]
+    assert errors
+    assert all(_is_listed(*pair) for pair in errors)
+
+
+def test_texts_have_at_least_the_errors_that_are_asked_for():
+    noise = WordNoise(rate=0.0, artificial=0.2, misspellings=LISTED, at_least=2)
+    for sample in noised(noise, [*TEXTS, "one", "1,000"], 1):
+        possible = sum(bool(editable_pieces(word)) for word in words_of(sample.target))
+        assert len(_errors(sample)) == min(2, possible)
+
+
+# ---- white space
+
+
+def test_white_space_noise_changes_nothing_else():
+    for sample in noised(WhitespaceNoise(), TEXTS * 5, 5):
+        assert sample.text.split() != [""]
+        assert "".join(sample.text.split()) == "".join(sample.target.split())
+        assert "  " not in sample.text
+        assert sample.text == sample.text.strip()
+
+
+def test_white_space_noise_has_the_shares_that_it_says():
+    samples = list(noised(WhitespaceNoise(), TEXTS * 100, 5))
+    none = sum(" " not in sample.text for sample in samples)
+    every = sum(" ".join("".join(sample.target.split())) == sample.text for sample in samples)
+    assert within(none / len(samples), 0.1, len(samples))
+    assert within(every / len(samples), 0.1, len(samples))
+
+
+def test_spaces_are_lost_and_put_in_as_often_as_is_said():
+    text = "abcde " * 5000
+    (sample,) = noised(WhitespaceNoise(none=0, every=0), [text], 1)
+    kept = sum(1 for piece in _cut(sample.text, at=5) if piece)
+    inside = sample.text.count(" ") - kept
+    assert within(kept / 4999, 0.5, 4999)
+    assert within(inside / 20000, 0.1, 20000)
+
+
+def _cut(text: str, at: int) -> list[bool]:
+    """Whether a space follows every `at` letters of a text."""
+    found, letters = [], 0
+    for character, following in zip(text, [*text[1:], ""], strict=True):
+        letters += character != " "
+        if character != " " and letters % at == 0:
+            found.append(following == " ")
+    return found
+
+
+# ---- parts of texts
+
+
+@given(texts=st.lists(words, min_size=1), limit=st.integers(12, 40), seed=st.integers(0, 2**32))
+def test_a_part_is_of_whole_words_and_not_too_long(texts, limit, seed):
+    text = " ".join(texts)
+    sample = Substring(max_characters=limit).apply(Sample.of(text), np.random.default_rng(seed))
+    assert sample.text == sample.target
+    assert len(sample.text) <= limit
+    assert f" {sample.text} " in f" {text} "
+    if len(text) > limit:
+        assert len(sample.text) > limit - 13, "a longer part would have fitted"
+
+
+def test_a_part_begins_anywhere():
+    cut = Substring(max_characters=5)
+    parts = {sample.text for sample in noised(cut, ["a b c d e f g"] * 100, 1)}
+    assert parts == {"a b c", "b c d", "c d e", "d e f", "e f g"}
+
+
+def test_a_word_that_is_too_long_is_passed_over():
+    assert {sample.text for sample in noised(Substring(max_characters=3), ["abcdefgh ij"] * 9, 1)} == {"ij"}
+
+
+def test_of_words_that_are_all_too_long_the_shortest_stays():
+    (sample,) = noised(Substring(max_characters=3), ["abcde fghi"], 1)
+    assert sample.text == "fghi"
+
+
+@given(seed=st.integers(0, 2**32))
+def test_parts_of_text_target_and_clean_text_belong_together(seed):
+    for sample in noised(CHAIN, TEXTS, seed):
+        assert len(sample.text) <= 60
+        assert "".join(sample.text.split()) == "".join(sample.target.split())
+        assert sample.clean is not None
+        assert sample.clean in TEXTS or any(f" {sample.clean} " in f" {text} " for text in TEXTS)
+        assert len(words_of(sample.clean)) == len(words_of(sample.target))
+
+
+def test_without_replacing_the_target_stays_clean():
+    noise = Chained(steps=(ARTIFICIAL, WhitespaceNoise(), Substring(max_characters=40)))
+    samples = list(noised(noise, TEXTS, 4))
+    assert all(any(f" {each.target} " in f" {text} " for text in TEXTS) for each in samples)
+    assert any("".join(each.text.split()) != "".join(each.target.split()) for each in samples)
+
+
+# ---- choices
+
+
+def test_a_switch_chooses_for_every_sample_by_weight():
+    noise = Switch(choices=(Nothing(), WordNoise(rate=0, artificial=1, at_least=1)), weights=(3, 1))
+    samples = list(noised(noise, ["some words"] * 2000, 8))
+    changed = [sample.text != sample.target for sample in samples]
+    assert within(sum(changed) / 2000, 0.25, 2000)
+    assert len(set(islice(zip(*[iter(changed)] * 8, strict=True), 20))) > 10, "not by batches"

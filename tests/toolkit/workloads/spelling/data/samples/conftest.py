@@ -1,0 +1,42 @@
+"""The made-up language, to be prepared."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.workloads.spelling.spelling_files import tiny_words
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.samples import layout
+
+Make = Callable[..., SpellingTexts]
+
+
+@pytest.fixture(scope="session")
+def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts, tokenizer and dictionary."""
+    folder = tmp_path_factory.mktemp("language")
+    tiny_words(folder)
+    return folder
+
+
+@pytest.fixture
+def make(language: Path, tmp_path: Path) -> Make:
+    """Makes the data section of that language with other settings; sets go to a folder of the test's own."""
+    found: SpellingTexts = tiny_words(language).data
+
+    def made(**settings: Any) -> SpellingTexts:
+        return dataclasses.replace(found, **{"prepared_dir": str(tmp_path / "prepared"), **settings})
+
+    return made
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Shards of so few lines that the 84 texts and the 11 of the test set make 11 of them."""
+    monkeypatch.setattr(layout, "SHARD", 10)
+    return 11

@@ -1,0 +1,131 @@
+"""Texts as characters: the words of the repaired text, and what repairs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.toolkit.workloads.spelling.spelling_files import write_texts
+from toolkit.nlp.tokenizers.make_tokenizer import characters, save
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.config.noise import (
+    ArtificialNoise,
+    ChainedNoise,
+    NoNoise,
+    ReplaceNoise,
+    SaveNoise,
+    SubstringNoise,
+    WhitespaceNoise,
+)
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.characters import visible
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
+from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
+from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+
+Make = Callable[..., SpellingTexts]
+
+SPACES = ChainedNoise(steps=(WhitespaceNoise(), SubstringNoise(max_characters=40)))
+_TWO_TARGETS = (SaveNoise(), ReplaceNoise())
+PLUS = ChainedNoise(steps=(ArtificialNoise(rate=0.3), *_TWO_TARGETS, *SPACES.steps))
+
+
+@pytest.fixture
+def made(make: Make, tmp_path: Path) -> Callable[..., SpellingSet]:
+    """Prepares the texts as characters."""
+    save(characters(), tmp_path / "characters.json")
+
+    def prepared(**settings: Any) -> SpellingSet:
+        return prepare(make(tokenizer_path=str(tmp_path / "characters.json"), **settings))
+
+    return prepared
+
+
+def row(found: SpellingSet, name: str, index: int, split: str = "train") -> list[int]:
+    samples = found.split(split)
+    return samples.lists[name].gather(samples.ids[[index]], -1)[0].tolist()
+
+
+def text_of(found: SpellingSet, index: int, split: str = "train") -> str:
+    return found.split(split).origins(np.array([index]))[index].text
+
+
+def test_every_character_is_a_token_and_spaces_are_of_no_piece(made: Callable[..., SpellingSet]) -> None:
+    found = made(noise=SPACES)
+    for index in range(20):
+        text = text_of(found, index)
+        pieces = row(found, layout.PIECES, index)
+        assert len(row(found, layout.TOKENS, index)) == len(text) + 2
+        np.testing.assert_array_equal(np.array(pieces) == layout.NOBODY, [True, *~visible(text), True])
+
+
+def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., SpellingSet]) -> None:
+    found = made(noise=SPACES)
+    for index in range(20):
+        text = text_of(found, index)
+        target = repaired(text, row(found, layout.REPAIRS, index)[1:-1])
+        pieces = np.array(row(found, layout.PIECES, index))
+        read = "".join(character for character in text if character != " ")
+        of_character = pieces[pieces != layout.NOBODY]
+        cut = ["".join(c for c, own in zip(read, of_character, strict=True) if own == piece)
+               for piece in range(of_character.max() + 1)]  # fmt: skip
+        wanted = [
+            (piece.text, word) for word, each in enumerate(words_of(target)) for piece in pieces_of(each)
+        ]
+        assert list(zip(cut, row(found, layout.WORDS, index), strict=True)) == wanted
+        assert not any(row(found, layout.LABELS, index))
+
+
+def test_repairs_lead_from_noisy_space_to_the_misspelt_words_and_labels_compare_these_with_the_clean_ones(
+    made: Callable[..., SpellingSet],
+) -> None:
+    found, other = made(noise=PLUS), made(noise=ChainedNoise(steps=(*PLUS.steps[:1], *PLUS.steps[3:])))
+    errors = 0
+    for index in range(20):
+        text = text_of(found, index)
+        words = words_of(repaired(text, row(found, layout.REPAIRS, index)[1:-1]))
+        labels = row(found, layout.LABELS, index)
+        assert len(words) == len(labels)
+        known = {"stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under"}
+        errors += sum(labels)
+        for word, label in zip(words, labels, strict=True):
+            if word.strip(",") in known:
+                assert not label
+    assert errors
+    # Saved or not: what is right is the clean text.
+    for name in (layout.LABELS, layout.REPAIRS, layout.TOKENS):
+        assert row(found, name, 3) == row(other, name, 3)
+
+
+@pytest.mark.parametrize(
+    "text, gold, repairs, labels",
+    [
+        ("th ecat", "the cat", [KEEP, KEEP, DELETE, KEEP, INSERT, KEEP, KEEP], [0, 0]),
+        ("teh cat", "the cat", [KEEP] * 7, [1, 0]),
+        ("tehcat", "the cat", [layout.UNKNOWN] * 6, [layout.UNKNOWN]),
+        ("th ecat", "0 1", [layout.UNKNOWN] * 7, [0, 1]),
+    ],
+)
+def test_files_say_what_is_right_as_far_as_it_can_be_known(
+    made: Callable[..., SpellingSet],
+    tmp_path: Path,
+    text: str,
+    gold: str,
+    repairs: list[int],
+    labels: list[int],
+) -> None:
+    folder = tmp_path / "benchmark"
+    folder.mkdir()
+    write_texts(folder / "corrupt.txt", [text])
+    write_texts(folder / "correct.txt", [gold])
+    found = made(noise=NoNoise(), test=(str(folder),))
+    assert row(found, layout.REPAIRS, 0, "test") == [layout.UNKNOWN, *repairs, layout.UNKNOWN]
+    assert row(found, layout.LABELS, 0, "test") == labels
+
+
+def test_other_tokenizers_know_no_repairs(make: Make) -> None:
+    assert row(prepare(make()), layout.REPAIRS, 0) == [-1]

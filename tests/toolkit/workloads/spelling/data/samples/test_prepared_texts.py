@@ -1,0 +1,234 @@
+"""What a prepared set of texts holds, and how it is found again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.toolkit.workloads.spelling.data.samples.conftest import Make
+from tests.toolkit.workloads.spelling.spelling_files import WORDS, texts, write_texts
+from toolkit.data.provenance import origins
+from toolkit.data.sources.file_digests import memory_of
+from toolkit.errors import DataError
+from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+from toolkit.workloads.spelling.config.noise import NoNoise
+from toolkit.workloads.spelling.data.noise.from_config import noise_of
+from toolkit.workloads.spelling.data.noise.noise import Sample, generator
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
+from toolkit.workloads.spelling.data.samples.sources import Source, describe, find_sources
+from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
+from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
+
+
+def rows(prepared: SpellingSet, query: str) -> list[Any]:
+    with closing(sqlite3.connect(prepared.path / "samples.sqlite")) as connection:
+        return connection.execute(query).fetchall()
+
+
+def words_wrong(prepared: SpellingSet, split: str) -> list[list[int]]:
+    samples = prepared.split(split)
+    every = np.arange(len(samples))
+    sizes = samples.sizes(layout.LABELS, every)
+    found = samples.rows(layout.LABELS, every, layout.UNKNOWN).tolist()
+    return [labels[:size] for labels, size in zip(found, sizes, strict=True)]
+
+
+def test_texts_are_divided_and_every_one_has_its_errors(make: Make) -> None:
+    prepared = prepare(make())
+    assert prepared.splits == {"train": 61, "validation": 23, "test": 11}
+    for split in prepared.splits:
+        query = f"SELECT text, target FROM samples WHERE split = '{split}' ORDER BY sample_id"
+        assert words_wrong(prepared, split) == [word_labels(*pair) for pair in rows(prepared, query)]
+    clean = {target for (target,) in rows(prepared, "SELECT target FROM samples WHERE split != 'test'")}
+    assert clean == set(texts(84))
+    assert rows(prepared, "SELECT count(*) FROM samples WHERE errors > 0")[0][0] > 60
+
+
+def test_errors_of_a_text_are_those_that_its_noise_makes(make: Make) -> None:
+    data = make()
+    prepared = prepare(data)
+    seed = Source.open(data.datasets[0], None, lambda *_: None, memory_of(data)).seed(data.noise_seed)
+    query = "SELECT text, line FROM samples WHERE split != 'test' ORDER BY line"
+    for (found, line), text in zip(rows(prepared, query), texts(84), strict=True):
+        made = noise_of(data.noise).apply(Sample.of(text), generator(seed, line - 1))
+        assert found == made.text
+
+
+def test_tokens_pieces_and_words_fit_the_text(make: Make) -> None:
+    data = make(noise=NoNoise())
+    prepared = prepare(data)
+    tokenizer, samples = load_tokenizer(Path(data.tokenizer_path)), prepared.split("test")
+    features = WordFeatures(dict.fromkeys(WORDS, 5))
+    for number, text in enumerate(texts(11, first=1000)):
+        index = np.array([number])
+        expected, word_of_piece = features.of(text.split())
+        tokens, of_token = tokenizer.encode_words(text)
+        assert samples.rows(layout.TOKENS, index, -1)[0].tolist() == [
+            tokenizer.begin, *tokens.tolist(), tokenizer.end,
+        ]  # fmt: skip
+        words = samples.rows(layout.WORDS, index, -1)[0]
+        np.testing.assert_array_equal(words, word_of_piece)
+        np.testing.assert_array_equal(samples.features(index)[0], expected)
+        pieces = samples.rows(layout.PIECES, index, -1)[0]
+        assert pieces[0] == pieces[-1] == layout.NOBODY
+        np.testing.assert_array_equal(words[pieces[1:-1]], of_token)
+        for place, piece in enumerate(pieces_of(text)):
+            own = tokens[pieces[1:-1] == place]
+            assert tokenizer.decode(own).strip() == piece.text
+
+
+def test_real_words_are_those_of_benchmarks(make: Make, tmp_path: Path) -> None:
+    # River is in the dictionary as river alone; no punctuation beyond ASCII is.
+    lines = ["stone, rivr River x-stone river", "“stone” – stone’s «stone» (stone) ... stone… 4 stone4 stone"]
+    path = write_texts(tmp_path / "own.txt", lines)
+    samples = prepare(make(test=(str(path),), noise=NoNoise())).split("test")
+    real = samples.real_words(np.arange(2))
+    for line, found in zip(lines, real, strict=True):
+        words = line.split()
+        assert found[: len(words)].tolist() == RealWords(WORDS).of(words).tolist()
+    assert real.sum(axis=1).tolist() == [2 + 5, 3]
+    assert len(FEATURES) == samples.features(np.array([0])).shape[-1]
+
+
+def test_a_limit_takes_fewer_texts_to_train_on_and_the_same_to_validate_on(make: Make) -> None:
+    whole, limited = prepare(make()), prepare(make(dataset_limits=(20,)))
+    assert limited.splits == {"train": 20, "validation": 23, "test": 11}
+    query = "SELECT line, text FROM samples WHERE split = '{}'"
+    for split in ("validation", "test"):
+        assert rows(limited, query.format(split)) == rows(whole, query.format(split))
+    assert set(rows(limited, query.format("train"))) < set(rows(whole, query.format("train")))
+
+
+def test_texts_to_train_on_are_drawn_as_often_as_that_is_asked(make: Make, small_shards: int) -> None:
+    once, thrice = prepare(make()), prepare(make(noise_draws=3))
+    assert thrice.splits == {**once.splits, "train": 3 * once.splits["train"]}
+    query = "SELECT line, text, target FROM samples WHERE split = '{}'"
+    for split in ("validation", "test"):
+        assert rows(thrice, query.format(split)) == rows(once, query.format(split))
+    first, drawn = (rows(found, query.format("train")) for found in (once, thrice))
+    # As many errors once more: of the same lines, and others.
+    assert sorted(set(first) & set(drawn)) == sorted(first)
+    assert {(line, target) for line, _, target in drawn} == {(line, target) for line, _, target in first}
+    texts_of_lines = {line: {text for other, text, _ in drawn if other == line} for line, _, _ in first}
+    assert sum(map(len, texts_of_lines.values())) > 2.5 * len(first)
+
+
+def test_one_draw_is_the_set_that_was_made_before(make: Make) -> None:
+    data = make()
+    settings = describe(data, find_sources(data, lambda *_: None), None)["settings"]
+    assert "noise_draws" not in settings
+    drawn = dataclasses.replace(data, noise_draws=2)
+    assert describe(drawn, find_sources(drawn, lambda *_: None), None)["settings"]["noise_draws"] == 2
+
+
+def test_errors_do_not_depend_on_the_data_sets_beside(make: Make, tmp_path: Path) -> None:
+    data = make()
+    more = write_texts(tmp_path / "more.txt", texts(30, first=500))
+    assert data.datasets is not None
+    both = prepare(make(datasets=(str(more), *data.datasets), val_splits=(5, 23)))
+    query = "SELECT line, samples.split, text FROM samples JOIN sources ON dataset = id WHERE file LIKE '%{}'"
+    assert rows(both, query.format("texts.txt")) == rows(prepare(data), query.format("texts.txt"))
+    assert Counter(split for _, split, _ in rows(both, query.format("more.txt"))) == {
+        "train": 25,
+        "validation": 5,
+    }
+
+
+def test_validation_may_have_files_of_its_own(make: Make, language: Path) -> None:
+    found = prepare(make(val_splits=None, validation=(str(language / "test.txt"),), test=None))
+    assert found.splits == {"train": 84, "validation": 11}
+
+
+def test_long_and_empty_lines_are_left_out_and_counted(make: Make, tmp_path: Path) -> None:
+    lines = ["a stone", "", "river " * 110, "a bridge"]
+    prepared = prepare(make(test=(str(write_texts(tmp_path / "own.txt", lines)),), noise=NoNoise()))
+    assert prepared.splits["test"] == 2
+    assert prepared.meta["left_out"] == {"empty": 1, "too long": 1}
+    assert list(prepared.split("test").left_out()) == [(1, 1, ""), (1, 2, lines[2].strip())]
+    assert "left out: 1 lines (too long)" in prepared.summary()
+
+
+def test_objects_may_say_what_a_text_should_be(make: Make, tmp_path: Path) -> None:
+    records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}]
+    path = write_texts(tmp_path / "own.jsonl", [json.dumps(record) for record in records])
+    prepared = prepare(make(test=(str(path),), noise=NoNoise()))
+    assert words_wrong(prepared, "test") == [[0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    "golds, words, errors",
+    [
+        (["0 1", "0 0"], [[0, 1], [0, 0]], [1, 0]),
+        (["a stone", "the river"], [[0, 1], [0, 0]], [1, 0]),
+        (["1", "0"], [[layout.UNKNOWN] * 2] * 2, [1, 0]),
+    ],
+)
+def test_folders_of_benchmarks_say_what_is_right(
+    make: Make, tmp_path: Path, golds: list[str], words: list[list[int]], errors: list[int]
+) -> None:
+    write_texts(tmp_path / "corrupt.txt", ["a stoen", "the river"])
+    write_texts(tmp_path / "correct.txt", golds)
+    prepared = prepare(make(test=(str(tmp_path),)))
+    assert words_wrong(prepared, "test") == words
+    assert prepared.split("test").errors.tolist() == errors
+    texts_found = rows(prepared, "SELECT text FROM samples WHERE split = 'test'")
+    assert texts_found == [("a stoen",), ("the river",)]
+
+
+@pytest.mark.parametrize(
+    "files, said",
+    [
+        ({"corrupt.txt": "a b\n", "correct.txt": "0 1 1\n"}, "correct.txt:1: found 3 labels, expected 2"),
+        ({"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; are they of one benchmark"),
+        ({"own.jsonl": "{}\n"}, "own.jsonl:1: expected an object with a text under `sequence`"),
+        ({"own.jsonl": "a\n"}, "own.jsonl:1: no JSON"),
+        ({"own.txt": b"a\n\xff\n"}, "own.txt:2: byte 1 is not UTF-8"),
+        ({}, "own.txt cannot be read"),
+    ],
+)
+def test_a_wrong_line_is_refused_with_its_place(
+    make: Make, tmp_path: Path, files: dict[str, str | bytes], said: str
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    one = folder if "corrupt.txt" in files else folder / next(iter(files), "own.txt")
+    with pytest.raises(DataError) as caught:
+        prepare(make(test=(str(one),)))
+    assert said in str(caught.value)
+    assert not list((tmp_path / "prepared").glob("[!.]*"))
+
+
+def test_what_a_text_should_be_is_kept_for_correction(make: Make) -> None:
+    data = make()
+    prepared = prepare(dataclasses.replace(data, output_tokenizer_path=data.tokenizer_path))
+    tokenizer, samples = load_tokenizer(Path(data.tokenizer_path)), prepared.split("test")
+    for number, text in enumerate(texts(11, first=1000)):
+        tokens, words = tokenizer.encode_words(text)
+        assert samples.rows(layout.OUTPUTS, np.array([number]), -1)[0].tolist() == tokens.tolist()
+        assert samples.rows(layout.OUTPUT_WORDS, np.array([number]), -1)[0].tolist() == words.tolist()
+
+
+def test_the_same_content_is_found_again_and_other_content_is_another_set(make: Make) -> None:
+    first, again = prepare(make()), prepare(make(workers=3))
+    assert (first.built, again.built) == (True, False)
+    assert again.path == first.path
+    for settings in ({"noise_seed": 1}, {"split_seed": 1}, {"max_length": 50}, {"dictionary": None}):
+        assert prepare(make(**settings)).fingerprint != first.fingerprint
+
+
+def test_a_sample_knows_where_it_comes_from(make: Make) -> None:
+    samples = prepare(make()).split("test")
+    (origin,) = origins(samples, np.array([4]))
+    assert (Path(origin.file).name, origin.line) == ("test.txt", 5)

@@ -1,0 +1,113 @@
+"""Texts are prepared by any number of processes alike, and an interruption loses no shard that is done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.toolkit.workloads.spelling.data.samples.conftest import Make
+from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
+from toolkit.workloads.spelling.data.samples.shards import Shard, ShardMaker
+
+_UNTIL_KILLED = """\
+import json, os, signal, sys
+from toolkit.config import load
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import prepare
+
+def killed(stage, done, total):
+    if stage == "make samples" and done >= 30:
+        import psutil
+        print(*[child.pid for child in psutil.Process().children()], flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    layout.SHARD = 10
+    prepare(load(__import__("pathlib").Path(sys.argv[1]), sys.argv[2:]).data, killed)
+"""
+
+
+def content(prepared: SpellingSet) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(prepared.path.iterdir())}
+
+
+def test_any_number_of_processes_makes_the_same_bytes(make: Make, tmp_path: Path, small_shards: int) -> None:
+    one, two, three = (
+        prepare(make(workers=count, prepared_dir=str(tmp_path / str(count)))) for count in (1, 2, 3)
+    )
+    assert one.path != two.path
+    assert content(one) == content(two) == content(three)
+
+
+def test_shards_say_how_far_it_is(make: Make, small_shards: int) -> None:
+    said: list[tuple[str, int, int | None]] = []
+    prepare(make(), lambda *progress: said.append(progress))
+    assert [done for stage, done, _ in said if stage == "make samples"] == [
+        0, 10, 20, 30, 40, 50, 60, 70, 80, 84, 94, 95,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_preparation_goes_on_with_the_shards_that_are_done(
+    make: Make,
+    language: Path,
+    tmp_path: Path,
+    small_shards: int,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int,
+) -> None:
+    script = tmp_path / "killed.py"
+    script.write_text(_UNTIL_KILLED, encoding="utf-8")
+    interrupted = tmp_path / "interrupted"
+    command = [sys.executable, str(script), str(language / "tiny_words.yaml")]
+    overrides = [f'data.prepared_dir="{interrupted}"', f"data.workers={workers}"]
+    killed = subprocess.run([*command, *overrides], capture_output=True, text=True, check=False)
+    assert killed.returncode == -9, killed.stderr
+    gone = [psutil.Process(int(pid)) for pid in killed.stdout.split() if psutil.pid_exists(int(pid))]
+    psutil.wait_procs(gone, timeout=PATIENCE_S)
+    assert not any(process.is_running() for process in gone)
+    done = set(interrupted.glob(".*.parts/shard-*.npz"))
+    assert len(done) >= 3
+
+    made: list[Shard] = []
+    make_one = ShardMaker.make
+
+    def counted(self: ShardMaker, shard: Shard) -> None:
+        made.append(shard)
+        make_one(self, shard)
+
+    monkeypatch.setattr(ShardMaker, "make", counted)
+    finished = prepare(make(prepared_dir=str(interrupted)))
+    assert len(made) == small_shards - len(done)
+    assert not {shard.file(next(iter(done)).parent) for shard in made} & done
+    assert content(finished) == content(prepare(make(prepared_dir=str(tmp_path / "whole"))))
+    assert not list(interrupted.glob(".*.parts"))
+
+
+def test_a_damaged_shard_is_made_again(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_one = ShardMaker.make
+
+    def half(self: ShardMaker, shard: Shard) -> None:
+        make_one(self, shard)
+        path = shard.file(self.job.parts)
+        if not (tmp_path / path.name).exists():
+            (tmp_path / path.name).touch()
+            path.write_bytes(path.read_bytes()[:100])
+
+    monkeypatch.setattr(ShardMaker, "make", half)
+    damaged = prepare(make())
+    monkeypatch.undo()
+    assert content(damaged) == content(prepare(make(prepared_dir=str(tmp_path / "whole"))))
+
+
+def test_a_fault_in_a_process_of_the_pool_is_told(make: Make, tmp_path: Path, small_shards: int) -> None:
+    path = tmp_path / "own.jsonl"
+    path.write_text('{"sequence": "a stone"}\n' * 25 + "no JSON\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"own\.jsonl:26: no JSON"):
+        prepare(make(test=(str(path),), workers=2))

@@ -1,0 +1,119 @@
+"""A finished run finds errors in texts of any length, as it did in its evaluation."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.tiny import tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from toolkit.errors import CheckpointError, DataError, UserError
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.inference.detecting import open_detector
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+
+def labels_written(run: RunDir) -> list[list[int]]:
+    return [
+        [*map(int, line.split())] for line in SpellingFiles(run).detections("test").read_text().splitlines()
+    ]
+
+
+@pytest.fixture(params=["of_words", "of_graphs", "of_texts"])
+def run(request: pytest.FixtureRequest) -> RunDir:
+    found: RunDir = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def moved(of_words: RunDir, lab: Lab, tmp_path: Path) -> Iterator[RunDir]:
+    """A copy of a run whose data, texts and tokenizers are gone."""
+    copy = RunDir(tmp_path / of_words.run_id)
+    shutil.copytree(of_words.path, copy.path, symlinks=True)
+    folder = lab.folder / "words"
+    away = folder.rename(tmp_path / "away")
+    yield copy
+    away.rename(folder)
+
+
+def test_labels_are_those_of_the_evaluation(run: RunDir) -> None:
+    found = open_detector(run, "cpu").detect(texts_of_test(run))
+    assert found == labels_written(run)
+    assert {1, 0} == {label for labels in found for label in labels}
+
+
+def test_a_threshold_is_kept_to(of_words: RunDir) -> None:
+    detector, texts = open_detector(of_words, "cpu"), texts_of_test(of_words)
+    assert all(all(labels) for labels in detector.detect(texts, threshold=-0.1))
+    assert not any(any(labels) for labels in detector.detect(texts, threshold=1.0))
+
+
+def test_texts_of_any_length_have_a_label_for_each_word(of_words: RunDir) -> None:
+    detector, texts = open_detector(of_words, "cpu"), 4 * texts_of_test(of_words)
+    long = " ".join(texts)
+    assert len(words_of(long)) > 2 * detector.opened.max_tokens
+    said = [label for labels in detector.detect(texts) for label in labels]
+    (found,) = detector.detect([long])
+    assert len(found) == len(said)
+    # Its end is nearer than in any text that it has learnt from.
+    assert sum(a == b for a, b in zip(found, said, strict=True)) > 0.95 * len(said)
+
+
+def test_a_word_longer_than_the_model_reads_has_a_label_and_hides_nobody(of_words: RunDir) -> None:
+    detector = open_detector(of_words, "cpu")
+    texts = ["the river", "x" * 5000, f"the {'é' * 5000} stoen river", "한" * 300]
+    alone = detector.detect(["the stoen river"])[0]
+    found = detector.detect(texts)
+    assert [len(labels) for labels in found] == [2, 1, 4, 1]
+    assert [found[2][place] for place in (0, 2, 3)] == alone
+
+
+def test_texts_without_words_have_no_labels(of_words: RunDir, of_texts: RunDir) -> None:
+    texts = ["", "  \t ", "the river"]
+    assert [len(labels) for labels in open_detector(of_words, "cpu").detect(texts)] == [0, 0, 2]
+    found = open_detector(of_texts, "cpu").detect(texts)
+    assert found[:2] == [[0], [0]]
+    assert open_detector(of_words, "cpu").detect([]) == []
+
+
+def test_a_long_text_is_as_wrong_as_the_worst_of_its_passages(of_texts: RunDir) -> None:
+    detector = open_detector(of_texts, "cpu")
+    long = f"{'the river over ' * 40} stoen rvier {'bridge, garden ' * 40}"
+    ((*passages,),), _ = detector.opened.read([long], by_words=True)
+    assert len(passages) > 2
+    alone = [each for (each,) in detector.probabilities([passage.text for passage in passages])]
+    ((found,),) = detector.probabilities([long])
+    assert found == pytest.approx(max(alone), abs=1e-5)
+    assert min(alone) < found
+
+
+def test_a_run_is_used_without_anything_that_it_was_made_from(moved: RunDir) -> None:
+    (found,) = open_detector(moved, "cpu").detect(["the stoen river, over the bridge"])
+    assert len(found) == 6
+
+
+def test_damaged_weights_are_refused(moved: RunDir) -> None:
+    weights = moved.best.resolve() / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    with pytest.raises(CheckpointError, match="safetensors"):
+        open_detector(moved, "cpu")
+
+
+def test_runs_that_cannot_do_it_are_refused(lab: Lab, moved: RunDir) -> None:
+    other = lab.train(tiny(lab.folder / "tiny"), Attempt())
+    with pytest.raises(UserError, match=r"a run of toy_texts.*expected one of sed_words"):
+        open_detector(other, "cpu")
+    (ExportedFiles(moved).encoding / "tokenizer.json").unlink()
+    with pytest.raises(DataError, match=r"encoding has no tokenizer\.json"):
+        open_detector(moved, "cpu")
+    moved.result.unlink()
+    with pytest.raises(UserError, match="has not finished"):
+        open_detector(moved, "cpu")

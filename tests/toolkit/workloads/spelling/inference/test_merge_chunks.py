@@ -1,0 +1,155 @@
+"""Passages of long texts, and what was made of them put together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.workloads.spelling.inference.chunks import (
+    Passage,
+    passages_of_characters,
+    passages_of_words,
+    whole,
+)
+from toolkit.workloads.spelling.inference.merge_chunks import (
+    joined_corrections,
+    joined_words,
+    only_marked,
+    only_marked_words,
+)
+
+_WORDS = st.lists(st.text("abcé", min_size=1, max_size=30), min_size=1, max_size=60)
+
+
+def passages(words: list[str], size: int) -> list[Passage]:
+    """With a token for each character."""
+    return list(passages_of_words(words, size, len))
+
+
+@given(words=_WORDS, size=st.integers(8, 64))
+def test_each_word_is_in_the_core_of_one_passage_that_the_model_can_read(words: list[str], size: int) -> None:
+    found = passages(words, size)
+    assert all(sum(map(len, passage.text.split())) <= size for passage in found)
+    cores = [
+        passage.kept or passage.text.split()[place] for passage in found for place in range(*passage.words)
+    ]
+    assert cores == words
+
+
+@given(words=_WORDS, size=st.integers(8, 64))
+def test_passages_that_stay_as_they_are_make_the_text(words: list[str], size: int) -> None:
+    text = " ".join(words)
+    for found in (passages(words, size), list(passages_of_characters(text, size))):
+        assert joined_corrections(found, [passage.text for passage in found]) == text
+
+
+@given(words=_WORDS, size=st.integers(8, 64))
+def test_changed_words_are_there_once(words: list[str], size: int) -> None:
+    found = passages(words, size)
+    made = [passage.text.replace("a", "xy") for passage in found]
+    kept = {passage.kept for passage in found}
+    expected = " ".join(word if word in kept else word.replace("a", "xy") for word in words)
+    assert joined_corrections(found, made) == expected
+
+
+@given(text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool))
+def test_repaired_space_of_passages_is_that_of_the_text(text: str) -> None:
+    # A space before each a, and no other one.
+    def repair(text: str) -> str:
+        return text.replace(" ", "").replace("a", " a").strip()
+
+    found = list(passages_of_characters(text, 24))
+    assert joined_corrections(found, [repair(passage.text) for passage in found]) == repair(text)
+
+
+@given(
+    text=st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).filter(bool),
+    draw=st.data(),
+)
+def test_repaired_passages_lose_and_double_no_letter(text: str, draw: st.DataObject) -> None:
+    found = list(passages_of_characters(text, 24))
+    spaces = st.sampled_from(["", " "])
+    made = [
+        "".join(letter + draw.draw(spaces) for letter in passage.text.replace(" ", "")) for passage in found
+    ]
+    assert joined_corrections(found, made).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_text_that_fits_is_what_was_made_of_it() -> None:
+    assert joined_corrections([whole("teh cat")], ["the  cat "]) == "the cat"
+    assert joined_corrections([], []) == ""
+
+
+@pytest.mark.parametrize(
+    "text, made, labels, expected",
+    [
+        ("teh cta", "the cat", [1, 0], "the cta"),
+        ("teh cta", "the cat", [0, 1], "teh cat"),
+        ("teh alot cta", "the a lot cat", [0, 1, 0], "teh a lot cta"),
+        ("teh alot cta", "the a lot cat", [1, 0, 1], "the alot cat"),
+        ("teh al so cta", "the also cat", [0, 0, 1, 0], "teh also cta"),
+        ("teh al so cta", "the also cat", [0, 1, 0, 0], "teh also cta"),
+        ("teh al so cta", "the also cat", [1, 0, 0, 1], "the al so cat"),
+        ("the stoen river", "tow river", [0, 1, 0], "the ow river"),
+        ("teh  cta", "the cat", [0], "teh cta"),
+        ("teh cta", "the cat", [1], "the cat"),
+        ("", "", [], ""),
+    ],
+)
+def test_words_that_are_not_marked_stay(text: str, made: str, labels: list[int], expected: str) -> None:
+    assert only_marked(text, made, labels) == expected
+
+
+_ANY = st.text("abc ", max_size=12)
+
+
+@given(words=_WORDS, size=st.integers(8, 64), data=st.data())
+def test_words_that_were_written_one_by_one_are_each_there_once(
+    words: list[str], size: int, data: st.DataObject
+) -> None:
+    found = passages(words, size)
+    # Numbered by the passage and the place in it: whatever they are, context is not taken for the core.
+    made = [
+        " ".join(f"{data.draw(st.sampled_from('abc'))}{number}-{place}" for place in range(count))
+        for number, passage in enumerate(found)
+        for count in [len(passage.text.split())]
+    ]
+    expected = [
+        passage.kept or made[number].split()[place]
+        for number, passage in enumerate(found)
+        for place in range(*passage.words)
+    ]
+    assert joined_words(found, made).split() == expected
+    assert len(expected) == len(words)
+
+
+@given(words=_WORDS, size=st.integers(8, 64), data=st.data())
+def test_no_passage_vanishes_whatever_was_written(words: list[str], size: int, data: st.DataObject) -> None:
+    text = " ".join(words)
+    for found in (passages(words, size), list(passages_of_characters(text, size))):
+        made = [data.draw(_ANY.filter(str.strip)) for _ in found]
+        left = joined_corrections(found, made).replace(" ", "")
+        cores = [passage for passage in found if passage.text[slice(*passage.core)].strip()]
+        assert len(left) >= len(cores)
+
+
+@given(words=_WORDS, made=_ANY, data=st.data())
+def test_words_are_not_lost_where_they_are_marked(words: list[str], made: str, data: st.DataObject) -> None:
+    labels = data.draw(st.lists(st.integers(0, 1), min_size=len(words), max_size=len(words)))
+    if all(labels):
+        labels[0] = 0
+    # Marked words may be joined with others.
+    found = only_marked(" ".join(words), made, labels)
+    assert all(word in found for word, own in zip(words, labels, strict=True) if not own)
+
+
+def test_a_marked_word_of_which_nothing_was_made_stays() -> None:
+    assert only_marked("ab xy river", "ab river", [0, 1, 0]) == "ab xy river"
+    assert only_marked("teh xy river", "", [1, 1, 0]) == "teh xy river"
+
+
+def test_words_that_were_written_one_by_one_are_taken_by_their_places() -> None:
+    assert only_marked_words("teh cta sat", "b the cat", [0, 1, 0]) == "teh the sat"
+    assert only_marked_words("teh cta", "the cat", [1]) == "the cat"
+    assert only_marked_words("teh  cta", "the cat", [0]) == "teh cta"

@@ -1,0 +1,63 @@
+"""Several files for one model."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from toolkit.errors import DataError
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.inference.correcting import Corrector
+from toolkit.workloads.spelling.inference.output_formats import OF_TEXTS
+from toolkit.workloads.spelling.inference.process_lines import work
+from toolkit.workloads.spelling.inference.requests import Job, Request
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+
+def test_texts_that_several_benchmarks_share_are_corrected_once(
+    of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    correct = Corrector.correct
+
+    def counted(self: Corrector, texts: list[str], labels: None) -> list[str]:
+        asked.append(texts)
+        return correct(self, texts, labels)
+
+    monkeypatch.setattr(Corrector, "correct", counted)
+    texts = texts_of_test(of_word_corrections)
+    (tmp_path / "corrupt.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    forms = ("text", "changed", "any_change")
+    jobs = tuple(
+        Job(input=str(tmp_path / "corrupt.txt"), output=str(tmp_path / form), form=form) for form in forms
+    )
+    work(of_word_corrections, Request(jobs=jobs, device="cpu"), io.StringIO())
+    assert asked == [texts]
+    made, *others = ((tmp_path / form).read_text(encoding="utf-8").splitlines() for form in forms)
+    for form, lines in zip(forms[1:], others, strict=True):
+        assert lines == [OF_TEXTS[form](*each) for each in zip(texts, made, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "labels, told",
+    [
+        ("0 0\n0\n", "labels.txt:1: found 2 labels, expected 3, one for each word, or one for the text"),
+        ("0 0 0\n", "labels.txt: found 1 lines, expected one for each of texts.txt, which has more"),
+        ("0 7 0\n0\n", "labels.txt:1: found '7' among the labels, expected 0 (right) and 1 (wrong)"),
+        ("0\n0\n0\n", "labels.txt: found more lines than texts.txt has, expected one for each of them"),
+    ],
+)
+def test_labels_that_are_not_those_of_the_texts_are_refused(
+    of_word_corrections: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("the stoen river\nover the brigde\n")
+    Path("labels.txt").write_text(labels)
+    job = Job(input="texts.txt", form="text", detections="labels.txt")
+    with pytest.raises(DataError) as refused:
+        work(of_word_corrections, Request(jobs=(job,), device="cpu"), io.StringIO())
+    assert str(refused.value) == told

@@ -1,0 +1,47 @@
+"""Scores of labels, with scikit-learn as the judge; rates of real words and others."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+
+from toolkit.workloads.spelling.metrics.detection import DetectionScore, score_labels
+
+labels = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=2, max_size=30)
+
+
+def score(rows: list[tuple[bool, bool, bool]]) -> DetectionScore:
+    table = np.array(rows, bool).reshape(-1, 3)
+    return score_labels(*table.T)
+
+
+@given(labels)
+def test_scores_are_those_of_scikit_learn(rows: list[tuple[bool, bool, bool]]) -> None:
+    predictions, golds, _ = zip(*rows, strict=True)
+    found = score(rows)
+    judge = precision_recall_fscore_support(golds, predictions, average="binary", zero_division=0)
+    assert (found.counts.precision, found.counts.recall, found.counts.f1) == pytest.approx(judge[:3])
+    assert found.accuracy == pytest.approx(accuracy_score(golds, predictions))
+
+
+@given(labels, st.integers(1, 29))
+def test_scores_of_parts_add_up(rows: list[tuple[bool, bool, bool]], cut: int) -> None:
+    assert score(rows[:cut]) + score(rows[cut:]) == score(rows)
+
+
+def test_nothing_found_scores_0() -> None:
+    found = score([(False, True, True), (False, False, True)])
+    assert (found.counts.f1, found.counts.precision, found.counts.recall) == (0.0, 0.0, 0.0)
+    assert found.accuracy == 0.5
+    empty = DetectionScore()
+    assert (empty.counts.f1, empty.accuracy, empty.real_word_rate, empty.non_word_rate) == (0, 0, 0, 0)
+
+
+def test_rates_are_shares_of_the_errors_of_a_kind() -> None:
+    # Prediction, gold, real word.
+    rows = [(True, True, True), (False, True, True), (True, True, False), (True, False, True)]
+    found = score(rows)
+    assert (found.real_word_rate, found.non_word_rate) == (0.5, 1.0)

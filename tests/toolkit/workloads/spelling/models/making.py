@@ -1,0 +1,220 @@
+"""Small batches and models of the spelling study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolkit.workloads.spelling.config import models as kinds
+from toolkit.workloads.spelling.models.batches import (
+    NONE,
+    Batch,
+    CorrectionBatch,
+    DetectionBatch,
+    RepairBatch,
+    RepairPlusBatch,
+    WordsCorrectionBatch,
+)
+from toolkit.workloads.spelling.models.correction import CorrectionNMT, CorrectionWordsNMT
+from toolkit.workloads.spelling.models.detection import DetectionTransformer
+from toolkit.workloads.spelling.models.graph_network import DetectionGraph
+from toolkit.workloads.spelling.models.repair import TokenizationRepair
+from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
+
+PAD, BEGIN, END = 0, 1, 2
+VOCABULARY, OUTPUTS = 40, 30
+
+#: A text: words of pieces of tokens.
+Text = Sequence[Sequence[Sequence[int]]]
+
+SHORT: Text = [[[5, 6], [7]], [[8]]]
+LONG: Text = [[[9]], [[10, 11, 12], [13], [14, 15]], [[16, 17]], [[18], [19]]]
+MIDDLE: Text = [[[20, 21, 22]], [[23]], [[24], [25, 26]]]
+TEXTS = (SHORT, LONG, MIDDLE)
+
+SMALL: dict[str, Any] = {"hidden_dim": 16, "num_heads": 2, "dropout": 0.0}
+REPAIR = kinds.TokenizationRepair(**SMALL, num_encoder_layers=2)
+
+
+def padded(rows: Sequence[Sequence[Any]], fill: int) -> torch.Tensor:
+    """Rows of numbers as one tensor."""
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
+
+
+def _pieces(text: Text) -> list[Sequence[int]]:
+    return [piece for word in text for piece in word]
+
+
+def _structure(texts: Sequence[Text]) -> dict[str, Any]:
+    """Tokens with a sign before and after them, pieces, words."""
+    tokens, pieces, words = [], [], []
+    for text in texts:
+        flat = [(piece, token) for piece, tokens_ in enumerate(_pieces(text)) for token in tokens_]
+        tokens.append([BEGIN, *(token for _, token in flat), END])
+        pieces.append([NONE, *(piece for piece, _ in flat), NONE])
+        words.append([number for number, word in enumerate(text) for _ in word])
+    return {
+        "tokens": padded(tokens, PAD),
+        "lengths": torch.tensor([len(each) for each in tokens]),
+        "pieces": padded(pieces, NONE),
+        "words": padded(words, NONE),
+        "features": _features(texts, max(len(each) for each in words)),
+        "word_count": max(len(text) for text in texts),
+    }
+
+
+def _features(texts: Sequence[Text], width: int) -> torch.Tensor:
+    """Features of pieces, which follow from their tokens alone."""
+    found = torch.zeros(len(texts), width, 13)
+    for row, text in enumerate(texts):
+        for place, piece in enumerate(_pieces(text)):
+            found[row, place] = torch.tensor([float((sum(piece) >> bit) & 1) for bit in range(13)])
+    return found
+
+
+def targets_of(texts: Sequence[Text]) -> dict[str, torch.Tensor]:
+    """For each word its tokens, folded into the vocabulary of outputs, as what is to be written."""
+    read, numbers, labels = [], [], []
+    for text in texts:
+        golds = [[3 + token % (OUTPUTS - 3) for piece in word for token in piece] for word in text]
+        read.append([token for gold in golds for token in (BEGIN, *gold)])
+        numbers.append([number for number, gold in enumerate(golds) for _ in range(len(gold) + 1)])
+        labels.append([token for gold in golds for token in (*gold, END)])
+    return {
+        "targets": padded(read, PAD),
+        "target_words": padded(numbers, NONE),
+        "labels": padded(labels, NONE),
+    }
+
+
+def detection_batch(texts: Sequence[Text]) -> DetectionBatch:
+    labels = padded([[sum(map(sum, word)) % 2 for word in text] for text in texts], NONE)
+    return DetectionBatch(**_structure(texts), labels=labels)
+
+
+def correction_batch(texts: Sequence[Text]) -> CorrectionBatch:
+    structure = _structure(texts)
+    golds = [
+        [3 + token % (OUTPUTS - 3) for word in text for piece in word for token in piece] for text in texts
+    ]
+    return CorrectionBatch(
+        tokens=structure["tokens"],
+        lengths=structure["lengths"],
+        targets=padded([[BEGIN, *gold] for gold in golds], PAD),
+        labels=padded([[*gold, END] for gold in golds], NONE),
+    )
+
+
+def words_batch(texts: Sequence[Text]) -> WordsCorrectionBatch:
+    batch = detection_batch(texts)
+    return WordsCorrectionBatch(
+        tokens=batch.tokens, lengths=batch.lengths, words=batch.structure.of_tokens(), **targets_of(texts)
+    )
+
+
+def repair_batch(texts: Sequence[Text]) -> RepairBatch:
+    batch = detection_batch(texts)
+    labels = (batch.tokens % 3).masked_fill(~batch.real, NONE)
+    return RepairBatch(tokens=batch.tokens, lengths=batch.lengths, labels=labels)
+
+
+def plus_batch(texts: Sequence[Text]) -> RepairPlusBatch:
+    targets = targets_of(texts)
+    batch = detection_batch(texts)
+    return RepairPlusBatch(
+        **_structure(texts),
+        labels=batch.labels,
+        repair_labels=repair_batch(texts).labels,
+        targets=targets["targets"],
+        target_words=targets["target_words"],
+        target_labels=targets["labels"],
+    )
+
+
+def detection(graph: bool = False, of_texts: bool = False, **more: Any) -> nn.Module:
+    if graph:
+        config = kinds.DetectionGraph(**SMALL, num_layers=2, **more)
+        return DetectionGraph(config, vocabulary_size=VOCABULARY, of_texts=of_texts)
+    return DetectionTransformer(
+        kinds.DetectionTransformer(**SMALL, num_layers=2, **more),
+        vocabulary_size=VOCABULARY,
+        of_texts=of_texts,
+    )
+
+
+def nmt() -> CorrectionNMT:
+    config = kinds.CorrectionNMT(**SMALL, num_encoder_layers=2, num_decoder_layers=2)
+    return CorrectionNMT(config, vocabulary_size=VOCABULARY, output_vocabulary_size=OUTPUTS)
+
+
+def words_nmt(**more: Any) -> CorrectionWordsNMT:
+    config = kinds.CorrectionWordsNMT(**SMALL, num_encoder_layers=2, num_decoder_layers=2, **more)
+    return CorrectionWordsNMT(config, vocabulary_size=VOCABULARY, output_vocabulary_size=OUTPUTS)
+
+
+def repair() -> TokenizationRepair:
+    return TokenizationRepair(REPAIR, vocabulary_size=VOCABULARY)
+
+
+def plus(layers: int = 2, **more: Any) -> TokenizationRepairPlus:
+    config = kinds.TokenizationRepairPlus(
+        repair_run="runs/repair", num_word_layers=2, num_sec_layers=layers, dropout=0.0, **more
+    )
+    return TokenizationRepairPlus(
+        config, repair=REPAIR, vocabulary_size=VOCABULARY, output_vocabulary_size=OUTPUTS
+    )
+
+
+def _plus_written(model: nn.Module, batch: Batch) -> torch.Tensor:
+    written = scored(model, batch).written
+    assert written is not None
+    return written
+
+
+def scored(model: nn.Module, batch: Batch, *rows: int) -> Any:
+    """What a model says of some rows of a batch; of all, if none are named."""
+    return model(torch.tensor(rows) if rows else torch.arange(len(batch.tokens)), batch)
+
+
+#: Every model: how it is made, its batch, its scores, and the labels that these are scored against.
+Case = tuple[
+    Callable[[], nn.Module],
+    Callable[[Sequence[Text]], Any],
+    Callable[[nn.Module, Any], torch.Tensor],
+    Callable[[Any], torch.Tensor],
+]
+CASES: dict[str, Case] = {
+    "transformer": (
+        lambda: detection(word_features=False), detection_batch, scored, lambda batch: batch.labels
+    ),
+    "transformer with features": (detection, detection_batch, scored, lambda batch: batch.labels),
+    "transformer of texts": (
+        lambda: detection(of_texts=True), detection_batch, scored, lambda batch: batch.labels[:, 0]
+    ),
+    "graph": (
+        lambda: detection(graph=True, word_features=False),
+        detection_batch, scored, lambda batch: batch.labels,
+    ),
+    "graph with features": (
+        lambda: detection(graph=True), detection_batch, scored, lambda batch: batch.labels
+    ),
+    "graph of texts": (
+        lambda: detection(graph=True, of_texts=True, token_fully_connected=True),
+        detection_batch, scored, lambda batch: batch.labels[:, 0],
+    ),
+    "nmt": (nmt, correction_batch, scored, lambda batch: batch.labels),
+    "words_nmt": (words_nmt, words_batch, scored, lambda batch: batch.labels),
+    "words_nmt with the text": (
+        lambda: words_nmt(use_sequence_context=True), words_batch, scored, lambda batch: batch.labels
+    ),
+    "repair": (repair, repair_batch, scored, lambda batch: batch.labels),
+    "plus": (
+        lambda: plus(layers=0), plus_batch,
+        lambda model, batch: scored(model, batch).words, lambda batch: batch.labels,
+    ),
+    "plus with correction": (plus, plus_batch, _plus_written, lambda batch: batch.target_labels),
+}  # fmt: skip

@@ -1,0 +1,140 @@
+"""The graph of tokens and words, and attention along its edges."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toolkit.workloads.spelling.models
+from tests.toolkit.workloads.spelling.models.making import (
+    LONG,
+    SHORT,
+    Text,
+    detection,
+    detection_batch,
+    scored,
+)
+from toolkit.workloads.spelling.models.graph import Graph, build_graph, fully_connected, pairs
+from toolkit.workloads.spelling.models.graph_network import CompleteAttention, EdgeAttention
+
+texts = st.lists(
+    st.lists(
+        st.lists(st.lists(st.integers(3, 39), min_size=1, max_size=3), min_size=1, max_size=2),
+        min_size=1,
+        max_size=4,
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def edges_of(every: list[Text], between_tokens: bool) -> dict[str, set[tuple[int, int]]]:
+    """The edges of a batch, by looking at every two nodes."""
+    pieces = [(row, *piece) for row, text in enumerate(every) for word in text for piece in word]
+    tokens = [(place, piece[0]) for place, piece in enumerate(pieces) for _ in piece[1:]]
+    count = len(tokens)
+    within = {
+        (a, b)
+        for a, b in itertools.permutations(range(count), 2)
+        if tokens[a][int(between_tokens)] == tokens[b][int(between_tokens)]
+    }
+    between = {
+        (a + count, b + count)
+        for a, b in itertools.permutations(range(len(pieces)), 2)
+        if pieces[a][0] == pieces[b][0]
+    }
+    return {
+        "within": within,
+        "between": between,
+        "inside": {(place, count + token[0]) for place, token in enumerate(tokens)},
+    }
+
+
+@given(texts, st.booleans())
+def test_edges_are_those_between_the_nodes_that_belong_together(every: list[Text], tokens: bool) -> None:
+    graph = build_graph(detection_batch(every).structure, between_tokens=tokens)
+    found = {name: list(map(tuple, edges.T.tolist())) for name, edges in written_out(graph).items()}
+    assert {name: set(edges) for name, edges in found.items()} == edges_of(every, tokens)
+    assert all(len(edges) == len(set(edges)) for edges in found.values())
+
+
+def written_out(graph: Graph) -> dict[str, torch.Tensor]:
+    """All edges, those of fully connected nodes too."""
+    more = {name: pairs(part.real.sum(1)) + part.first for name, part in graph.complete.items()}
+    return {**graph.edges, **more}
+
+
+@given(texts)
+def test_nodes_are_the_tokens_and_the_pieces_in_their_order(every: list[Text]) -> None:
+    batch = detection_batch(every)
+    graph = build_graph(batch.structure)
+    wanted = [token for text in every for word in text for piece in word for token in piece]
+    assert batch.tokens.flatten()[graph.tokens].tolist() == wanted
+    assert len(graph.pieces) == sum(len(word) for text in every for word in text)
+
+
+def test_pieces_need_not_be_connected() -> None:
+    graph = build_graph(detection_batch([LONG]).structure, between_pieces=False)
+    assert set(written_out(graph)) == {"within", "inside"}
+
+
+@given(st.lists(st.integers(0, 5), max_size=6))
+def test_pairs_of_groups_of_any_size(sizes: list[int]) -> None:
+    first = [sum(sizes[:place]) for place in range(len(sizes))]
+    wanted = {
+        pair
+        for start, size in zip(first, sizes, strict=True)
+        for pair in itertools.permutations(range(start, start + size), 2)
+    }
+    found = pairs(torch.tensor(sizes, dtype=torch.long)).T.tolist()
+    assert {tuple(pair) for pair in found} == wanted
+    assert len(found) == len(wanted)
+    assert [pair[1] for pair in found] == sorted(pair[1] for pair in found)
+
+
+def test_attention_along_all_edges_is_that_of_torch() -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 5, 8).unbind(0)
+    every = torch.cartesian_prod(torch.arange(5), torch.arange(5)).T.flip(0)
+    found = EdgeAttention(2, 0.0)(q, k, v, every)
+    heads = [each.unflatten(-1, (2, 4)).transpose(0, 1) for each in (q, k, v)]
+    wanted = torch.nn.functional.scaled_dot_product_attention(*heads)
+    torch.testing.assert_close(found, wanted.transpose(0, 1).flatten(1))
+
+
+def test_attention_of_fully_connected_nodes_is_that_along_their_edges() -> None:
+    torch.manual_seed(0)
+    sizes = torch.tensor([3, 0, 1, 2, 0])
+    part = fully_connected(sizes, first=2)
+    q, k, v = torch.randn(3, 9, 8).unbind(0)
+    edges = pairs(sizes) + 2
+    wanted = EdgeAttention(2, 0.0)(q, k, v, edges)
+    torch.testing.assert_close(CompleteAttention(2, 0.0)(q, k, v, part), wanted)
+    assert not wanted[5].any(), "a node that is alone in its text reads nothing"
+
+
+def test_a_word_is_read_by_the_others_only_where_they_are_connected() -> None:
+    other: Text = [LONG[0], [[30, 11, 12], [13], [14, 15]], *LONG[2:]]
+    for connected in (True, False):
+        torch.manual_seed(0)
+        model = detection(graph=True, word_fully_connected=connected).eval()
+        one, two = (scored(model, detection_batch([text, SHORT])) for text in (LONG, other))
+        moved = (one - two).abs().amax(-1) > 1e-6
+        assert moved.tolist() == [[connected, True, connected, connected], [False] * 4]
+
+
+def test_only_the_graph_network_imports_torch_geometric() -> None:
+    """It takes a second or more, which no other model should cost."""
+    folder = Path(toolkit.workloads.spelling.models.__path__[0])
+    paths = sorted(path.relative_to(folder) for path in folder.rglob("[a-z]*.py"))
+    names = [".".join(path.with_suffix("").parts) for path in paths if path.stem != "graph_network"]
+    lines = "\n".join(f"import toolkit.workloads.spelling.models.{name}" for name in names)
+    code = f"import sys\n{lines}\nassert 'torch_geometric' not in sys.modules"
+    assert len(names) > 10
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder.parents[2])

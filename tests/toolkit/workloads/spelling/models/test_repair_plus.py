@@ -1,0 +1,47 @@
+"""What the plus models take from the repair model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.toolkit.workloads.spelling.models.making import (
+    TEXTS,
+    plus,
+    plus_batch,
+    repair,
+    repair_batch,
+    scored,
+)
+from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+
+
+def test_weights_that_were_trained_alone_give_the_same_repairs() -> None:
+    trained, model = repair().eval(), plus().eval()
+    model.repair.load_state_dict(trained.state_dict())
+    wanted = scored(trained, repair_batch(TEXTS))
+    torch.testing.assert_close(scored(model, plus_batch(TEXTS)).repair, wanted)
+    torch.testing.assert_close(model.repairs(plus_batch(TEXTS)), wanted)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_fixed_repair_model_learns_nothing(fixed: bool) -> None:
+    model, batch = plus(fix_tokenization_repair=fixed).train(), plus_batch(TEXTS)
+    scores = scored(model, batch)
+    assert batch.target_labels is not None
+    assert batch.repair_labels is not None
+    parts = [
+        summed_cross_entropy(scores.words, batch.labels),
+        summed_cross_entropy(scores.written, batch.target_labels),
+        *([] if fixed else [summed_cross_entropy(scores.repair, batch.repair_labels, (1.0, 5.0, 5.0))]),
+    ]
+    sum(part.total for part in parts).backward()
+    learnt = {name for name, weight in model.named_parameters() if weight.grad is not None}
+    everything = {name for name, _ in model.named_parameters()}
+    assert learnt == {name for name in everything if not fixed or not name.startswith("repair.")}
+    assert model.repair.training is not fixed
+
+
+def test_mixed_layers_begin_with_equal_shares() -> None:
+    """Of the last ones: there are two, for want of three."""
+    assert plus().shares.softmax(0).tolist() == [0.5, 0.5]

@@ -1,0 +1,33 @@
+"""What a model writes: whole texts, or words that are sorted back to their texts."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.toolkit.nlp.decoding.tables import BEGIN, END, TableModel
+from toolkit.nlp.decoding.beam import beam
+from toolkit.nlp.decoding.greedy import greedy
+from toolkit.nlp.decoding.language_model import Limits
+from toolkit.workloads.spelling.models.search import Search, by_text
+
+LIMITS = Limits(begin=BEGIN, end=END, length=4)
+
+
+def test_the_search_is_the_one_that_is_asked_for():
+    model = TableModel(6, 5, seed=3)
+    first = [each[0] for each in beam(model, LIMITS, width=3)]
+    assert first != greedy(model, LIMITS)
+    for search, found in ((Search(), greedy(model, LIMITS)), (Search(kind="beam", width=3), first)):
+        written = search.write(model, LIMITS)
+        assert written == [each.tokens if each.complete else None for each in found]
+
+
+def test_a_sequence_without_an_end_is_none():
+    short = Limits(begin=BEGIN, end=END, length=1)
+    written = Search().write(TableModel(20, 5, seed=1), short)
+    assert set(written) == {None, ()}
+
+
+def test_words_go_back_to_their_texts():
+    written = [(1,), None, (2, 3)]
+    assert by_text(written, torch.tensor([0, 0, 2]), 4) == [[(1,), None], [], [(2, 3)], []]

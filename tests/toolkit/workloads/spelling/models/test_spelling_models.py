@@ -1,0 +1,126 @@
+"""What holds for every model of the spelling study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.toolkit.workloads.spelling.models.making import CASES, LONG, SHORT, TEXTS, Case, scored
+from toolkit.workloads.spelling.models.batches import NONE
+from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+
+
+@pytest.fixture(params=list(CASES))
+def case(request: pytest.FixtureRequest) -> Case:
+    torch.manual_seed(1)
+    return CASES[request.param]
+
+
+def made(case: Case) -> nn.Module:
+    return case[0]().eval()
+
+
+def compare(one: torch.Tensor, other: torch.Tensor, labels: torch.Tensor) -> None:
+    """Equal within rounding wherever there is a label."""
+    torch.testing.assert_close(one[labels != NONE], other[labels != NONE], rtol=1e-4, atol=1e-5)
+
+
+def test_loss_and_gradients_are_finite(case: Case) -> None:
+    model, (_, batch_of, scores, labels) = made(case).train(), case
+    batch = batch_of(TEXTS)
+    loss = summed_cross_entropy(scores(model, batch), labels(batch))
+    loss.total.backward()
+    assert loss.total.isfinite()
+    learnt = [name for name, weight in model.named_parameters() if weight.grad is not None]
+    assert learnt
+    assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)
+
+
+def test_padding_changes_nothing(case: Case) -> None:
+    """A text is scored alone as beside a longer one."""
+    model, (_, batch_of, scores, labels) = made(case), case
+    alone, together = batch_of([SHORT]), batch_of([LONG, SHORT])
+    wanted = scores(model, alone)
+    found = scores(model, together)[1:]
+    if wanted.dim() == 3:
+        found = found[:, : wanted.shape[1]]
+    compare(found, wanted, labels(alone))
+
+
+def test_content_of_padding_changes_nothing(case: Case) -> None:
+    model, (_, batch_of, scores, labels) = made(case), case
+    batch = batch_of([LONG, SHORT])
+    wanted = scores(model, batch)
+    batch.tokens[~batch.real] = 33
+    compare(scores(model, batch), wanted, labels(batch))
+
+
+def test_order_of_the_batch_changes_nothing(case: Case) -> None:
+    model, (_, batch_of, scores, labels) = made(case), case
+    batch, turned = batch_of(TEXTS), batch_of(TEXTS[::-1])
+    compare(scores(model, turned).flip(0), scores(model, batch), labels(batch))
+
+
+def test_some_rows_of_a_batch_are_scored_as_in_the_whole(case: Case) -> None:
+    """So that torch's DataParallel may cut it."""
+    model, (_, batch_of, _, _) = made(case), case
+    batch = batch_of(TEXTS)
+    for some, whole in zip(_parts(scored(model, batch, 2, 0)), _parts(scored(model, batch)), strict=True):
+        kept = torch.tensor([2, 0])
+        finite = whole[kept].isfinite()
+        torch.testing.assert_close(some[finite], whole[kept][finite], rtol=1e-4, atol=1e-5)
+
+
+def test_a_text_can_be_learnt_by_heart(case: Case) -> None:
+    model, (_, batch_of, scores, labels) = made(case).train(), case
+    batch = batch_of(TEXTS)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    wanted = labels(batch)
+    for _ in range(60):
+        loss = summed_cross_entropy(scores(model, batch), wanted)
+        optimizer.zero_grad()
+        loss.total.backward()
+        optimizer.step()
+    right = scores(model.eval(), batch).argmax(-1) == wanted
+    assert bool(right[wanted != NONE].all())
+
+
+def test_same_bytes_twice(case: Case) -> None:
+    def once() -> list[torch.Tensor]:
+        torch.manual_seed(3)
+        model, (_, batch_of, scores, labels) = case[0]().train(), case
+        batch = batch_of(TEXTS)
+        summed_cross_entropy(scores(model, batch), labels(batch)).total.backward()
+        return [weight.grad for weight in model.parameters() if weight.grad is not None]
+
+    assert all(torch.equal(one, other) for one, other in zip(once(), once(), strict=True))
+
+
+def _parts(scores: Any) -> list[torch.Tensor]:
+    return [scores] if isinstance(scores, torch.Tensor) else [each for each in scores if each is not None]
+
+
+def test_half_precision_says_nearly_the_same(case: Case) -> None:
+    model, (_, batch_of, scores, labels) = made(case), case
+    batch = batch_of(TEXTS)
+    wanted = scores(model, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = scores(model, batch)
+        loss = summed_cross_entropy(found, labels(batch))
+    loss.total.backward()
+    kept = labels(batch) != NONE
+    torch.testing.assert_close(found[kept].float(), wanted[kept], rtol=0.1, atol=0.1)
+    assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)
+
+
+def test_a_text_without_words_changes_nothing(case: Case) -> None:
+    """Attention over nothing would be no number, and spoil the others' gradients."""
+    model, (_, batch_of, scores, labels) = made(case), case
+    alone, beside = batch_of([SHORT]), batch_of([[], SHORT])
+    found = scores(model, beside)
+    compare(found[1:], scores(model, alone), labels(alone))
+    found[labels(beside) != NONE].sum().backward()
+    assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)

@@ -1,0 +1,156 @@
+"""What decoders are given and asked for, and what is made of what they write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.toolkit.nlp.decoding.tables import TableModel
+from tests.toolkit.workloads.spelling.spelling_files import texts
+from toolkit.nlp.decoding.language_model import Limits
+from toolkit.nlp.tokenizers.make_tokenizer import train_bpe
+from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
+from toolkit.task import lists_of
+from toolkit.workloads.spelling.data.samples.layout import NOBODY
+from toolkit.workloads.spelling.models.batches import NONE
+from toolkit.workloads.spelling.models.search import Search
+from toolkit.workloads.spelling.tasks.correction.batches import (
+    ids_of,
+    text_batch,
+    text_of,
+    text_of_words,
+    text_targets,
+    units_of,
+    word_batch,
+    word_targets,
+)
+
+CPU = torch.device("cpu")
+PADDING, BEGIN, END = 0, 2, 3
+
+units = st.lists(st.none() | st.lists(st.integers(END + 1, 50_000), max_size=5).map(tuple), max_size=6)
+
+
+@given(st.lists(units, min_size=1, max_size=4))
+def test_units_are_told_apart_by_the_end_token_and_unended_ones_are_empty(written):
+    found = lists_of(ids_of(written, END))
+    assert found.values.dtype == np.int64
+    assert [units_of(ids, END) for ids in found] == [[unit or () for unit in each] for each in written]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> TextTokenizer:
+    return TextTokenizer(train_bpe(texts(200), 300))
+
+
+def test_a_text_is_made_of_its_words_and_of_those_that_have_no_end_as_they_were(tokenizer):
+    written = [tuple(tokenizer.encode(word).tolist()) for word in ("the", "river")]
+    words = ["teh", "stoen", "rivver"]
+    assert text_of_words([written[0], None, written[1]], words, tokenizer) == "the stoen river"
+    assert text_of(None, "as it was", tokenizer) == "as it was"
+    assert text_of(tuple(tokenizer.encode("the river").tolist()), "theriver", tokenizer) == "the river"
+
+
+class Says:
+    """A tokenizer whose only token stands for this text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def decode(self, numbers: object) -> str:
+        return self._text
+
+
+#: All that str.split takes for white space is among them.
+spaces = st.sampled_from([chr(code) for code in range(0x3001) if chr(code).isspace()])
+blank = st.lists(spaces, max_size=3).map("".join)
+
+
+@pytest.mark.parametrize("written", ["", " ", "\n", "\u2028", " \t\x1c"])
+def test_where_nothing_was_written_a_word_stays(written):
+    assert text_of_words([(5,), (5,)], ["teh", "rivver"], Says(written)) == "teh rivver"
+
+
+@given(st.lists(st.text("ab,", min_size=1, max_size=4), min_size=1, max_size=4), blank, spaces)
+def test_space_within_a_word_and_around_it_is_left_out(parts, around, between):
+    made = text_of_words([(5,), None], ["teh", "b"], Says(around + between.join(parts) + around))
+    assert made == f"{''.join(parts)} b"
+
+
+@given(blank)
+def test_a_text_of_which_nothing_was_written_stays(written):
+    assert text_of((5,), "teh  cat", Says(written)) == "teh cat"
+
+
+@given(st.data())
+def test_any_tokens_give_a_word_for_each_word(tokenizer, data):
+    words = data.draw(st.lists(st.text("abcé,\u0301", min_size=1, max_size=5), min_size=1, max_size=6))
+    # Special tokens and halves of characters are among them.
+    tokens = st.lists(st.integers(0, len(tokenizer) - 1), max_size=4).map(tuple)
+    written = [data.draw(st.none() | tokens) for _ in words]
+    assert len(text_of_words(written, words, tokenizer).split()) == len(words)
+
+
+SEARCHES = {
+    "greedy": Search().write,
+    "beam": Search(kind="beam", width=3).write,
+    "best_first": Search(kind="best_first", width=3).write,
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@given(seed=st.integers(0, 999), length=st.integers(1, 4))
+@settings(max_examples=10, deadline=None)
+def test_no_search_loses_a_word(tokenizer, search, seed, length):
+    # Of nine tokens, the special ones among them, the first ends a word: half of all are empty.
+    written = SEARCHES[search](TableModel(8, 9, seed), Limits(begin=0, end=1, length=length))
+    words = [f"word{number}" for number in range(8)]
+    assert len(text_of_words(written, words, tokenizer).split()) == len(words)
+
+
+def test_a_decoder_of_texts_is_given_one_token_and_asked_for_the_next():
+    outputs = np.array([[5, 6, 7], [8, NONE, NONE], [NONE, NONE, NONE]])
+    targets, labels = text_targets(outputs, np.array([3, 1, 0]), PADDING, BEGIN, END)
+    assert targets.tolist() == [[2, 5, 6, 7], [2, 8, 0, 0], [2, 0, 0, 0]]
+    assert labels.tolist() == [[5, 6, 7, 3], [8, 3, NONE, NONE], [3, NONE, NONE, NONE]]
+
+
+texts_of_words = st.lists(
+    st.lists(st.lists(st.integers(4, 30), min_size=1, max_size=3), max_size=4), min_size=1, max_size=3
+)
+
+
+@given(texts_of_words)
+def test_a_decoder_of_words_is_given_each_of_them_by_itself(words):
+    tokens = [[token for word in text for token in word] for text in words]
+    places = [[number for number, word in enumerate(text) for _ in word] for text in words]
+    found = word_targets(_rows(tokens), _rows(places), PADDING, BEGIN, END)
+    targets, numbers, labels = (each.tolist() for each in found)
+    for row, text in enumerate(words):
+        read = [(number, token) for number, word in enumerate(text) for token in (BEGIN, *word)]
+        wanted = [token for word in text for token in (*word, END)]
+        rest = len(targets[row]) - len(read)
+        assert targets[row] == [token for _, token in read] + [PADDING] * rest
+        assert numbers[row] == [number for number, _ in read] + [NONE] * rest
+        assert labels[row] == wanted + [NONE] * rest
+
+
+def _rows(lists: list[list[int]]) -> np.ndarray:
+    width = max(1, *map(len, lists))
+    return np.array([[*each, *[NONE] * (width - len(each))] for each in lists])
+
+
+def test_texts_become_batches_without_targets():
+    tokens = np.array([[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]])
+    pieces = np.array([[NOBODY, 0, 1, 2, NOBODY], [NOBODY, 0, NOBODY, NOBODY, NOBODY]])
+    words = np.array([[0, 0, 1], [0, NONE, NONE]])
+    whole, split = (
+        text_batch(tokens, np.array([5, 3]), CPU),
+        word_batch(tokens, np.array([5, 3]), pieces, words, CPU),
+    )
+    assert (whole.real_tokens, whole.targets, split.targets, split.labels) == (8, None, None, None)
+    assert split.words.tolist() == [[-1, 0, 0, 1, -1], [-1, 0, -1, -1, -1]]
+    assert torch.equal(whole.tokens, split.tokens)

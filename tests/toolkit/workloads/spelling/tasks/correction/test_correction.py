@@ -1,0 +1,218 @@
+"""What corrections are scored as, and what is written for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.toolkit.workloads.spelling.spelling_files import (
+    tiny_corrections,
+    tiny_word_corrections,
+    write_texts,
+)
+from toolkit.config.schema import Experiment
+from toolkit.errors import DataError
+from toolkit.nlp.tokenizers.make_tokenizer import characters, save
+from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, lists_of
+from toolkit.testing.contract import evaluated
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.models.batches import CorrectionBatch
+from toolkit.workloads.spelling.models.search import Written
+from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
+from toolkit.workloads.spelling.tasks.correction.batches import units_of
+from toolkit.workloads.spelling.tasks.correction.sec_nmt import SecNmtTask
+from toolkit.workloads.spelling.tasks.correction.sec_words_nmt import SecWordsNmtTask
+
+CPU = torch.device("cpu")
+CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
+CORRECT = ["the stone over river", "", "garden " * 110, "river, window", "stone the"]
+#: What is written of each text; None: without an end.
+SAID: dict[str, str | None] = {
+    "the stoen under river": "the stone under river",
+    "river, window": None,
+    "stoen the": "stone the garden",
+}
+
+Made = Callable[..., CorrectionTask[Any]]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """The task on a benchmark of these lines."""
+
+    def run(kind: Callable[..., Experiment], *overrides: str, correct: Sequence[str] = CORRECT) -> Any:
+        folder = tmp_path / "benchmark"
+        folder.mkdir(exist_ok=True)
+        write_texts(folder / "corrupt.txt", CORRUPT)
+        write_texts(folder / "correct.txt", list(correct))
+        experiment = kind(tmp_path, f"data.test=[{folder}]", *overrides)
+        return (SecNmtTask if kind is tiny_corrections else SecWordsNmtTask)(experiment)
+
+    return run
+
+
+def says(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:
+    """Have the task write this, whatever the model is."""
+    output, reads = (
+        load_tokenizer(task.prepared / name) for name in (layout.OUTPUT_TOKENIZER, layout.TOKENIZER)
+    )
+    of_words = isinstance(task, SecWordsNmtTask)
+
+    def unit(text: str | None) -> Written:
+        return None if text is None else tuple(output.encode_words(text)[0].tolist())
+
+    def write(model: nn.Module, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
+        read = [reads.decode(row) for row in batch.tokens.tolist()]
+        if of_words:
+            return [[unit(said.get(word, word)) for word in words_of(text)] for text in read]
+        return [[unit(said[text])] for text in read]
+
+    task.write = write  # type: ignore[method-assign]
+
+
+def scored(task: CorrectionTask[Any]) -> Evaluation:
+    return evaluated(task, task.model(), "test", batch_size=2)
+
+
+def test_what_was_written_is_compared_with_the_gold(made):
+    task = made(tiny_corrections)
+    says(task, SAID)
+    metrics = task.metrics("test", scored(task))
+    # stone twice; under was left, and garden made of nothing.
+    assert (metrics["precision"], metrics["recall"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert metrics["correction_f1"] == pytest.approx(2 / 3)
+    assert metrics["sequence_accuracy"] == pytest.approx(1 / 3)
+    assert metrics["mned"] > 0
+
+
+def test_corrections_have_a_line_for_each_line_that_was_read(made, tmp_path):
+    task = made(tiny_corrections)
+    says(task, SAID)
+    run = RunDir(tmp_path / "run")
+    task.write_report(run, "test", scored(task))
+    written = SpellingFiles(run).corrections("test").read_text(encoding="utf-8").splitlines()
+    assert written == ["the stone under river", "", CORRUPT[2].strip(), "river, window", "stone the garden"]
+    facts = json.loads(SpellingFiles(run).correction_counts("test").read_text(encoding="utf-8"))
+    assert (facts["texts"], facts["left_out"], facts["counts"]["unended"]) == (3, 2, 1)
+    assert facts["counts"]["true_positives"] == 2
+
+
+def test_words_without_an_end_stay_as_they_were(made, tmp_path):
+    task = made(tiny_word_corrections)
+    says(task, {"stoen": "stone", "under": None})
+    run = RunDir(tmp_path / "run")
+    task.write_report(run, "test", scored(task))
+    written = SpellingFiles(run).corrections("test").read_text(encoding="utf-8").splitlines()
+    assert written == ["the stone under river", "", CORRUPT[2].strip(), "river, window", "stone the"]
+
+
+class Endless:
+    """A model that writes on and on; rows of each of its steps."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.steps: list[int] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def reading(self, _: object) -> Endless:
+        return self
+
+    begin = take = lambda self, *_: self
+
+    def advance(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Endless]:
+        self.steps.append(len(tokens))
+        return torch.eye(30)[torch.full((len(tokens),), 7)], self
+
+
+def test_a_model_that_finds_no_end_is_stopped_at_about_twice_the_text(made):
+    task = made(tiny_corrections)
+    texts = ["the river", "stone"]
+    output = load_tokenizer(task.prepared / layout.OUTPUT_TOKENIZER)
+    most = [2 * len(output.encode_words(text)[0]) + 16 for text in texts]
+    model = Endless(2)
+    assert task.write(model, None, texts) == [[None], [None]]
+    assert model.steps == [2] * min(most) + [1] * (max(most) - min(most))
+
+
+def test_what_the_model_writes_is_what_is_scored(made):
+    task = made(tiny_word_corrections)
+    model = task.model().eval()
+    batch = task.collate("test", np.arange(3), CPU)
+    with torch.no_grad():
+        ids = lists_of(task.score(model, batch).outputs["written"])
+    units = task.write(model, batch.read, [text for text, _ in batch.texts])
+    assert [len(each) for each in units] == [len(words_of(text)) for text, _ in batch.texts]
+    assert [units_of(each, task._output.end) for each in ids] == [
+        [unit or () for unit in each] for each in units
+    ]
+
+
+def test_targets_that_are_too_long_to_be_learnt_are_left_out_and_counted(made):
+    task = made(tiny_corrections, "model.max_output_length=20")
+    lengths = [task.splits["train"].sizes(layout.OUTPUTS, np.arange(len(task.splits["train"])))]
+    whole = made(tiny_corrections)
+    missing = len(whole.splits["train"]) - len(task.splits["train"])
+    assert missing > 0
+    assert max(map(max, lengths)) == 19
+    assert f"left out: {missing} texts of train (what they should say has more tokens" in task.summary
+    assert len(task.splits["test"]) == len(whole.splits["test"])
+
+
+def test_of_words_the_sum_of_all_counts(made):
+    task = made(tiny_word_corrections, "model.max_output_length=20")
+    samples = task.splits["train"]
+    batch = task.collate("train", np.arange(len(samples)), CPU).read
+    assert int((batch.labels != -1).sum(1).max()) == 20
+
+
+def test_nothing_to_learn_from_is_an_error(made):
+    with pytest.raises(DataError, match=r"no text of train is left.*model\.max_output_length, 2 with"):
+        made(tiny_corrections, "model.max_output_length=2")
+
+
+def test_texts_with_other_words_than_their_targets_are_written_but_not_learnt_from(made):
+    task = made(tiny_word_corrections, correct=["the stone over", "", "", "river, window", "stone the"])
+    batch = task.collate("test", np.arange(3), CPU).read
+    assert (batch.labels != -1).any(1).tolist() == [False, True, True]
+    assert scored(task).sums[task.score_sums.index("lines")] == 3
+
+
+def test_labels_are_no_corrections(made):
+    labels = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
+    with pytest.raises(DataError, match="holds labels, expected texts"):
+        made(tiny_corrections, correct=labels)
+
+
+def test_texts_are_not_written_by_a_tokenizer_without_spaces(made, tmp_path):
+    save(characters(), tmp_path / "characters.json")
+    with pytest.raises(DataError, match="writes words without the spaces"):
+        made(tiny_corrections, f"data.output_tokenizer_path={tmp_path}/characters.json")
+
+
+def test_words_are_not_read_as_characters(made, tmp_path):
+    save(characters(), tmp_path / "characters.json")
+    with pytest.raises(DataError, match="reads characters"):
+        made(tiny_word_corrections, f"data.tokenizer_path={tmp_path}/characters.json")
+
+
+def test_validation_has_counts_but_no_texts(made, tmp_path):
+    task = made(tiny_corrections)
+    run = RunDir(tmp_path / "run")
+    task.write_report(run, "validation", evaluated(task, task.model(), "validation"))
+    assert not SpellingFiles(run).corrections("validation").exists()
+    facts = json.loads(SpellingFiles(run).correction_counts("validation").read_text(encoding="utf-8"))
+    assert facts["metrics"].keys() == {"loss", "token_accuracy", "sequence_accuracy"}
+    assert "lines" not in facts["counts"]

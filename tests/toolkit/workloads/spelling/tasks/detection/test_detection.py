@@ -1,0 +1,114 @@
+"""What the detection of spelling errors counts, and writes for people."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.toolkit.workloads.spelling.spelling_files import tiny_words, write_texts
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation
+from toolkit.testing.contract import evaluated
+from toolkit.workloads.spelling.config.noise import NoNoise
+from toolkit.workloads.spelling.config.tasks import SedSequence
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.models.batches import DetectionBatch
+from toolkit.workloads.spelling.tasks.detection.base import DetectionTask
+from toolkit.workloads.spelling.tasks.detection.sed_sequence import SedSequenceTask
+from toolkit.workloads.spelling.tasks.detection.sed_words import SedWordsTask
+
+#: What is read, and what is wrong of it: stoen is no word, under stands for over.
+CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
+GOLDS = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
+
+Made = Callable[..., DetectionTask]
+
+
+class _Says(nn.Module):
+    """Finds an error in every n-th word, or text."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__()
+        self.every = every
+
+    def forward(self, rows: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
+        assert batch.labels is not None
+        found = torch.arange(batch.labels.shape[-1]) % self.every == 0
+        wrong = found.expand(batch.labels.shape)
+        return torch.stack([~wrong, wrong], dim=-1).float()
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Made:
+    """The task on a benchmark of these lines."""
+
+    def made(cls: type[DetectionTask], golds: list[str], **data: Any) -> DetectionTask:
+        folder = tmp_path / "benchmark"
+        folder.mkdir()
+        write_texts(folder / "corrupt.txt", CORRUPT)
+        write_texts(folder / "correct.txt", golds)
+        experiment = tiny_words(tmp_path)
+        section = dataclasses.replace(experiment.data, test=(str(folder),), noise=NoNoise(), **data)
+        kind = SedSequence() if cls is SedSequenceTask else experiment.task
+        return cls(dataclasses.replace(experiment, data=section, task=kind))
+
+    return made
+
+
+def scored(task: DetectionTask, every: int) -> Evaluation:
+    return evaluated(task, _Says(every), "test", batch_size=2)
+
+
+def test_words_are_counted_once_and_their_errors_by_kind(task: Made) -> None:
+    detection = task(SedWordsTask, GOLDS)
+    # Found: the, under; river,; stoen. Wrong: stoen, under; stoen.
+    found = scored(detection, 2)
+    score = detection.detection_score(found)
+    assert (score.labels, score.equal) == (8, 5)
+    assert (score.counts.true_positives, score.counts.false_positives) == (2, 2)
+    assert (score.real_words, score.found_real, score.non_words, score.found_non) == (1, 1, 2, 1)
+    metrics = detection.metrics("test", found)
+    assert metrics["f1"] == pytest.approx(4 / 7)
+    assert (metrics["real_word_rate"], metrics["non_word_rate"]) == (1.0, 0.5)
+
+
+def test_predictions_have_a_line_for_each_line_that_was_read(task: Made, tmp_path: Path) -> None:
+    detection = task(SedWordsTask, GOLDS)
+    run = RunDir(tmp_path / "run")
+    detection.write_report(run, "test", scored(detection, 2))
+    written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
+    assert written.splitlines() == ["1 0 1 0", "", " ".join(["0"] * 110), "1 0", "1 0"]
+    facts = json.loads(SpellingFiles(run).detection_counts("test").read_text(encoding="utf-8"))
+    assert (facts["texts"], facts["left_out"], facts["counts"]["true_positives"]) == (3, 2, 2)
+
+
+def test_texts_may_have_one_label_alone(task: Made, tmp_path: Path) -> None:
+    detection = task(SedSequenceTask, ["1", "0", "0", "0", "1"])
+    run = RunDir(tmp_path / "run")
+    found = scored(detection, 1)
+    detection.write_report(run, "test", found)
+    written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
+    assert written.split("\n") == [
+        "1",
+        "0",
+        "0",
+        "1",
+        "1",
+        "",
+    ]
+    assert detection.metrics("test", found)["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_words_without_a_label_are_not_scored(task: Made) -> None:
+    detection = task(SedWordsTask, ["1", "0", "0", "0", "1"])
+    found = scored(detection, 2)
+    assert (detection.detection_score(found).labels, found.sums[1]) == (0, 0)
+    assert np.isfinite(list(detection.metrics("test", found).values())).all()

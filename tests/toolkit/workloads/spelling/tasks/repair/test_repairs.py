@@ -1,0 +1,215 @@
+"""What the repair of white space counts, and writes for people."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from tests.toolkit.workloads.spelling.spelling_files import (
+    tiny_plus,
+    tiny_repair,
+    tiny_words,
+    untrained_repair,
+    write_texts,
+)
+from toolkit.errors import DataError
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation
+from toolkit.testing.contract import evaluated
+from toolkit.training.warm_start.find import find_weights
+from toolkit.training.warm_start.load import load_exact_weights
+from toolkit.workloads.spelling.config.noise import NoNoise
+from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired, repairs_of
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.metrics.correction import score_corrections
+from toolkit.workloads.spelling.metrics.whitespace import score_whitespace
+from toolkit.workloads.spelling.models.batches import NONE, RepairBatch
+from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
+from toolkit.workloads.spelling.tasks.repair.batches import repair_counts, repaired_by
+from toolkit.workloads.spelling.tasks.repair.plus_outputs import words_read
+from toolkit.workloads.spelling.tasks.repair.plus_reading import PlusReader
+from toolkit.workloads.spelling.tasks.repair.tokenization_repair import TokenizationRepairTask
+from toolkit.workloads.spelling.tasks.repair.tokenization_repair_plus import TokenizationRepairPlusTask
+
+CPU = torch.device("cpu")
+#: Read, and as it should be: a space too many, none missing; left out as too long; of which nothing is known.
+CORRUPT = ["th e cat", "theca t", "", "a " * 300, "thecat"]
+GOLDS = ["the cat", "the cat", "", "a " * 300, "a dog"]
+
+
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5).map(" ".join),
+    st.data(),
+)
+def test_repairs_are_counted_by_the_texts_that_come_of_them(gold: str, data: st.DataObject) -> None:
+    characters = gold.replace(" ", "")
+    spaced = data.draw(st.lists(st.booleans(), min_size=len(characters), max_size=len(characters)))
+    text = "".join(c + (" " if s else "") for c, s in zip(characters, spaced, strict=True)).strip()
+    classes = data.draw(
+        st.lists(st.sampled_from([KEEP, INSERT, DELETE]), min_size=len(text), max_size=len(text))
+    )
+    wanted = score_whitespace([text], [repaired(text, classes)], [gold])
+    found = repair_counts(
+        torch.tensor([[KEEP, *classes, KEEP]]),
+        torch.tensor([[NONE, *repairs_of(text, gold), NONE]]),
+        torch.tensor([[False, *(c == " " for c in text), False]]),
+    ).tolist()
+    counts = wanted.counts
+    positives = [counts.true_positives, counts.false_positives, counts.false_negatives]
+    assert found == pytest.approx([*positives, 1, wanted.f1_sum, wanted.equal])
+
+
+def test_texts_of_which_nothing_is_known_are_not_counted() -> None:
+    nothing = torch.full((1, 4), NONE)
+    assert repair_counts(torch.ones_like(nothing), nothing, nothing == KEEP).tolist() == [0.0] * 6
+
+
+class _Deletes(nn.Module):
+    """Deletes every space."""
+
+    def forward(self, rows: torch.Tensor, batch: RepairBatch) -> torch.Tensor:
+        return torch.tensor([0.0, 0.0, 1.0]).expand(*batch.tokens.shape, 3)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> TokenizationRepairTask:
+    """The task on a benchmark of these lines."""
+    folder = tmp_path / "benchmark"
+    folder.mkdir()
+    write_texts(folder / "corrupt.txt", CORRUPT)
+    write_texts(folder / "correct.txt", GOLDS)
+    experiment = tiny_repair(tmp_path)
+    section = dataclasses.replace(experiment.data, test=(str(folder),), noise=NoNoise())
+    return TokenizationRepairTask(dataclasses.replace(experiment, data=section))
+
+
+def scored(task: Any, model: nn.Module) -> Evaluation:
+    return evaluated(task, model, "test", batch_size=2)
+
+
+def test_repairs_have_a_line_for_each_line_that_was_read(
+    task: TokenizationRepairTask, tmp_path: Path
+) -> None:
+    run, found = RunDir(tmp_path / "run"), scored(task, _Deletes())
+    task.write_report(run, "test", found)
+    lines = SpellingFiles(run).repairs("test").read_text(encoding="utf-8").splitlines()
+    assert lines == ["thecat", "thecat", "", " ".join("a" * 300), "thecat"]
+    facts = json.loads(SpellingFiles(run).repair_counts("test").read_text(encoding="utf-8"))
+    assert (facts["texts"], facts["left_out"], facts["counts"]["texts"]) == (3, 2, 2)
+    # Of `th e cat` one of two spaces had to go; of `theca t` one, and one had to come.
+    positives = [facts["counts"][f"{name}_positives"] for name in ("true", "false")]
+    assert [*positives, facts["counts"]["false_negatives"]] == [2, 1, 1]
+    metrics = task.metrics("test", found)
+    assert (metrics["f1"], metrics["sequence_accuracy"]) == (pytest.approx(4 / 6), 0.0)
+
+
+def test_a_tokenizer_of_longer_tokens_is_refused(tmp_path: Path) -> None:
+    experiment = tiny_repair(tmp_path, f"data.tokenizer_path={tmp_path}/tokenizer.json")
+    with pytest.raises(DataError, match=r"data.tokenizer_path: .* expected one of single characters"):
+        TokenizationRepairTask(experiment)
+
+
+@pytest.fixture
+def plus(tmp_path: Path) -> TokenizationRepairPlusTask:
+    return TokenizationRepairPlusTask(tiny_plus(tmp_path))
+
+
+def test_the_repair_model_begins_with_the_best_weights_of_its_run(
+    plus: TokenizationRepairPlusTask, tmp_path: Path
+) -> None:
+    model = plus.model()
+    assert isinstance(model, TokenizationRepairPlus)
+    source = find_weights("model.repair_run", str(untrained_repair(tmp_path).path))
+    other = plus.model()
+    nn.init.zeros_(other.repair.characters.embedding.table.weight)
+    load_exact_weights("model.repair_run", source, other.repair)
+    for name, value in model.repair.state_dict().items():
+        assert torch.equal(value, other.repair.state_dict()[name])
+
+
+def test_what_is_said_of_texts_is_written_line_by_line(
+    plus: TokenizationRepairPlusTask, tmp_path: Path
+) -> None:
+    run = RunDir(tmp_path / "run")
+    found = scored(plus, plus.model())
+    plus.write_report(run, "test", found)
+    files = [
+        SpellingFiles(run).repairs("test"),
+        SpellingFiles(run).detections("test"),
+        SpellingFiles(run).corrections("test"),
+    ]
+    repairs, detections, corrections = (file.read_text(encoding="utf-8").splitlines() for file in files)
+    samples = plus.splits["test"]
+    assert len(repairs) == len(detections) == len(corrections) == len(samples)
+    for (text, target), line, labels in zip(
+        samples.texts(np.arange(len(samples))), repairs, detections, strict=True
+    ):
+        assert line.replace(" ", "") == text.replace(" ", "")
+        assert len(labels.split()) == len((target or text).split())
+    lines = [(text, target) for text, target in samples.texts(np.arange(len(samples))) if target is not None]
+    assert len(lines) == len(samples)
+    texts, targets = zip(*lines, strict=True)
+    whole = score_corrections(texts, corrections, targets).counts
+    assert plus.metrics("test", found)["correction_f1"] == whole.f1
+
+
+def test_words_of_texts_that_are_too_long_to_be_written_are_still_found(tmp_path: Path) -> None:
+    short = TokenizationRepairPlusTask(tiny_plus(tmp_path, "model.sec_max_output_length=2"))
+    batch = short.collate("train", np.arange(4), CPU)
+    assert batch.texts.target_labels is not None
+    assert (batch.texts.target_labels == NONE).all()
+    loss = short.loss(short.model(), batch)
+    assert loss.count == sum(short.splits["train"].sizes("labels", np.arange(4)))
+
+
+def test_a_run_that_repairs_nothing_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    experiment = tiny_plus(tmp_path)
+
+    def on(run: Path) -> Any:
+        model = dataclasses.replace(experiment.model, repair_run=str(run))
+        return dataclasses.replace(experiment, model=model)
+
+    with pytest.raises(DataError, match=r"model.repair_run: .* is not a run"):
+        check_inputs(on(tmp_path))
+    unfinished = untrained_repair(tmp_path / "other")
+    unfinished.result.unlink()
+    with pytest.raises(DataError, match=r"model.repair_run: .* has not finished"):
+        check_inputs(on(unfinished.path))
+    words = create_run(tiny_words(tmp_path / "words"), tmp_path / "words")
+    with pytest.raises(DataError, match="is a run of sed_words, expected one of tokenization_repair"):
+        check_inputs(on(words.path))
+    check_inputs(experiment)
+
+
+def test_a_model_in_use_reads_the_words_of_its_own_repairs(plus: TokenizationRepairPlusTask) -> None:
+    samples, model = plus.splits["test"], plus.model()
+    every = np.arange(len(samples))
+    evaluation = scored(plus, model)
+    made = plus.correct(model.eval(), "test", every, CPU)
+    reader = PlusReader.of(plus._data, with_features=True)
+    texts = [text for text, _ in samples.texts(every)]
+    repaired = reader.repair(model, texts, CPU)
+    classes = evaluation.outputs["classes"]
+    assert repaired == [repaired_by(text, each) for text, each in zip(texts, classes, strict=True)]
+    # Where its repair is the right one, it reads what an evaluation reads.
+    read = reader.batch(texts, [" ".join(words) for words in words_read(samples, every)], CPU)
+    whole = plus.collate("test", every, CPU).texts
+    for name in ("tokens", "lengths", "pieces", "words", "features"):
+        assert torch.equal(getattr(read, name), getattr(whole, name)), name
+    assert read.word_count == whole.word_count
+    assert [len(text.split()) for text in made] <= [len(text.split()) for text in repaired]
+
+
+def test_a_repair_in_use_is_that_of_an_evaluation(task: TokenizationRepairTask) -> None:
+    assert task.correct(_Deletes(), "test", np.arange(3), CPU) == ["thecat", "thecat", "thecat"]

@@ -1,0 +1,75 @@
+"""A sample that is longer than a pretrained encoder can read is refused before anything is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_co_mention, tiny_entities
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert
+from toolkit.config import Experiment
+from toolkit.errors import DataError
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.task import task_class
+
+
+def refusal(experiment: Experiment) -> str:
+    with pytest.raises(DataError) as caught:
+        check_inputs(experiment)
+    return str(caught.value)
+
+
+def test_longer_samples_than_a_model_reads_are_refused(tmp_path: Path) -> None:
+    """The tiny BERT has 128 positions."""
+    check_inputs(tiny_bert(tmp_path, "data.max_tokens=128"))
+    told = refusal(tiny_bert(tmp_path, "data.max_tokens=129"))
+    assert all(part in told for part in ("data.max_tokens", "129", "128"))
+
+
+def tiny_roberta(folder: Path, tokens: int) -> Experiment:
+    """An experiment whose encoder has 128 positions, of which a RoBERTa does not use the first two."""
+    experiment = tiny_bert(folder, f"data.max_tokens={tokens}")
+    config = Path(experiment.model.path) / "config.json"
+    settings = json.loads(config.read_text()) | {"model_type": "roberta", "pad_token_id": 1}
+    config.write_text(json.dumps(settings))
+    return experiment
+
+
+def test_a_roberta_reads_two_tokens_less_than_it_has_positions(tmp_path: Path) -> None:
+    check_inputs(tiny_roberta(tmp_path, 126))
+    told = refusal(tiny_roberta(tmp_path, 127))
+    assert all(part in told for part in ("data.max_tokens", "127", "126"))
+
+
+@pytest.mark.parametrize("make", [tiny_entities, tiny_co_mention])
+@pytest.mark.parametrize("key", ["data.max_tokens", "data.max_entity_tokens"])
+def test_so_are_those_of_mentions_and_entities(tmp_path: Path, make: Any, key: str) -> None:
+    experiment = make(tmp_path)
+    settings = json.loads((Path(experiment.model.path) / "config.json").read_text())
+    most = settings["max_position_embeddings"]
+    check_inputs(make(tmp_path, f"{key}={most}"))
+    told = refusal(make(tmp_path, f"{key}={most + 1}"))
+    assert key in told
+    assert str(most) in told
+
+
+def test_longer_samples_are_refused_before_the_first_step_where_the_model_was_not_at_hand(
+    tmp_path: Path,
+) -> None:
+    """As with a name on a hub: the check of inputs could not look into the folder."""
+    experiment = tiny_bert(tmp_path, "data.fold=none", "data.max_tokens=200")
+    with open(tmp_path / "train.tsv", "a") as stream:
+        stream.write("the film " * 80 + "\tgood\n")
+    task_class(experiment).prepare(experiment)
+    with pytest.raises(DataError) as caught:
+        task_class(experiment)(experiment).model()
+    assert all(part in str(caught.value) for part in ("data.max_tokens", "162", "128"))
+
+
+def test_a_damaged_description_is_left_to_the_model(tmp_path: Path) -> None:
+    experiment = tiny_bert(tmp_path, "data.max_tokens=4096")
+    (tmp_path / "bert" / "config.json").write_text("{")
+    check_inputs(experiment)

@@ -1,0 +1,32 @@
+"""Every experiment in configs/ can be planned; what it lacks is files and runs that the user brings."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.readme import ROOT
+from tests.slurm.house import House
+
+CONFIGS = ROOT / "configs"
+#: Parts that others include have no name.
+EXPERIMENTS = [path for path in sorted(CONFIGS.rglob("*.yaml")) if re.search(r"(?m)^name:", path.read_text())]
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(CONFIGS)))
+def test_it_is_planned_and_names_the_files_that_it_lacks(
+    path: Path, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = str(house.root / "absent")
+    for variable in ("STK_DATA_DIR", "STK_REPAIR_RUN", "STK_START_FROM_CHECKPOINT"):
+        monkeypatch.setenv(variable, absent)
+    answer = house.stk("plan", path, "--json")
+    plan = json.loads(answer.out)
+    assert plan["script"].startswith("#!")
+    assert f"--job-name={plan['run_id']}.0\n" in plan["script"]
+    faults = [line for line in answer.err.splitlines() if line.startswith("  - ")]
+    assert (answer.code, faults != []) == (2, True)
+    assert [line for line in faults if absent not in line] == []

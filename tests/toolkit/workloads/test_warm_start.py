@@ -1,0 +1,142 @@
+"""Weights that cannot be those of a model of our workloads are refused before the run waits for its turn."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from tests.toolkit.precheck.test_warm_start import KEY, of_run, other_file, prepared, refusal
+from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.workloads.spelling.spelling_files import tiny_words
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
+from toolkit.data.prepared.lookup import find_prepared_set
+from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.warm_start import check_shapes
+from toolkit.registry import load_code, task_kinds
+from toolkit.run.run_dir import WEIGHTS, RunDir
+from toolkit.task import task_class
+from toolkit.workloads.spelling.config.models import AttentionModel
+from toolkit.workloads.text_classification.config import DocNN
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    lab = Lab(tmp_path_factory.mktemp("warm"))
+    return lab.train(tiny_docnn(lab.folder, "train.epochs=1"), Attempt())
+
+
+SIZES: dict[str, Any] = {"vocabulary_size": 11, "labels": ("a", "b"), "pad_id": 0}
+MODELS = {
+    kind: entry
+    for row in task_kinds().values()
+    for kind, entry in row.models.items()
+    if issubclass(entry[0], DocNN | AttentionModel)
+}
+
+
+def shapes(code: str, config: Any) -> dict[str, tuple[int, ...]]:
+    model: nn.Module = load_code(code)(config, **SIZES)
+    return {name: tuple(value.shape) for name, value in model.state_dict().items()}
+
+
+def other(value: Any) -> Any:
+    """Another value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return 2 * value
+    return (*value, 5) if isinstance(value, tuple) else None
+
+
+def keys(section: type) -> list[str]:
+    return [each.name for each in fields(section)]
+
+
+@pytest.mark.parametrize("what", ["run", "checkpoint", "file"])
+def test_those_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
+    told = refusal(tiny_words(tmp_path, f"{KEY}={of_run(source, what)}"))
+    assert all(part in told for part in (KEY, str(of_run(source, what)), "docnn", "transformer"))
+
+
+def test_a_file_by_itself_of_another_task_is_refused(tmp_path: Path, source: RunDir) -> None:
+    file = tmp_path / WEIGHTS
+    shutil.copy(of_run(source, "file"), file)
+    told = refusal(tiny_words(tmp_path, f"{KEY}={file}", "model.hidden_dim=32"))
+    assert all(part in told for part in (str(file), "model.hidden_dim", "32"))
+
+
+def test_weights_of_an_encoder_of_another_size_are_refused_by_the_file_alone(tmp_path: Path) -> None:
+    experiment = prepared(tiny_bert(tmp_path))
+    weights = task_class(experiment)(experiment).model().state_dict()
+    name = "network.bert.embeddings.word_embeddings.weight"
+    rows, size = weights[name].shape
+    weights[name] = torch.zeros(rows, 2 * size)
+    begun = tiny_bert(tmp_path, f"{KEY}={other_file(tmp_path / WEIGHTS, weights)}")
+    check_inputs(begun)
+    (found,) = check_shapes(begun)
+    assert f"{name} [{rows}, {2 * size}], expected [{rows}, {size}]" in found.problem
+
+
+def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
+    file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(2)})
+    experiment = prepared(tiny_bert(tmp_path, f"{KEY}={file}"))
+    assert find_prepared_set(experiment.data) is not None
+    (Path(experiment.model.path) / "config.json").write_text("{}")
+    assert list(check_shapes(experiment)) == []
+
+
+def test_those_for_another_tokenizer_are_refused_before_the_data_are_prepared(tmp_path: Path) -> None:
+    experiment = tiny_words(tmp_path)
+    tokens = len(load_tokenizer(Path(experiment.data.tokenizer_path)))
+    for rows, fits in ((tokens, True), (tokens + 1, False)):
+        file = other_file(tmp_path / WEIGHTS, {"a": torch.zeros(rows, 2), "b": torch.zeros(16)})
+        begun = tiny_words(tmp_path, f"{KEY}={file}", "model.hidden_dim=16")
+        if fits:
+            check_inputs(begun)
+        else:
+            assert f"{tokens:,} tokens" in refusal(begun)
+
+
+def test_an_encoder_of_another_size_is_refused(tmp_path: Path) -> None:
+    """Of a model on a hub nothing is known."""
+    one = tiny_bert(tmp_path)
+    before = tmp_path / "before"
+    before.mkdir()
+    weights = before / WEIGHTS
+    save_file({"a": torch.zeros(2)}, weights)
+    from toolkit.config import to_yaml
+
+    (before / "config.yaml").write_text(to_yaml(one))
+    check_inputs(replace(one, train=replace(one.train, start_from_checkpoint=str(weights))))
+    layered = tiny_bert(tmp_path, f"{KEY}={weights}", "model.layers=1")
+    assert "num_hidden_layers" in refusal(layered)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_a_model_says_of_its_weights_is_true(kind: str) -> None:
+    """Each key that is named changes names or shapes, and no other one does."""
+    section, code = MODELS[kind]
+    small: dict[str, Any] = {"hidden_dim": 8, "num_heads": 1} if issubclass(section, AttentionModel) else {}
+    few = {
+        name: 2
+        for name in ("num_layers", "num_encoder_layers", "num_decoder_layers")
+        if name in keys(section)
+    }
+    if "head_layers" in keys(section):
+        few["head_layers"] = 1
+    plain: Any = section(**small, **few)
+    first = shapes(code, plain)
+    for name in keys(section):
+        changed = 99 if name == "feed_forward_dim" else other(getattr(plain, name))
+        if changed is None or name in ("kind", "class_weights"):
+            continue
+        decides = {"feed_forward_dim": "feed_forward"}.get(name, name) in vars(section)["SHAPES"]
+        assert (shapes(code, replace(plain, **{name: changed})) != first) == decides, name

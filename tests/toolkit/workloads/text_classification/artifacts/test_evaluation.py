@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
+from toolkit.files import append_json_line
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.text_classification.artifacts.evaluation import (
+    write_evaluation,
+    write_train_test_stats,
+)
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+from toolkit.workloads.text_classification.files import ClassificationFiles
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    run = RunDir(tmp_path)
+    for step, epoch in ((10, 1.0), (20, 2.0)):
+        head = {"step": step, "epoch": epoch}
+        append_json_line(run.metrics, {**head, "split": "train", "loss": 1 / step, "accuracy": 0.5})
+        append_json_line(run.metrics, {**head, "split": "validation", "loss": 2 / step, "accuracy": 0.6})
+    return run
+
+
+def write(run: RunDir, made: Predictions) -> None:
+    write_evaluation(
+        run,
+        made,
+        root="mails",
+        pooling="mean",
+        texts=lambda rows: [f"fragment {row}" for row in rows],
+        sources=lambda texts: [f"whole {text}" for text in texts],
+    )
+
+
+def files(run: RunDir) -> set[str]:
+    return {path.name for path in run.artifacts.iterdir()}
+
+
+def statistics(run: RunDir) -> Any:
+    return json.loads(ClassificationFiles(run).train_test_stats("mails").read_text(encoding="utf-8"))
+
+
+def test_the_test_set_leaves_the_files_that_the_original_left(run: RunDir) -> None:
+    write(run, predictions([[0.1, 0.9], [0.4, 0.6]], [1, 0]))
+    assert files(run) == {
+        "mails_testset_predictions.csv",
+        "mails_train_test_stats.json",
+        "test_classes.json",
+        "test_curves.json",
+        "test_predictions.tsv",
+    }
+
+
+def test_folded_texts_leave_files_of_both_levels(run: RunDir) -> None:
+    write(run, FOLDED)
+    assert files(run) >= {
+        "mails_testset_predictions.csv",
+        "mails_testset_text_predictions.csv",
+        "test_text_classes.json",
+        "test_text_curves.json",
+        "test_text_predictions.tsv",
+    }
+    with open(
+        ClassificationFiles(run).testset_predictions("mails", whole_texts=True), encoding="utf-8", newline=""
+    ) as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["text_id"], row["text"], row["fragments"]) for row in rows] == [
+        ("4", "whole 4", "2"),
+        ("9", "whole 9", "1"),
+        ("7", "whole 7", "2"),
+    ]
+    with open(ClassificationFiles(run).testset_predictions("mails"), encoding="utf-8", newline="") as stream:
+        assert next(iter(csv.DictReader(stream)))["text"] == "fragment 0"
+
+
+def test_statistics_have_the_originals_keys(run: RunDir) -> None:
+    write(run, FOLDED)
+    document = statistics(run)
+    assert document["Training"][0] == {
+        "epoch": 1,
+        "Training Loss": 0.1,
+        "Validation Loss": 0.2,
+        "Training Accuracy": 0.5,
+        "Validation Accuracy": 0.6,
+    }
+    assert [row["epoch"] for row in document["Training"]] == [1, 2]
+    assert document["Testing"] == {
+        "Test Loss": pytest.approx(FOLDED.loss),
+        "Test Accuracy": 0.4,
+        "Matthews corrcoef": FOLDED.classification().matthews,
+    }
+    assert document["Testing (texts)"]["Test Accuracy"] == pytest.approx(2 / 3)
+
+
+def test_statistics_of_an_epoch_weigh_its_lines_by_their_samples(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    for step, loss, count in ((10, 0.2, 30), (20, 0.6, 10)):
+        line = {"step": step, "epoch": step / 20, "split": "train", "loss": loss, "count": count}
+        append_json_line(run.metrics, {**line, "accuracy": loss})
+    write(run, FOLDED)
+    (row,) = statistics(run)["Training"]
+    assert row["Training Loss"] == row["Training Accuracy"] == pytest.approx(0.3)
+
+
+def test_the_validation_set_leaves_no_file_of_the_test_set(run: RunDir) -> None:
+    write(run, dataclasses.replace(FOLDED, split="validation"))
+    assert not [name for name in files(run) if "testset" in name]
+    assert statistics(run)["Testing"] == {}
+
+
+@pytest.mark.parametrize("splits", [("validation", "test"), ("test", "validation")])
+def test_statistics_hold_the_test_set_whichever_split_comes_last(
+    run: RunDir, splits: tuple[str, ...]
+) -> None:
+    for split in splits:
+        write(run, dataclasses.replace(FOLDED, split=split))
+    assert statistics(run)["Testing"]["Test Accuracy"] == 0.4
+
+
+def test_a_run_without_lines_has_statistics_without_epochs(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.artifacts.mkdir()
+    write_train_test_stats(run, "mails", ())
+    assert statistics(run) == {"Training": [], "Testing": {}}
+
+
+def test_the_same_predictions_give_the_same_bytes(run: RunDir) -> None:
+    write(run, FOLDED)
+    before = {path.name: path.read_bytes() for path in run.artifacts.iterdir()}
+    write(run, FOLDED)
+    assert {path.name: path.read_bytes() for path in run.artifacts.iterdir()} == before
+    assert np.isfinite(FOLDED.loss)

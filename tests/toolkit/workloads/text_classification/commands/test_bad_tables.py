@@ -1,0 +1,46 @@
+"""Tables that cannot be used are told before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.slurm.house import House, reviews
+from tests.slurm.test_cli import check_bad_data
+
+#: What reviews.tsv holds (None: it is missing), the arguments, and what the message must name.
+BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
+    "missing": (None, [], ["reviews.tsv", "no such file"]),
+    "empty": (b"", [], ["reviews.tsv", "empty"]),
+    "only a header": (b"text\tlabel\n", [], ["reviews.tsv", "no rows"]),
+    "not utf-8": (reviews().encode() + b"caf\xe9\tgood\n", [], ["reviews.tsv:122", "utf-8"]),
+    "no such column": (
+        reviews().encode(), ["data.label_column=lable"], ["'lable'", "text, label", "'label'"],
+    ),
+    "label outside the map": (
+        reviews().encode() + b"so so\tmiddling\n", ["data.labels=[good,bad]", "data.unknown_labels=refuse"],
+        ["reviews.tsv:122", "'middling'", "good, bad"],
+    ),
+    "empty label": (
+        reviews().encode() + b"so so\t\n", ["data.unknown_labels=refuse"],
+        ["reviews.tsv:122", "label is empty"],
+    ),
+    "no label of the map": (
+        reviews().encode(), ["data.labels=[gut,bat]"], ["no row", "gut, bat", "found: bad, good"],
+    ),
+    "no header": (b"fine\tgood\n", [], ["reviews.tsv:1", "no column 'text'", "data.columns"]),
+    "no tokenizer": (
+        reviews().encode(), ["data.tokenizer=pretrained", "data.tokenizer_path=folder.tsv"],
+        ["folder.tsv", "there is no tokenizer.json"],
+    ),
+    "ragged rows": (reviews().encode() + b"a\tb\tc\n", [], ["reviews.tsv:122", "3 fields", "2"]),
+    "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
+    "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_are_told_once_before_anything_is_started(
+    house: House, case: str, command: list[str]
+) -> None:
+    check_bad_data(house, command, *BAD_DATA[case])

@@ -1,0 +1,35 @@
+"""`stk evaluate` on a finished run of text classification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.house import CONFIG, House, house_in
+from toolkit.run.run_dir import RunDir
+
+COLUMNS = ("data.text_column=body", "data.label_column=verdict")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        house.write("other.csv", "body,verdict\nfine movie,good\nawful scene,bad\nso so,meh\n")
+        config = CONFIG.replace("toy_texts", "text_classification").replace("convolutions", "docnn")
+        house.config.write_text(config)
+        yield house
+
+
+def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House) -> None:
+    answer = house.call("run", house.config, "train.epochs=3")
+    assert answer.code == 0, answer.err
+    run_id = house.run("train.epochs=3").run_id
+    answer = house.stk("evaluate", run_id, "--data", "other.csv", *COLUMNS)
+    assert answer.code == 0, answer.err
+    assert "Confusion (test)" in answer.out
+    assert "left out 1 rows with unknown labels: 'meh' 1" in answer.out
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("scored  ")]
+    folder = RunDir(Path(line.removeprefix("scored  ")))
+    assert (folder.artifacts / "other_testset_predictions.csv").exists()

@@ -1,0 +1,56 @@
+"""What decides the content of a prepared set of texts; rows that are read twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.nlp.tokenizers.test_pretrained import bert
+from toolkit.errors import DataError
+from toolkit.workload import silent
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources import source_files
+from toolkit.workloads.text_classification.data.sources.source_files import Rows, one_source
+from toolkit.workloads.text_classification.data.sources.table import Row
+
+BEFORE, AFTER = [Row(2, "x", "a"), Row(3, "y", "b")], [Row(2, "new", "a")]
+
+
+def test_options_of_word_tokenizers_mean_nothing_to_a_pretrained_one(tmp_path: Path) -> None:
+    table = tmp_path / "texts.tsv"
+    table.write_text("text\tlabel\na b\tx\n")
+    path = bert(tmp_path)
+    one = TextTable(path=str(table), tokenizer="pretrained", tokenizer_path=path)
+    other = TextTable(
+        path=str(table), tokenizer="pretrained", tokenizer_path=path, lowercase=False, min_count=5
+    )
+    assert one.prepared_place(silent) == other.prepared_place(silent)
+
+
+@pytest.mark.parametrize("kept, second", [(1 << 20, BEFORE), (0, AFTER)])
+def test_a_small_file_is_kept_for_the_second_reading_and_a_large_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, second: list[Row]
+) -> None:
+    monkeypatch.setattr(source_files, "_KEPT_BYTES", kept)
+    path = tmp_path / "table.csv"
+    path.write_text("text,label\nx,a\ny,b\n")
+    data = TextTable(path=str(path))
+    source = one_source(data, "test", lambda *_: None)
+    found = Rows(data, [source])
+    assert [*found.of(source)] == BEFORE
+    path.write_text("text,label\nnew,a\n")
+    assert [*found.of(source)] == second
+    assert [*found.of(source)] == AFTER
+
+
+def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("text,label\nx,a\nbroken\n")
+    data = TextTable(path=str(path))
+    source = one_source(data, "test", lambda *_: None)
+    found = Rows(data, [source])
+    with pytest.raises(DataError, match="1 fields"):
+        [*found.of(source)]
+    path.write_text("text,label\nx,a\ny,b\n")
+    assert [*found.of(source)] == BEFORE

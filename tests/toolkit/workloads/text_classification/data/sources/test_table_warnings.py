@@ -1,0 +1,145 @@
+"""What is odd in a table is reported when it is prepared, and before that where it is small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolkit.workloads.text_classification.data.sources.test_first_pass import (
+    Rows,
+    files,
+    one_file,
+    some,
+    surveyed,
+)
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data import checks
+from toolkit.workloads.text_classification.data.checks import table_warnings
+from toolkit.workloads.text_classification.data.prepared import prepare
+from toolkit.workloads.text_classification.data.sources import text_hashes
+from toolkit.workloads.text_classification.data.sources.table_warnings import absent, alike, describe_notable
+
+LABELS = st.text(alphabet="aB \t\xa0ß", max_size=4)
+
+
+def texts(name: str, count: int, label: str) -> Rows:
+    return [(f"{name} {number}", label) for number in range(count)]
+
+
+def told(data: TextTable) -> list[str]:
+    return describe_notable(surveyed(data).notable)
+
+
+def before(data: TextTable) -> list[str]:
+    """What is told before the table is prepared."""
+    return [each.problem for each in table_warnings(data)]
+
+
+@given(st.lists(LABELS, unique=True))
+def test_labels_are_alike_that_are_one_without_case_and_blanks(labels: list[str]) -> None:
+    def plain(label: str) -> str:
+        return "".join(label.casefold().split())
+
+    groups = alike(labels)
+    assert all(len(group) > 1 and len({plain(label) for label in group}) == 1 for group in groups)
+    alone = set(labels) - {label for group in groups for label in group}
+    assert len({plain(label) for label in alone}) == len(alone)
+
+
+def test_a_split_lacks_the_labels_that_it_has_no_text_of() -> None:
+    assert absent(["a", "b"], {"train": [3, 1], "test": [2, 0]}) == {"test": ("b",)}
+
+
+def test_labels_that_differ_by_case_or_blanks_are_told_together(tmp_path: Path) -> None:
+    rows = [
+        *texts("one", 40, "ham"),
+        *texts("two", 40, "Ham"),
+        *texts("three", 40, "ham "),
+        *texts("x", 40, "no"),
+    ]
+    data = one_file(tmp_path, rows)
+    (line,) = told(data)
+    assert all(repr(label) in line for label in ("ham", "Ham", "ham "))
+    assert "'no'" not in line
+    assert before(data) == [line]
+
+
+def test_a_label_that_a_split_lacks_is_told(tmp_path: Path) -> None:
+    data = files(tmp_path, [*texts("a", 9, "ham"), *texts("b", 9, "spam")], texts("c", 5, "ham"))
+    (line,) = told(data)
+    assert "validation" in line
+    assert "spam" in line
+    assert before(data) == [line]
+
+
+def test_a_text_in_two_splits_is_told_with_its_places(tmp_path: Path) -> None:
+    both = [("the same", "ham"), ("alike", "spam"), ("the same", "ham")]
+    train = [*texts("a", 3, "ham"), *both, *texts("b", 3, "spam")]
+    data = files(tmp_path, train, [*texts("c", 2, "ham"), *texts("d", 2, "spam"), *reversed(both)])
+    (line,) = told(data)
+    assert line.startswith("2 texts")
+    assert f"{data.train}:5" in line
+    assert f"{data.validation}:6" in line
+    assert before(data) == [line]
+
+
+def test_rows_that_are_left_out_stand_in_no_split(tmp_path: Path) -> None:
+    rows = [("here", "other"), ("here", "ham"), *texts("a", 9, "ham")]
+    held = [("here", "ham"), *texts("b", 3, "ham"), ("a 3", "other")]
+    data = files(tmp_path, rows, held, labels=("ham",))
+    (line,) = told(data)
+    assert line.startswith("1 text ")
+    assert f"{data.train}:3" in line
+    assert before(data) == [line]
+
+
+def test_texts_of_one_file_are_compared_between_its_splits(tmp_path: Path) -> None:
+    """Every text stands there twice: some of them are in two splits."""
+    rows = texts("a", 50, "ham") + texts("a", 50, "ham")
+    assert any("train" in line and "validation" in line for line in told(one_file(tmp_path, rows)))
+    unique = texts("a", 100, "ham")
+    assert told(one_file(tmp_path, unique)) == []
+
+
+def test_fragments_are_split_by_themselves_on_purpose(tmp_path: Path) -> None:
+    rows = texts("a", 50, "ham") + texts("a", 50, "ham")
+    assert told(one_file(tmp_path, rows, split_unit="fragment")) == []
+
+
+def test_of_very_many_texts_the_first_ones_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_hashes, "_MOST", 4)
+    rows, held = [("x", "other"), *texts("a", 3, "ham")], texts("a", 3, "ham")
+    assert told(files(tmp_path, rows, held, labels=("ham",))) == []
+    monkeypatch.setattr(text_hashes, "_MOST", 5)
+    (line,) = told(files(tmp_path, rows, held, labels=("ham",)))
+    assert line.startswith("1 text ")
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_it_is_in_the_summary_and_known_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    options: dict[str, Any] = {"prepared_dir": str(tmp_path / "prepared")}
+    data = files(tmp_path, [*some(9, "ham"), *some(9, "Ham")], some(5, "ham"), **options)
+    lines = told(data)
+    if is_large:
+        monkeypatch.setattr(checks, "_FEW_BYTES", 10)
+        (line,) = before(data)
+        assert "too large" in line
+    prepared = prepare(data)
+    assert prepared.summary().splitlines()[1:] == lines
+    assert prepare(data).summary().splitlines()[1:] == lines
+    assert len(lines) > 1
+    assert before(data) == lines
+
+
+def test_a_table_that_cannot_be_read_is_told_elsewhere(tmp_path: Path) -> None:
+    data = files(tmp_path, [("only one field", "")], some(1, "ham"))
+    Path(str(data.validation)).unlink()
+    assert before(data) == []

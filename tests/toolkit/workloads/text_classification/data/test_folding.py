@@ -1,0 +1,126 @@
+"""A long text becomes fragments, none over-long, cut where it hurts least."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolkit.nlp.tokenizers.pieces import SENTENCE
+from toolkit.nlp.tokens import token_spans
+from toolkit.workloads.text_classification.data.folding import fold
+
+TEXTS = st.text(st.sampled_from("ab .!?\n\"'。"), min_size=1, max_size=80).filter(str.strip)
+ROOMS = st.integers(1, 12)
+
+
+def fragments(text: str, room: int, unit: str, kind: str = "words") -> list[str]:
+    """The own texts of the fragments."""
+    starts, ends = token_spans(text, kind, lowercase=False)
+    cuts = fold(text, ends, room, unit)
+    return [text[starts[a] : ends[b - 1]] for a, b in pairwise(cuts)]
+
+
+@given(
+    TEXTS, ROOMS, st.sampled_from(["wordpiece", "word", "sentence"]), st.sampled_from(["words", "whitespace"])
+)
+def test_fragments_follow_each_other_and_none_is_empty_or_too_long(
+    text: str, room: int, unit: str, kind: str
+) -> None:
+    _, ends = token_spans(text, kind, lowercase=False)
+    cuts = fold(text, ends, room, unit)
+    assert (cuts[0], cuts[-1]) == (0, len(ends))
+    assert all(0 < b - a <= room for a, b in pairwise(cuts))
+
+
+@given(TEXTS, ROOMS)
+def test_word_pieces_fill_every_fragment_but_the_last(text: str, room: int) -> None:
+    _, ends = token_spans(text, "words", lowercase=False)
+    sizes = np.diff(fold(text, ends, room, "wordpiece"))
+    assert (sizes[:-1] == room).all()
+
+
+@given(TEXTS, ROOMS)
+def test_a_word_is_whole_unless_it_is_longer_than_a_fragment(text: str, room: int) -> None:
+    """A cut within a word comes only after `room` tokens of it, counted from where the fragment begins."""
+    starts, ends = token_spans(text, "words", lowercase=False)
+    cuts = fold(text, ends, room, "word")
+    for first, cut in pairwise(cuts[:-1]):
+        if not any(letter.isspace() for letter in text[ends[cut - 1] : starts[cut]]):
+            assert cut - first == room
+            assert not re.search(r"\s", text[starts[first] : ends[cut - 1]])
+
+
+@given(TEXTS, ROOMS)
+def test_as_many_words_as_fit_are_taken(text: str, room: int) -> None:
+    starts, ends = token_spans(text, "words", lowercase=False)
+    cuts = fold(text, ends, room, "word")
+    for first, cut in pairwise(cuts[:-1]):
+        following = re.match(r"\S+", text[starts[cut] :])
+        assert following is not None
+        stop = int(np.searchsorted(ends, starts[cut] + following.end(), side="right"))
+        assert stop - first > room
+
+
+def test_the_twelve_words_at_four_a_fragment_are_three_fragments() -> None:
+    for unit in ("word", "wordpiece"):
+        assert fragments(SENTENCE, 4, unit, "whitespace") == [
+            "the old letter was", "opened, twice and then", "read aloud at dinner."
+        ]  # fmt: skip
+
+
+def test_punctuation_stays_with_its_word() -> None:
+    """As tokens of their own, "aloud" and its marks would be cut apart."""
+    assert fragments('he read "aloud", then left', 5, "wordpiece") == ['he read "aloud"', ", then left"]
+    assert fragments('he read "aloud", then left', 5, "word") == ["he read", '"aloud", then', "left"]
+
+
+def test_a_word_longer_than_a_fragment_is_broken_by_tokens() -> None:
+    assert fragments("so a-b-c-d-e-f it is", 4, "word") == ["so", "a-b-", "c-d-", "e-f it", "is"]
+
+
+@pytest.mark.parametrize(
+    "text, sentences",
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ('He said "no." Then left.', ['He said "no."', "Then left."]),
+        ("Wait… what (really?) now", ["Wait…", "what (really?)", "now"]),
+        ("It costs 3.50 a b. Yes", ["It costs 3.50 a b.", "Yes"]),
+        ("これは本。そうです。はい", ["これは本。", "そうです。", "はい"]),
+        ("Dear all\n\nthis is", ["Dear all", "this is"]),
+        ("one line\nand the next", ["one line\nand the next"]),
+        ("...", ["..."]),
+    ],
+)
+def test_sentences_end_where_documented(text: str, sentences: list[str]) -> None:
+    """In fragments that take the longest sentence but not two of them."""
+    counts = [len(token_spans(each, "words", lowercase=False)[0]) for each in sentences]
+    room = max(counts)
+    expected, filled = [sentences[0]], counts[0]
+    for sentence, count in zip(sentences[1:], counts[1:], strict=True):
+        if filled + count <= room:
+            expected[-1] = text[text.index(expected[-1]) : text.index(sentence) + len(sentence)]
+            filled += count
+        else:
+            expected.append(sentence)
+            filled = count
+    assert fragments(text, room, "sentence") == expected
+
+
+def test_short_sentences_share_a_fragment() -> None:
+    text = "A b. C d. E f g h."
+    assert fragments(text, 6, "sentence") == ["A b. C d.", "E f g h."]
+
+
+def test_a_sentence_longer_than_a_fragment_falls_back_to_words() -> None:
+    text = "Yes. a b (c-d) e f. No."
+    assert fragments(text, 5, "sentence") == ["Yes.", "a b", "(c-d)", "e f. No."]
+
+
+def test_tokens_that_begin_with_a_blank_belong_to_the_word_behind_it() -> None:
+    """As byte-level tokenizers make them: " c" is one token that begins at the blank."""
+    assert fold("ab c de", np.array([1, 2, 4, 6, 7]), 3, "word") == [0, 3, 5]

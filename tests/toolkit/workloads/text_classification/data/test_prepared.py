@@ -1,0 +1,203 @@
+"""A prepared set says what the sources say, and is built once."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.toolkit.tiny import query
+from tests.toolkit.workloads.text_classification.data.films import (
+    left_over,
+    some_rows,
+    tokens_of,
+    write_table,
+)
+from toolkit.errors import DataError
+from toolkit.nlp.tokens import UNK_ID, tokenizer
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.prepared import pad_batch, prepare
+
+# -- what it holds ---------------------------------------------------------------------------------
+
+
+def test_every_row_is_in_one_split_with_its_text_label_and_tokens(table: TextTable) -> None:
+    prepared = prepare(table)
+    cut, vocabulary = tokenizer("words", lowercase=True), prepared.vocabulary()
+    found = {}
+    for split in ("train", "validation", "test"):
+        samples = prepared.split(split)
+        assert len(samples) == prepared.splits[split]
+        texts = samples.texts(range(len(samples)))
+        for index, text in enumerate(texts):
+            assert tokens_of(samples, index).tolist() == vocabulary.encode(cut(text)).tolist()
+            assert samples.lengths[index] == len(cut(text))
+            found[int(samples.ids[index])] = (text, prepared.labels[samples.labels[index]])
+    assert [found[sample] for sample in range(60)] == some_rows(60)
+    assert prepared.splits == {"train": 48, "validation": 6, "test": 6}
+
+
+def test_three_files_are_the_three_splits(three_files: TextTable) -> None:
+    prepared = prepare(three_files)
+    assert prepared.splits == {"train": 3, "validation": 2, "test": 1}
+    assert prepared.labels == ("no", "yes")
+    assert prepared.split("train").labels.tolist() == [1, 1, 0]
+    assert prepared.split("validation").texts([1, 0, 1]) == ["c", "a unseen", "c"]
+
+
+def test_the_vocabulary_is_that_of_the_training_split(three_files: TextTable) -> None:
+    prepared = prepare(three_files)
+    assert prepared.vocabulary().tokens == ("c", "a", "b")
+    assert prepared.vocabulary_size == 5
+    assert tokens_of(prepared.split("validation"), 0).tolist() == [3, UNK_ID]
+
+
+def test_empty_texts_are_left_out_and_counted(three_files: TextTable) -> None:
+    prepared = prepare(three_files)
+    train = prepared.split("train")
+    assert train.texts(range(len(train))) == ["a b a", "b c c c", "c"]
+    assert prepared.meta["skipped"]["empty_texts"] == {"rows": 1, "first": f"{three_files.train}:3"}
+
+
+def test_long_texts_are_cut_and_counted(three_files: TextTable) -> None:
+    prepared = prepare(three_files)
+    assert prepared.split("test").lengths.tolist() == [5]
+    assert prepared.meta["cut_texts"] == 1
+
+
+def test_labels_keep_the_order_that_is_given(three_files: TextTable) -> None:
+    prepared = prepare(dataclasses.replace(three_files, labels=("yes", "maybe", "no")))
+    assert prepared.labels == ("yes", "maybe", "no")
+    assert prepared.split("train").labels.tolist() == [0, 0, 2]
+
+
+def test_stratified_splits_share_the_labels(table: TextTable) -> None:
+    """A third of the 60 texts is negative."""
+    shares = {"train": 0.5, "validation": 0.25, "test": 0.25}
+    prepared = prepare(dataclasses.replace(table, splits=shares, stratify=True))
+    negative = {split: int((prepared.split(split).labels == 0).sum()) for split in shares}
+    assert negative == {"train": 10, "validation": 5, "test": 5}
+
+
+def test_people_can_query_it(three_files: TextTable) -> None:
+    prepared = prepare(three_files)
+    assert query(
+        prepared,
+        "SELECT line, text, name, mask_length, samples.split FROM samples JOIN texts ON text_id = texts.id "
+        "JOIN labels ON samples.label = labels.id",
+    )[1:4] == [
+        (4, "b c c c", "yes", 4, "train"),
+        (5, "c", "no", 1, "train"),
+        (2, "a unseen", "no", 2, "validation"),
+    ]
+    assert query(prepared, "SELECT token, count FROM tokens") == [
+        ("<pad>", 0), ("<unk>", 0), ("c", 4), ("a", 2), ("b", 2)
+    ]  # fmt: skip
+    assert query(
+        prepared, "SELECT split, name, texts, samples FROM label_counts JOIN labels ON label = id"
+    ) == [
+        ("train", "no", 1, 1), ("train", "yes", 2, 2),
+        ("validation", "no", 1, 1), ("validation", "yes", 1, 1),
+        ("test", "no", 1, 1), ("test", "yes", 0, 0),
+    ]  # fmt: skip
+    assert query(prepared, "SELECT file, rows FROM sources") == [
+        (three_files.train, 4), (three_files.validation, 2), (three_files.test, 1)
+    ]  # fmt: skip
+
+
+def test_more_rows_than_a_batch_and_more_tokens_than_16_bits_come_out_right(tmp_path: Path) -> None:
+    rows = [(f"w{i}a w{i}b w{i}c w{i}d", "ab"[i % 2]) for i in range(20_000)]
+    data = TextTable(
+        train=write_table(tmp_path / "train.tsv", rows),
+        validation=write_table(tmp_path / "dev.tsv", rows[:1]),
+        prepared_dir=str(tmp_path),
+    )
+    prepared = prepare(data)
+    train = prepared.split("train")
+    assert prepared.vocabulary_size == 80_002
+    assert tokens_of(train, 0).dtype == np.uint32
+    names = prepared.vocabulary().decode
+    assert all(" ".join(names(tokens_of(train, i))) == rows[i][0] for i in (0, 8191, 8192, 16_384, 19_999))
+    tokens, _, labels = pad_batch(train, [19_999, 0])
+    assert [" ".join(names(row)) for row in tokens] == [rows[19_999][0], rows[0][0]]
+    assert labels.tolist() == [1, 0]
+
+
+def test_arrays_are_plain_and_read_only(table: TextTable) -> None:
+    samples = prepare(table).split("train")
+    for array in (samples.ids, samples.lengths, samples.labels, samples.tokens.values, tokens_of(samples, 0)):
+        assert type(array) is np.ndarray
+        assert not array.flags.writeable
+
+
+def test_a_split_without_samples_is_empty(table: TextTable) -> None:
+    data = dataclasses.replace(table, splits={"train": 1, "validation": 1, "test": 0})
+    test_split = prepare(data).split("test")
+    assert len(test_split) == 0
+    assert test_split.texts([]) == []
+
+
+def test_an_unknown_split_is_answered_with_those_there_are(table: TextTable) -> None:
+    with pytest.raises(DataError, match="no split 'dev', only train, validation, test"):
+        prepare(table).split("dev")
+
+
+# -- the key ---------------------------------------------------------------------------------------
+
+
+def test_the_same_content_is_built_once(table: TextTable) -> None:
+    first, second = prepare(table), prepare(table)
+    assert (first.built, second.built) == (True, False)
+    assert first.path == second.path
+    assert first.fingerprint == second.fingerprint
+    assert left_over(table) == [first.path.name]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"lowercase": False},
+        {"tokenizer": "whitespace"},
+        {"min_count": 2},
+        {"max_vocabulary": 5},
+        {"max_tokens": 3},
+        {"split_seed": 1},
+        {"stratify": True},
+        {"splits": {"train": 2, "validation": 1}},
+        {"labels": ("positive", "negative")},
+        {"fold": "word"},
+        {"split_unit": "fragment"},
+        {"unknown_labels": "refuse"},
+    ],
+)
+def test_every_setting_that_matters_makes_another_set(table: TextTable, changed: dict[str, Any]) -> None:
+    other = prepare(dataclasses.replace(table, **changed))
+    assert other.built
+    assert other.fingerprint != prepare(table).fingerprint
+
+
+def test_where_files_lie_does_not_matter(table: TextTable, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    copy = str(shutil.copy(str(table.path), tmp_path / "elsewhere"))
+    first = prepare(table)
+    assert not prepare(dataclasses.replace(table, path=copy)).built
+    moved = prepare(dataclasses.replace(table, prepared_dir=str(tmp_path / "other")))
+    assert moved.fingerprint == first.fingerprint
+
+
+def test_changed_content_makes_another_set(table: TextTable) -> None:
+    first = prepare(table)
+    write_table(Path(str(table.path)), [*some_rows(59), ("another film", "positive")])
+    second = prepare(table)
+    assert second.built
+    assert second.fingerprint != first.fingerprint
+
+
+def test_two_builds_hold_the_same_bytes(table: TextTable, tmp_path: Path) -> None:
+    one = prepare(table)
+    other = prepare(dataclasses.replace(table, prepared_dir=str(tmp_path / "other")))
+    assert one.meta["files"] == other.meta["files"]

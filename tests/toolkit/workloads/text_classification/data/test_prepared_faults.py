@@ -1,0 +1,80 @@
+"""What is wrong with data or settings is named, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkit.workloads.text_classification.data.films import left_over, write_table
+from toolkit.errors import DataError
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.prepared import prepare
+
+
+def refused(data: TextTable) -> str:
+    with pytest.raises(DataError) as caught:
+        prepare(data)
+    assert left_over(data) == []
+    return str(caught.value)
+
+
+def test_a_bad_row_leaves_nothing_behind(table: TextTable) -> None:
+    with open(str(table.path), "a") as stream:
+        stream.write("one field\n")
+    assert "films.tsv:62: 1 fields, expected 2" in refused(table)
+
+
+def test_a_label_that_training_lacks_is_traced(three_files: TextTable) -> None:
+    write_table(Path(str(three_files.test)), [("a", "yes"), ("b", "perhaps")])
+    told = refused(dataclasses.replace(three_files, unknown_labels="refuse"))
+    assert "test.tsv:3: label 'perhaps' does not occur in the training split" in told
+
+
+def test_a_missing_file_leaves_nothing_behind(table: TextTable) -> None:
+    assert "Did you mean films.tsv?" in refused(
+        dataclasses.replace(table, path=f"{table.path}".replace("films", "filme"))
+    )
+
+
+@pytest.mark.parametrize(
+    "changed, told",
+    [
+        ({"labels": ("a", "a")}, "data.labels names a more than once"),
+        ({"labels": ()}, "data.labels is empty"),
+        ({"splits": {"train": 1.0, "test": 1e-9}}, "none is left for 'test'"),
+        ({"min_count": 1000}, "lower data.min_count"),
+        ({"label_column": "text"}, "is column 'text' (data.label_column) not the label?"),
+    ],
+)
+def test_wrong_settings_are_refused_with_the_key(
+    table: TextTable, changed: dict[str, Any], told: str
+) -> None:
+    assert told in refused(dataclasses.replace(table, **changed))
+
+
+@pytest.mark.parametrize("stage", ["read", "tokenize"])
+def test_a_file_that_changes_meanwhile_is_noticed(table: TextTable, stage: str) -> None:
+    def meddle(at: str, done: int, total: int | None) -> None:
+        if at == stage and done:
+            with open(str(table.path), "a") as stream:
+                stream.write("one more\tpositive\n")
+
+    with pytest.raises(DataError, match="changed while"):
+        prepare(table, meddle)
+    assert left_over(table) == []
+
+
+def test_progress_reaches_the_end_of_every_stage(table: TextTable) -> None:
+    last: dict[str, tuple[int, int | None]] = {}
+    prepared = prepare(table, lambda stage, done, total: last.__setitem__(stage, (done, total)))
+    size = Path(str(table.path)).stat().st_size
+    tokens = prepared.meta["tokens"]
+    assert last == {
+        "hash": (size, size),
+        "read": (60, None),
+        "tokenize": (60, 60),
+        "encode": (tokens, tokens),
+    }

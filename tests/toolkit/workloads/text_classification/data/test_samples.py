@@ -1,0 +1,60 @@
+"""Batches are gathered from the memory maps as one would by hand."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.data.ragged import Lists, offsets_of
+from toolkit.errors import DataError
+from toolkit.workloads.text_classification.data.samples import Samples, pad_batch
+
+SPLITS = st.lists(st.lists(st.integers(1, 65535), min_size=1, max_size=9), min_size=1, max_size=12)
+
+
+def samples_of(
+    token_lists: list[list[int]], dtype: npt.DTypeLike = np.uint16, database: Path = Path()
+) -> Samples:
+    lengths = np.array([len(tokens) for tokens in token_lists], dtype=np.int32)
+    return Samples(
+        ids=np.arange(len(lengths)),
+        text_ids=np.arange(len(lengths)),
+        lengths=lengths,
+        labels=np.arange(len(lengths), dtype=np.int32) % 3,
+        tokens=Lists(np.array([*chain(*token_lists)], dtype=dtype), offsets_of(lengths)),
+        database=database,
+    )
+
+
+@given(SPLITS, st.data(), st.sampled_from([np.uint16, np.uint32]))
+def test_a_batch_holds_its_samples_and_padding(
+    token_lists: list[list[int]], data: st.DataObject, dtype: npt.DTypeLike
+) -> None:
+    indices = data.draw(st.lists(st.integers(0, len(token_lists) - 1), max_size=20))
+    tokens, lengths, labels = pad_batch(samples_of(token_lists, dtype), indices, pad_id=0)
+    picked = [token_lists[index] for index in indices]
+    width = max((len(sample) for sample in picked), default=1)
+    assert tokens.shape == (len(indices), width)
+    assert tokens.tolist() == [sample + [0] * (width - len(sample)) for sample in picked]
+    assert lengths.tolist() == [len(sample) for sample in picked]
+    assert labels.tolist() == [index % 3 for index in indices]
+    assert tokens.dtype == lengths.dtype == labels.dtype == np.int64
+
+
+def test_an_empty_batch_still_has_a_width() -> None:
+    tokens, lengths, labels = pad_batch(samples_of([[5]]), np.empty(0, dtype=np.int64))
+    assert tokens.shape == (0, 1)
+    assert len(lengths) == len(labels) == 0
+
+
+def test_texts_from_a_damaged_database_are_a_data_error(tmp_path: Path) -> None:
+    database = tmp_path / "samples.sqlite"
+    database.write_bytes(b"no database at all" * 100)
+    with pytest.raises(DataError, match=r"samples\.sqlite is damaged"):
+        samples_of([[5]], database=database).texts([0])

@@ -1,0 +1,110 @@
+"""Ranked scores equal scikit-learn's, ties and all."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sklearn
+
+from toolkit.workloads.text_classification.metrics.ranking import LEVELS, Ranking
+
+#: Few distinct scores, so that ties are the rule.
+samples = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda n: n / 8)), min_size=1, max_size=60)
+
+
+def arrays(pairs: list[tuple[bool, float]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([truth for truth, _ in pairs]), np.array([score for _, score in pairs])
+
+
+@given(pairs=samples)
+def test_areas_equal_scikit_learn(pairs: list[tuple[bool, float]]) -> None:
+    truth, scores = arrays(pairs)
+    ranking = Ranking.of(truth, scores)
+    if truth.all() or not truth.any():
+        assert ranking.roc_auc is None
+    else:
+        assert ranking.roc_auc == pytest.approx(sklearn.roc_auc_score(truth, scores))
+    if truth.any():
+        assert ranking.average_precision == pytest.approx(sklearn.average_precision_score(truth, scores))
+    else:
+        assert ranking.average_precision is None
+
+
+@given(pairs=samples)
+def test_curves_equal_scikit_learn(pairs: list[tuple[bool, float]]) -> None:
+    truth, scores = arrays(pairs)
+    ranking = Ranking.of(truth, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of truth with one class only
+        expected = sklearn.roc_curve(truth, scores, drop_intermediate=False)
+        precision, recall, thresholds = sklearn.precision_recall_curve(truth, scores)
+    for found, wanted in zip(
+        (ranking.false_positive_rate, ranking.true_positive_rate), expected[:2], strict=True
+    ):
+        np.testing.assert_allclose(found, np.nan_to_num(wanted))
+    np.testing.assert_allclose(ranking.thresholds, expected[2][1:])
+    # scikit-learn runs from the lowest threshold to the highest, and appends the point (0, 1).
+    np.testing.assert_allclose(ranking.thresholds, thresholds[::-1])
+    np.testing.assert_allclose(ranking.precision, precision[:-1][::-1])
+    if truth.any():
+        np.testing.assert_allclose(ranking.recall, recall[:-1][::-1])
+
+
+@given(pairs=samples, level=st.sampled_from(LEVELS))
+def test_operating_points_are_the_best_of_all_thresholds(
+    pairs: list[tuple[bool, float]], level: float
+) -> None:
+    truth, scores = arrays(pairs)
+    ranking = Ranking.of(truth, scores)
+    tried = {}
+    for threshold in np.unique(scores):
+        chosen = scores >= threshold
+        right = (chosen & truth).sum()
+        tried[float(threshold)] = (right / chosen.sum(), right / truth.sum() if truth.any() else 0.0)
+    recalls = [recall for precision, recall in tried.values() if precision >= level and truth.any()]
+    precisions = [precision for precision, recall in tried.values() if recall >= level and truth.any()]
+    for found, wanted in (
+        (ranking.recall_at_precision(level), recalls),
+        (ranking.precision_at_recall(level), precisions),
+    ):
+        if not wanted:
+            assert (found.threshold, found.precision, found.recall) == (None, 0.0, 0.0)
+            continue
+        assert found.threshold is not None
+        assert (found.precision, found.recall) == pytest.approx(tried[found.threshold])
+    assert ranking.recall_at_precision(level).recall == pytest.approx(max(recalls, default=0.0))
+    assert ranking.precision_at_recall(level).precision == pytest.approx(max(precisions, default=0.0))
+
+
+@given(pairs=samples, seed=st.integers(0, 100))
+def test_the_order_of_the_samples_changes_nothing(pairs: list[tuple[bool, float]], seed: int) -> None:
+    truth, scores = arrays(pairs)
+    shuffled = np.random.default_rng(seed).permutation(len(truth))
+    one, other = Ranking.of(truth, scores), Ranking.of(truth[shuffled], scores[shuffled])
+    assert one.roc_auc == other.roc_auc
+    np.testing.assert_array_equal(one.true_positive_rate, other.true_positive_rate)
+
+
+def test_ties_count_half() -> None:
+    """One pair in order, one tied: (1 + 1/2) / 2."""
+    ranking = Ranking.of(np.array([True, False, False]), np.array([0.5, 0.5, 0.1]))
+    assert ranking.roc_auc == 0.75
+
+
+def test_a_precision_that_no_threshold_reaches_has_none() -> None:
+    ranking = Ranking.of(np.array([False, True, False]), np.array([0.9, 0.8, 0.7]))
+    point = ranking.recall_at_precision(0.8)
+    assert (point.threshold, point.precision, point.recall) == (None, 0.0, 0.0)
+    point = ranking.precision_at_recall(0.9)
+    assert (point.threshold, point.precision, point.recall) == (0.8, 0.5, 1.0)
+
+
+def test_no_samples_at_all_have_empty_curves() -> None:
+    ranking = Ranking.of(np.array([], bool), np.array([]))
+    assert len(ranking.thresholds) == 0
+    assert (ranking.roc_auc, ranking.average_precision) == (None, None)
+    assert ranking.recall_at_precision(0.2).threshold is None

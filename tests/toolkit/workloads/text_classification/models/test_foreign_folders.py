@@ -1,0 +1,23 @@
+"""A pretrained model with a head from elsewhere: loading it executes nothing, either."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.toolkit.nlp.test_foreign_folders import (
+    Load,
+    answers_yes,  # noqa: F401
+    bert,  # noqa: F401
+    folder,  # noqa: F401
+    proof,  # noqa: F401
+    test_a_model_that_is_code_of_its_folder_is_refused,  # noqa: F401
+    test_code_beside_a_model_that_is_known_is_not_executed,  # noqa: F401
+    test_weights_that_are_a_pickle_are_refused_unopened,  # noqa: F401
+)
+from toolkit.workloads.text_classification.config import Pretrained as Config
+from toolkit.workloads.text_classification.models.pretrained import Pretrained
+
+
+@pytest.fixture
+def load() -> Load:
+    return lambda path: Pretrained(Config(path=str(path)), labels=("a", "b"), pad_id=0)

@@ -1,0 +1,131 @@
+"""Any classifier of transformers, from a folder or a hub's name, and back into a folder that it loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.toolkit.bert import write_bert
+from toolkit.errors import DataError
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.nlp.weights_export import export_model
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.text_classification.config import Pretrained as Config
+from toolkit.workloads.text_classification.models.pretrained import Pretrained
+
+LABELS = ("bad", "so so", "good")
+TOKENS = torch.tensor([[2, 9, 30, 31, 3], [2, 9, 3, 0, 0]])
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_bert(tmp_path_factory.mktemp("models") / "bert"))
+
+
+def model(path: str, **parameters: object) -> Pretrained:
+    torch.manual_seed(0)
+    return Pretrained(Config(path=path, **parameters), labels=LABELS, pad_id=0).eval()
+
+
+def test_one_score_for_each_label(bert: str) -> None:
+    assert model(bert)(TOKENS).shape == (2, 3)
+
+
+def test_padding_changes_nothing(bert: str) -> None:
+    torch.testing.assert_close(model(bert)(TOKENS)[1:], model(bert)(TOKENS[1:, :3]))
+
+
+def test_weights_are_those_of_the_folder_and_the_head_is_drawn_from_the_seed(bert: str) -> None:
+    first, second = model(bert).state_dict(), model(bert).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    torch.manual_seed(1)
+    other = Pretrained(Config(path=bert), labels=LABELS, pad_id=0).state_dict()
+    assert {name for name in first if not torch.equal(first[name], other[name])} == {
+        "network.classifier.weight"
+    }
+
+
+def test_first_layers_alone_can_be_kept(bert: str) -> None:
+    assert model(bert, layers=1).network.config.num_hidden_layers == 1
+    assert sum("layer.1." in name for name in model(bert, layers=1).state_dict()) == 0
+    with pytest.raises(DataError, match=r"model.layers is 3, but the model in .* has 2 layers"):
+        model(bert, layers=3)
+
+
+def test_dropout_is_set_everywhere(bert: str) -> None:
+    trained = model(bert, dropout=0.0).train()
+    torch.testing.assert_close(trained(TOKENS), trained(TOKENS), rtol=0, atol=0)
+    trained = model(bert, dropout=0.5).train()
+    assert not torch.equal(trained(TOKENS), trained(TOKENS))
+
+
+def test_last_layer_of_the_first_token_gives_the_same_scores_and_gradients(bert: str) -> None:
+    whole, first = (
+        model(bert, dropout=0.0).train(),
+        model(bert, dropout=0.0, last_layer="first_token").train(),
+    )
+    for tokens in (TOKENS, TOKENS[:1]):
+        torch.testing.assert_close(first(tokens), whole(tokens))
+    for each in (whole, first):
+        functional.cross_entropy(each(TOKENS), torch.tensor([0, 2])).backward()
+    expected = dict(whole.named_parameters())
+    for name, parameter in first.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name].grad, rtol=1e-4, atol=1e-6)
+
+
+def test_last_layer_of_the_first_token_drops_attention_and_computes_no_other(bert: str) -> None:
+    first = model(bert, dropout=0.5, last_layer="first_token").train()
+    assert not torch.equal(first(TOKENS), first(TOKENS))
+    shapes: list[torch.Size] = []
+    last = first.network.bert.encoder.layer[-1]
+    last.intermediate.register_forward_hook(lambda *taken: shapes.append(taken[2].shape[:2]))
+    first(TOKENS)
+    assert shapes == [(2, 1)]
+
+
+def test_last_layer_of_the_first_token_is_refused_where_more_may_be_read(tmp_path: Path) -> None:
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+
+    settings = DistilBertConfig(vocab_size=40, dim=8, hidden_dim=8, n_layers=1, n_heads=2)
+    settings.num_labels = 3
+    DistilBertForSequenceClassification(settings).save_pretrained(tmp_path)
+    with pytest.raises(DataError, match=r"is for BERT, but the model in .* is distilbert; set it to all"):
+        model(str(tmp_path), last_layer="first_token")
+
+
+def test_folder_without_a_model_is_named_with_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").touch()
+    with pytest.raises(DataError, match=r"no model can be loaded from the folder .*it holds: weights\.bin"):
+        model(str(tmp_path))
+
+
+def test_name_that_no_hub_knows_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        DataError, match=r"'no/such-model' is not a folder here, and no hub .* copy the folder"
+    ):
+        model("no/such-model")
+
+
+def test_what_was_trained_is_loaded_by_transformers_under_its_labels(bert: str, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    trained, run = model(bert), RunDir(tmp_path)
+    export_model(run, trained, "reviews", [Path(bert) / "tokenizer.json"], trained.network)
+    again = AutoModelForSequenceClassification.from_pretrained(ExportedFiles(run).model).eval()
+    torch.testing.assert_close(again(input_ids=TOKENS[:1]).logits, trained(TOKENS[:1]))
+    assert again.config.id2label == dict(enumerate(LABELS))
+    assert AutoTokenizer.from_pretrained(ExportedFiles(run).model)("film")["input_ids"][0] == 2
+
+
+def test_state_dict_loads_into_the_bare_model(bert: str, tmp_path: Path) -> None:
+    trained, run = model(bert), RunDir(tmp_path)
+    export_model(run, trained, "reviews", pretrained=trained.network)
+    stored = torch.load(tmp_path / "artifacts" / "reviews_trained_model.sav", weights_only=True)
+    other = model(bert)
+    torch.nn.init.ones_(other.network.classifier.weight)
+    other.network.load_state_dict(stored)
+    torch.testing.assert_close(other(TOKENS), trained(TOKENS))

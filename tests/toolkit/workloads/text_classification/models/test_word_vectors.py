@@ -1,0 +1,61 @@
+"""An embedding begins with vectors from a text file, where that has some."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from toolkit.errors import DataError
+from toolkit.workloads.text_classification.config import DocNN as Config
+from toolkit.workloads.text_classification.models.docnn import DocNN
+from toolkit.workloads.text_classification.models.word_vectors import load_vectors
+
+TOKENS = ("<pad>", "<unk>", "good", "bad", "fine")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "vectors.txt"
+
+
+def loaded(path: Path, text: str, size: int = 2) -> tuple[int, torch.Tensor]:
+    path.write_text(text, encoding="utf-8")
+    rows = torch.full((len(TOKENS), size), 9.0)
+    return load_vectors(str(path), TOKENS, rows), rows
+
+
+@pytest.mark.parametrize("header", ["", "3 2\n"], ids=["GloVe", "word2vec"])
+def test_known_tokens_get_their_vectors_and_others_keep_theirs(path: Path, header: str) -> None:
+    found, rows = loaded(path, header + "bad -1 0.5\nelse 7 7\ngood 1e-1 2 \nbad 3 3\n")
+    assert found == 2
+    assert rows.tolist() == [[9, 9], [9, 9], [pytest.approx(0.1), 2], [-1, 0.5], [9, 9]]
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("good 1 2\nbad 1\n", r"vectors.txt:2: 1 numbers, expected 2 as in model.embedding_dim"),
+        ("good 1 x\n", r"vectors.txt:1: expected numbers after the token"),
+        ("else 1 2\n", r"for none of the 5 tokens"),
+        ("", r"for none of the 5 tokens"),
+    ],
+)
+def test_file_that_does_not_fit_is_refused_by_line(path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint):
+        loaded(path, text)
+
+
+def test_missing_file_is_named(path: Path) -> None:
+    with pytest.raises(DataError, match=r"model.vectors: .*vectors.txt cannot be read: No such file"):
+        load_vectors(str(path), TOKENS, torch.zeros(5, 2))
+
+
+def test_model_begins_with_them_and_padding_stays_zero(path: Path) -> None:
+    path.write_text("<pad> 1 1\ngood 5 6\n", encoding="utf-8")
+    config = Config(embedding_dim=2, filters=3, vectors=str(path))
+    model = DocNN(config, vocabulary_size=5, labels=("a", "b"), pad_id=0, tokens=lambda: TOKENS)
+    assert model.embedding.weight[0].tolist() == [0, 0]
+    assert model.embedding.weight[2].tolist() == [5, 6]
+    assert model.embedding.weight[3].abs().max() < 1

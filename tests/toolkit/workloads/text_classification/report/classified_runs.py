@@ -1,0 +1,114 @@
+"""Made-up runs of text classification, as the worker leaves them behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.toolkit.report import report_folders
+from toolkit.files import write_json
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+from toolkit.workloads.text_classification.artifacts.scores import write_labels
+from toolkit.workloads.text_classification.files import ClassificationFiles
+
+KIND = "text_classification"
+
+
+def write_classes(run: RunDir, labels: Sequence[str], split: str = "test") -> list[list[int]]:
+    """Write the scores of a confusion matrix in which each class is taken for the next one at times."""
+    run.artifacts.mkdir(exist_ok=True)
+    size = len(labels)
+    confusion = [[0] * size for _ in labels]
+    for row in range(size):
+        confusion[row][row] = 40 + row
+        confusion[row][(row + 1) % size] += 7 + row
+    classes: list[dict[str, Any]] = []
+    for index, label in enumerate(labels):
+        right = confusion[index][index]
+        precision = right / sum(row[index] for row in confusion)
+        recall = right / sum(confusion[index])
+        f1 = 2 * precision * recall / (precision + recall)
+        support = sum(confusion[index])
+        classes.append(
+            {"label": label, "precision": precision, "recall": recall, "f1": f1, "support": support}
+        )
+    names = ("precision", "recall", "f1")
+    macros = {f"macro_{name}": sum(row[name] for row in classes) / size for name in names}
+    document = {"labels": list(labels), "confusion": confusion, "classes": classes, "accuracy": 0.8, **macros}
+    write_json(ClassificationFiles(run).classes(split), document)
+    return confusion
+
+
+def write_predictions(run: RunDir, rows: Sequence[Sequence[Any]], split: str = "test") -> None:
+    """Write rows of prediction, target, log-probabilities and text as the worker does."""
+    run.artifacts.mkdir(parents=True, exist_ok=True)
+    with open(ClassificationFiles(run).predictions(split), "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(["prediction", "target", "score", "row_index", "text"])
+        for index, (prediction, target, score, text) in enumerate(rows):
+            writer.writerow([prediction, target, json.dumps(score), index, text])
+
+
+def write_classified(run: RunDir, labels: Sequence[str], texts: int = 300, folded: bool = True) -> None:
+    """Write what a finished evaluation of validation and test leaves, and the distribution of labels.
+
+    Rarer towards the last label; where folded, every third text is in three fragments. The model is right
+    about four times in five.
+    """
+    generator = np.random.default_rng(len(labels))
+    shares = np.linspace(2, 1, len(labels)) / np.linspace(2, 1, len(labels)).sum()
+    fragments = np.where(np.arange(texts) % 3 == 0, 3 if folded else 1, 1)
+    splits = {}
+    for split in ("train", "validation", "test"):
+        codes = np.repeat(generator.choice(len(labels), texts, p=shares), fragments)
+        text_ids = np.repeat(np.arange(texts), fragments)
+        splits[split] = (codes, text_ids)
+        if split == "train":
+            continue
+        scores = generator.normal(0, 1, (len(codes), len(labels)))
+        scores[np.arange(len(codes)), codes] += 0.9 + 0.8 * math.log(len(labels))
+        log_probabilities = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        made = Predictions.of_samples(
+            split, tuple(labels), codes, log_probabilities, np.arange(len(codes)), text_ids
+        )
+        write_evaluation(
+            run,
+            made,
+            root="mails",
+            pooling="mean",
+            texts=lambda rows: [f"fragment {row} of a mail that was folded" for row in rows],
+            sources=lambda ids: [f"the whole mail {text}" for text in ids],
+        )
+    write_labels(run, labels, splits)
+
+
+def write_finished(path: Path, labels: Sequence[str] = ("negative", "positive"), **config: Any) -> RunDir:
+    """Write a run that came to its end after one preemption, with two mistakes on the test set."""
+    run = report_folders.write_trained(path, **{"kind": KIND, **config})
+    write_classes(run, labels)
+    first, second = labels[0], labels[1]
+    rest = [-9.0] * (len(labels) - 2)
+    write_predictions(
+        run,
+        [
+            (first, first, [-0.01, -4.6, *rest], "rightly found"),
+            (second, first, [-1.2, -0.36, *rest], "a little unsure"),
+            (first, second, [-0.02, -3.9, *rest], "surely <b>wrong</b> & sorry"),
+        ],
+    )
+    return run
+
+
+def write_new(path: Path) -> RunDir:
+    """Write a run of which only the config is there."""
+    run = RunDir(path)
+    report_folders.write_config(run, kind=KIND)
+    return run

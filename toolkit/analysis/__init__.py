@@ -1,0 +1,1 @@
+"""Work on runs that exist: replay a step, compare two runs, score the weights again."""

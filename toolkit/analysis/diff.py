@@ -1,0 +1,199 @@
+"""Where two runs part: the first step whose samples or loss differ, and what may explain it. No torch."""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.composition.yaml_files import parse, read_text
+from toolkit.errors import UserError
+from toolkit.files import read_json
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.records.step_records import StepRecord, read_saves, read_step_records
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """The first step at which two runs differ: in `samples`, or in `loss` alone."""
+
+    step: int
+    what: str
+    samples: tuple[str, str]
+    loss: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Two runs held side by side; of each pair the first is of the first run.
+
+    runs        ids
+    steps       the newest step that each has a record of
+    compared    steps that both have a record of
+    first       the first step that differs, None where all are equal
+    saves       steps at which both saved
+    weights     the first of these with different weights, None where all are equal
+    config      dotted keys whose values differ, with the values; None for a key that one has not
+    code        files of the code snapshots that differ: changed, or only in one
+    data        fingerprints of the data, empty where no checkpoint tells
+    torch       versions of torch
+    trained_on  what the attempts trained on
+    quarantine  samples that are left out
+    """
+
+    runs: tuple[str, str]
+    steps: tuple[int, int]
+    compared: int
+    first: FirstStep | None
+    saves: int
+    weights: int | None
+    config: Mapping[str, tuple[Any, Any]]
+    code: Mapping[str, Sequence[str]]
+    data: tuple[str, str]
+    torch: tuple[str, str]
+    trained_on: tuple[Sequence[str], Sequence[str]]
+    quarantine: tuple[Sequence[int], Sequence[int]]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the runs are equal as far as both go."""
+        return self.first is None and self.weights is None
+
+
+def compare(one: RunDir, other: RunDir) -> Difference:
+    """Compare two runs. Raises UserError if one has no step records, or they have no step in common."""
+    for run in (one, other):
+        if next(read_step_records(run), None) is None:
+            raise UserError(
+                f"{run.run_id} has no receipts ({run.step_records}): there is nothing to compare yet"
+            )
+    walk = _Walk()
+    first = walk.to_the_end(one, other)
+    if walk.compared == 0:
+        raise UserError(f"{one.run_id} and {other.run_id} have no step in common")
+    saves, weights = _compare_saves(one, other)
+    manifests = (_manifest(one), _manifest(other))
+    return Difference(
+        runs=(one.run_id, other.run_id),
+        steps=(walk.last[0], walk.last[1]),
+        compared=walk.compared,
+        first=first,
+        saves=saves,
+        weights=weights,
+        config=_compare_config(one, other),
+        code=_compare_code(one.code, other.code),
+        data=(manifests[0].get("data", ""), manifests[1].get("data", "")),
+        torch=(manifests[0].get("torch", ""), manifests[1].get("torch", "")),
+        trained_on=(trained_on(one), trained_on(other)),
+        quarantine=(_left_out(one), _left_out(other)),
+    )
+
+
+def trained_on(run: RunDir) -> list[str]:
+    """What a run's attempts trained on, such as `2 processes on cpu`, each once."""
+    named = (
+        f"{each.world_size} {'process' if each.world_size == 1 else 'processes'} on {each.device}"
+        for each in read_attempts(run)
+        if each.world_size is not None and each.device is not None
+    )
+    return list(dict.fromkeys(named))
+
+
+class _Walk:
+    """Iterates over the step records of two runs together; keeps one of each in memory."""
+
+    def __init__(self) -> None:
+        self.last = [0, 0]
+        self.compared = 0
+
+    def to_the_end(self, one: RunDir, other: RunDir) -> FirstStep | None:
+        """The first step that differs. A step that only one run has is passed over."""
+        first = None
+        for a, b in self._pairs(one, other):
+            self.compared += 1
+            first = first or _differ(a, b)
+        return first
+
+    def _pairs(self, one: RunDir, other: RunDir) -> Iterator[tuple[StepRecord, StepRecord]]:
+        sides = [self._noted(0, one), self._noted(1, other)]
+        a, b = next(sides[0], None), next(sides[1], None)
+        while a is not None and b is not None:
+            if a.step == b.step:
+                yield a, b
+            step = min(a.step, b.step)
+            a = next(sides[0], None) if a.step == step else a
+            b = next(sides[1], None) if b.step == step else b
+        # To see how far the longer one goes.
+        for _ in (*sides[0], *sides[1]):
+            pass
+
+    def _noted(self, side: int, run: RunDir) -> Iterator[StepRecord]:
+        for record in read_step_records(run):
+            self.last[side] = record.step
+            yield record
+
+
+def _differ(a: StepRecord, b: StepRecord) -> FirstStep | None:
+    if a == b:
+        return None
+    return FirstStep(
+        step=a.step,
+        what="loss" if a.samples == b.samples else "samples",
+        samples=(a.samples, b.samples),
+        loss=(a.loss, b.loss),
+    )
+
+
+def _compare_saves(one: RunDir, other: RunDir) -> tuple[int, int | None]:
+    """How many saves two runs have in common, and the first one whose weights differ."""
+    theirs = {save.step: save.weights for save in read_saves(other)}
+    common = sorted((save.step, save.weights) for save in read_saves(one) if save.step in theirs)
+    return len(common), next((step for step, weights in common if weights != theirs[step]), None)
+
+
+def _compare_config(one: RunDir, other: RunDir) -> dict[str, tuple[Any, Any]]:
+    a, b = _flat(parse(read_text(one.config)).value), _flat(parse(read_text(other.config)).value)
+    keys = [*a, *(key for key in b if key not in a)]
+    pairs = {key: (a.get(key), b.get(key)) for key in keys}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _flat(value: Any, key: str = "") -> dict[str, Any]:
+    """Scalars and lists by dotted key."""
+    if not isinstance(value, dict):
+        return {key: value}
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        flat.update(_flat(inner, f"{key}.{name}" if key else str(name)))
+    return flat
+
+
+def _compare_code(one: Path, other: Path) -> dict[str, list[str]]:
+    a, b = _files(one), _files(other)
+    changed = [name for name in a & b if not filecmp.cmp(one / name, other / name, shallow=False)]
+    return {"changed": sorted(changed), "only_first": sorted(a - b), "only_second": sorted(b - a)}
+
+
+def _files(folder: Path) -> set[str]:
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {path.relative_to(folder).as_posix() for path in found}
+
+
+def _manifest(run: RunDir) -> dict[str, Any]:
+    """What the newest checkpoint says of the data and the library; empty without one."""
+    for step in reversed(run.checkpoint_steps()):
+        with suppress(OSError, ValueError):
+            manifest = read_json(run.checkpoint(step) / "MANIFEST.json")
+            if isinstance(manifest, dict):
+                return manifest
+    return {}
+
+
+def _left_out(run: RunDir) -> list[int]:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return sorted(each["id"] for each in (read_json(run.quarantine) or {})["samples"])
+    return []

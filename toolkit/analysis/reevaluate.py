@@ -1,0 +1,268 @@
+"""Scoring a finished run again: its best weights on its own data, or on another file.
+
+A process of its own, or several that torchrun or our launcher describes, with the run's own code:
+
+    python -P -m toolkit.analysis.reevaluate RUN_DIR '{"file": …}'
+
+writes one JSON document to standard output (rank 0), and the evaluation's folder into the run's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from toolkit.checkpoint.manifest import read_manifest
+from toolkit.checkpoint.store import load_weights, verify
+from toolkit.config import identity, load_on_file, load_to_run, to_yaml
+from toolkit.config.schema import Experiment, Train
+from toolkit.data.order.batches import evaluation_plan
+from toolkit.distributed.process_group import Group, join
+from toolkit.errors import CheckpointError, DataError, UserError
+from toolkit.files import crc32, read_json, write_atomic, write_json
+from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.system.process_main import process_main, write_answer
+from toolkit.task import Evaluation, Report, Task, task_class
+from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+from toolkit.training.numerics.arithmetic import PRECISIONS, set_arithmetic
+from toolkit.training.output.progress_display import transient_bar
+from toolkit.world import World
+
+#: What another file is called by in artifacts and reports.
+_SPLIT = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to score, and where to.
+
+    file       another file; None for the run's own data
+    overrides  key=value of how that file is read
+    split      of the run's own data; None: the test set, or the validation set without one
+    output     folder of the evaluation; None: in the run's
+    meeting    folder in which several processes find each other
+    """
+
+    file: str | None = None
+    overrides: Sequence[str] = ()
+    split: str | None = None
+    output: str | None = None
+    meeting: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """A task with a split of it to be scored, the experiment that describes it, and what it is called."""
+
+    task: Task
+    experiment: Experiment
+    split: str
+    name: str
+
+
+def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict[str, Any]:
+    """Score the best weights of a finished run; return what stands in the evaluation's metrics.json.
+
+    An evaluation that is there is not made again. Collective. Raises UserError where the run has not
+    finished or the data do not fit, CheckpointError where its best checkpoint is lost or damaged.
+    """
+    result = read_json(run.result)
+    if result is None:
+        raise UserError(
+            f"{run.run_id} has not finished, so it has no best weights to score: `stk status` says more"
+        )
+    experiment = load_to_run(run.config)
+    set_arithmetic(experiment)
+    with tempfile.TemporaryDirectory() as own:
+        meeting = RunDir(Path(request.meeting or own))
+        with join(meeting, world, _meeting(experiment.train)) as group:
+            task = _opened(experiment, group, report)
+            checkpoint = _best(run, int(result["best"]["step"]), task, group)
+            subject = _subject(run, task, experiment, request, group, report)
+            return _score(run, result, checkpoint, task, subject, request, group, report)
+
+
+def _meeting(train: Train) -> Train:
+    """How the processes meet: on this machine, on what it has of the run's devices."""
+    return replace(train, rendezvous="auto", device="auto" if train.device == "cuda" else train.device)
+
+
+def _opened(experiment: Experiment, group: Group, report: Report) -> Task:
+    """The run's own task, whose data are prepared once more where they are gone."""
+    kind = task_class(experiment)
+    group.main_first(lambda: kind.prepare(experiment, report if group.world.is_main else None))
+    return kind(experiment)
+
+
+def _best(run: RunDir, step: int, task: Task, group: Group) -> Path:
+    """The best checkpoint, verified by rank 0. Raises CheckpointError, DataError. Collective."""
+    folder = run.checkpoint(step)
+    if not folder.is_dir():
+        raise CheckpointError(
+            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
+        )
+    if group.world.is_main:
+        verify(folder)
+        if read_manifest(folder).get("data") != task.fingerprint:
+            raise DataError(
+                f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
+                "labels and numbers of tokens may be others than it learnt: put back what it was trained on"
+            )
+    group.barrier()
+    return folder
+
+
+def _subject(
+    run: RunDir, task: Task, experiment: Experiment, request: Request, group: Group, report: Report
+) -> _Subject:
+    if request.file is not None:
+        experiment = load_on_file(run.config, Path(request.file), request.overrides)
+        made: list[Task] = []
+        group.main_first(lambda: made.append(task.on(experiment.data, report)))
+        other = made[0] if made else task.on(experiment.data)
+        return _Subject(task=other, experiment=experiment, split=_SPLIT, name=Path(request.file).stem)
+    split = request.split or next(name for name in ("test", "validation") if name in task.splits)
+    if split not in task.splits:
+        raise UserError(f"{run.run_id} has no split {split!r}: its data have {', '.join(task.splits)}")
+    return _Subject(task=task, experiment=experiment, split=split, name=split)
+
+
+def _score(
+    run: RunDir,
+    result: dict[str, Any],
+    checkpoint: Path,
+    task: Task,
+    subject: _Subject,
+    request: Request,
+    group: Group,
+    report: Report,
+) -> dict[str, Any]:
+    """Score the subject, unless its evaluation is there. Collective; on rank 0 the document is whole."""
+    key = _key(checkpoint, subject)
+    target = RunDir(Path(request.output)) if request.output else run.evaluation(f"{subject.name}-{key}")
+    is_own = request.output is None
+    stored = group.agree(_stored(target, key, is_own=is_own) if group.world.is_main else None)
+    if stored is not None:
+        return {**stored, "folder": str(target.path), "found": True}
+    if group.world.is_main:
+        _make_folder(target)
+    model = task.model().to(group.device)
+    load_weights(checkpoint, model)
+    begun = time.monotonic()
+    evaluation = _evaluate(model, subject, group, report)
+    document = {
+        "state": "evaluated",
+        "run_id": run.run_id,
+        "step": result["best"]["step"],
+        "best": result["best"],
+        "data": request.file,
+        "split": subject.split,
+        "samples": len(subject.task.splits[subject.split]),
+        "summary": subject.task.summary,
+        "metrics": {
+            subject.split: metrics_on_all_ranks(subject.task, subject.split, evaluation, group),
+        },
+        "key": key,
+        "score_s": round(time.monotonic() - begun, 3),
+    }
+    if evaluation is not None:
+        _write(target, subject, evaluation, document)
+    group.barrier()
+    return {**document, "folder": str(target.path), "found": False}
+
+
+def _key(checkpoint: Path, subject: _Subject) -> str:
+    """Eight hex digits that change with the weights, the data, and how these are read."""
+    facts = (
+        crc32(checkpoint / MANIFEST),
+        subject.task.fingerprint,
+        subject.split,
+        identity(subject.experiment),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
+
+
+def _stored(target: RunDir, key: str, *, is_own: bool) -> dict[str, Any] | None:
+    """The document of an evaluation that was made before, of the same weights and data.
+
+    is_own  whether the folder is named by the key, so that nothing else can be in it
+    Raises UserError for a folder that holds something else.
+    """
+    found = read_json(target.scores)
+    if found is None and not is_own and target.path.is_dir() and any(target.path.iterdir()):
+        raise UserError(
+            f"{target.path} holds something else than a whole evaluation: empty it, or give another folder"
+        )
+    return found if isinstance(found, dict) and found.get("key") == key else None
+
+
+def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report) -> Evaluation | None:
+    settings = subject.experiment.evaluation
+    plan = evaluation_plan(settings, subject.task.splits[subject.split].lengths)
+    batches = -(-plan.steps // group.world.size)
+    return evaluate(
+        subject.task,
+        model,
+        subject.split,
+        group,
+        settings,
+        PRECISIONS[subject.experiment.train.precision],
+        on_batch=_counted(lambda done: report("scoring", done, batches)),
+    )
+
+
+def _counted(tell: Callable[[int], None]) -> Callable[[], None]:
+    done = 0
+
+    def again() -> None:
+        nonlocal done
+        done += 1
+        tell(done)
+
+    return again
+
+
+def _make_folder(target: RunDir) -> None:
+    """Make an evaluation's folder before anything is scored. Raises UserError where it cannot be written."""
+    try:
+        target.path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.path):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"cannot write into {target.path}: {error.strerror}. --output chooses another folder"
+        ) from None
+
+
+def _write(target: RunDir, subject: _Subject, evaluation: Evaluation, document: dict[str, Any]) -> None:
+    """Write the evaluation's folder; metrics.json last."""
+    # What is there is of other weights or data, in a folder that was given by name, or was left half done.
+    for folder in (target.artifacts, target.report):
+        shutil.rmtree(folder, ignore_errors=True)
+    target.scores.unlink(missing_ok=True)
+    write_atomic(target.config, to_yaml(subject.experiment))
+    subject.task.write_report(target, subject.split, evaluation)
+    write_json(target.scores, document)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Score a run for another program; return the exit status."""
+    return write_answer(lambda: _rescore_with_bar(RunDir(Path(argv[0])), Request(**json.loads(argv[1]))))
+
+
+def _rescore_with_bar(run: RunDir, request: Request) -> dict[str, Any]:
+    with transient_bar() as show:
+        return rescore(run, World.from_environment(), request, show)
+
+
+if __name__ == "__main__":
+    process_main(main)

@@ -1,0 +1,84 @@
+"""Checkpoint folders on the disk: temporary names, links, and deletion. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from toolkit.files import crc32, read_json
+from toolkit.run.run_dir import MANIFEST, PROGRESS, RunDir
+
+#: Called with the name of each point of a save at which a test may inject a fault.
+FaultPoint = Callable[[str], None]
+
+
+def no_fault(point: str) -> None:
+    """Inject nothing."""
+
+
+def temporary_name(target: Path, nonce: str, kind: str) -> Path:
+    """A hidden name beside the target that no other attempt uses."""
+    return target.with_name(f".{target.name}.{nonce or os.getpid()}.{kind}")
+
+
+def replace_link(path: Path, target: str) -> None:
+    """Make the symbolic link at `path` point to `target`, atomically."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    os.replace(temporary, path)
+
+
+def remove(folder: Path, nonce: str, at: FaultPoint = no_fault) -> None:
+    """Delete a checkpoint. It is renamed first, so that no reader sees half of it.
+
+    Of a symbolic link only the link is deleted: its target may belong to another run.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    trash = temporary_name(folder, nonce, "trash")
+    shutil.rmtree(trash, ignore_errors=True)
+    os.rename(folder, trash)
+    at("delete")
+    (trash / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(trash)
+
+
+def matches_manifest(folder: Path) -> bool:
+    """Whether every file in the manifest exists with the recorded size and checksum."""
+    try:
+        files = read_json(folder / MANIFEST)["files"]
+        # The base name: a file outside the folder is not part of the checkpoint.
+        return all(_matches_record(folder / os.path.basename(name), facts) for name, facts in files.items())
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return False
+
+
+def _matches_record(file: Path, facts: dict[str, Any]) -> bool:
+    found = file.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_size == facts["bytes"] and crc32(file) == facts["crc32"]
+
+
+def best_named_by(folder: Path) -> int | None:
+    """The step of the best checkpoint that this one records; None without one, or if it cannot be read."""
+    try:
+        step = read_json(folder / PROGRESS)["progress"].get("best_step")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return step if isinstance(step, int) else None
+
+
+def repair_last_link(run: RunDir) -> None:
+    """Point the link `last` to the newest checkpoint left; delete the link if there is none."""
+    if run.checkpoints.is_symlink() or not run.last.is_symlink() or run.last.exists():
+        return
+    steps = run.checkpoint_steps()
+    if steps:
+        replace_link(run.last, run.checkpoint(steps[-1]).name)
+    else:
+        run.last.unlink()

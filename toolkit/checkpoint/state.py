@@ -1,0 +1,91 @@
+"""The state of training: progress, and the tensors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of training: everything but tensors, as JSON values.
+
+    step               updates done
+    sums               sums for the next logged line of training metrics: loss, count, and the task's own
+    best_value         best validation metric so far
+    best_loss          validation loss at the same step, which breaks ties; None in old checkpoints
+    best_step          step of the best value
+    since_best         evaluations since best_value was first reached
+    chain              hash of all steps so far: their samples and losses, as 32 hexadecimal digits
+    """
+
+    step: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+    best_value: float | None = None
+    best_loss: float | None = None
+    best_step: int | None = None
+    since_best: int = 0
+    chain: str = ""
+
+    def judge(self, value: float, loss: float, goal: str) -> None:
+        """Update the best evaluation. Of equal metrics the one with the lower loss is better."""
+        best, low = self.best_value, self.best_loss
+        is_better = best is None or (value < best if goal == "min" else value > best)
+        is_tie = value == best and low is not None and loss < low
+        if math.isfinite(value) and (is_better or is_tie):
+            self.best_value, self.best_step = value, self.step
+            self.best_loss = loss if math.isfinite(loss) else None
+        self.since_best = 0 if math.isfinite(value) and is_better else self.since_best + 1
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Set the stored values, in place."""
+        for name, value in stored.items():
+            setattr(self, name, value)
+
+
+@dataclass(slots=True)
+class TrainState:
+    """Everything that a checkpoint holds."""
+
+    progress: Progress
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+
+    def training_tensors(self) -> dict[str, torch.Tensor]:
+        """Tensors besides the weights: the optimizer's, and buffers that are not in state_dict."""
+        tensors = {f"buffer/{name}": buffer for name, buffer in self._unsaved_buffers().items()}
+        for name, parameter in self._optimized():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, torch.Tensor):
+                    tensors[f"optimizer/{name}/{key}"] = value
+        return tensors
+
+    def load_training_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Restore the result of training_tensors. Raises KeyError if a buffer is missing."""
+        for name, buffer in self._unsaved_buffers().items():
+            buffer.copy_(tensors[f"buffer/{name}"])
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for index, (name, _) in enumerate(self._optimized()):
+            prefix = f"optimizer/{name}/"
+            kept = {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}
+            if kept:
+                state[index] = kept
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+    def _unsaved_buffers(self) -> dict[str, torch.Tensor]:
+        saved = self.model.state_dict().keys()
+        return {name: buffer for name, buffer in self.model.named_buffers() if name not in saved}
+
+    def _optimized(self) -> list[tuple[str, nn.Parameter]]:
+        """Parameters in the optimizer's order, with their names in the model."""
+        names = {parameter: name for name, parameter in self.model.named_parameters()}
+        return [(names[p], p) for group in self.optimizer.param_groups for p in group["params"]]

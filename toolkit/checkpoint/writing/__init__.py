@@ -1,0 +1,1 @@
+"""How a checkpoint gets to the disk: staged in memory, written past the page cache, throttled, renamed."""

@@ -1,0 +1,194 @@
+"""A training state copied into buffers that each save reuses, laid out as its files will be.
+
+Training waits for the copy alone; the writing thread takes the bytes from here while training continues.
+Reused, because the first touch of fresh memory costs several times the copy itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+# The rule by which safetensors' load_model decides which of several shared tensors a file must hold.
+from safetensors.torch import _remove_duplicate_names
+
+from toolkit.checkpoint.state import TrainState
+from toolkit.checkpoint.writing.direct_io import BLOCK
+from toolkit.checkpoint.writing.pinning import pin
+from toolkit.run.run_dir import PROGRESS, TRAINING, WEIGHTS
+
+#: Bytes of a file that are written at once: large, so that the writing thread seldom takes the GIL.
+PIECE = 32 << 20
+
+#: Names of the types in a header, as the format defines them.
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+    torch.complex64: "C64",
+}
+
+
+class Staging:
+    """The buffers of one run's checkpoints; what they hold is valid until the next `fill`."""
+
+    def __init__(self) -> None:
+        self._weights, self._training = Buffer(), Buffer()
+        self._progress = b""
+        self.step = 0
+        self.best_step: int | None = None
+        self.chain = ""
+
+    def reserve(self, state: TrainState) -> None:
+        """Lay the buffers out for states like this one. Copies nothing."""
+        self._weights.lay_out(*_weights(state))
+        self._training.lay_out(state.training_tensors(), {})
+
+    def touch(self) -> None:
+        """Write to all of the reserved memory once: the first copy then finds it mapped."""
+        self._weights.touch()
+        self._training.touch()
+
+    def fill(self, state: TrainState) -> None:
+        """Copy a state. It may change after the return.
+
+        Raises TypeError for a dtype that the safetensors format does not know.
+        """
+        self._weights.fill(*_weights(state))
+        self._training.fill(state.training_tensors(), {})
+        stored = {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()}
+        self._progress = json.dumps(stored, indent=2).encode() + b"\n"
+        progress = state.progress
+        self.step, self.best_step, self.chain = progress.step, progress.best_step, progress.chain
+        if self._weights.is_pinned or self._training.is_pinned:
+            torch.cuda.current_stream().synchronize()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self._weights.size + self._training.size + len(self._progress)
+
+    def files(self) -> dict[str, Iterator[memoryview]]:
+        """The files by name, each as its bytes in pieces."""
+        return {
+            WEIGHTS: self._weights.pieces(),
+            TRAINING: self._training.pieces(),
+            PROGRESS: iter([memoryview(self._progress)]),
+        }
+
+
+class Buffer:
+    """One file of the safetensors format in memory: its header, and all tensors one after another.
+
+    is_pinned  whether the memory is page-locked, so that a GPU copies into it directly
+    """
+
+    def __init__(self) -> None:
+        self.is_pinned = False
+        self._unpin: Callable[[], object] = lambda: None
+        self._layout: Any = None
+        # All bytes of the file, and those of the tensors.
+        self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
+        self._places: list[tuple[str, torch.Tensor]] = []
+
+    def fill(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+        """Copy the tensors to their places. Copies from a GPU end when its current stream has ended them."""
+        self.lay_out(tensors, metadata)
+        with torch.no_grad():
+            for name, place in self._places:
+                place.copy_(tensors[name], non_blocking=True)
+
+    def lay_out(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+        """Give each tensor its place, unless the layout is the same as before."""
+        layout = {name: (tensor.dtype, tensor.shape, tensor.is_cuda) for name, tensor in tensors.items()}
+        if (layout, metadata) != self._layout:
+            self._lay_out(tensors, metadata)
+            self._layout = layout, dict(metadata)
+
+    def touch(self) -> None:
+        """Overwrite all of the tensors' memory."""
+        self._tensors.zero_()
+
+    @property
+    def size(self) -> int:
+        return len(self._file)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of the file, in order."""
+        raw = self._file.numpy().data
+        for start in range(0, len(raw), PIECE):
+            yield raw[start : start + PIECE]
+
+    def _lay_out(self, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+        """Lay out the widest types first, so that all tensors are aligned."""
+        names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+        ends = list(accumulate(tensors[name].nbytes for name in names))
+        total = ends[-1] if ends else 0
+        header = _header(names, tensors, ends, metadata)
+        self.is_pinned = any(tensor.is_cuda for tensor in tensors.values())
+        # The old memory is freed first: there may be no room for both.
+        self._unpin()
+        self._places.clear()
+        self._file = self._tensors = torch.empty(0, dtype=torch.uint8)
+        self._file = _aligned(len(header) + total)
+        self._unpin = pin(self._file, self) if self.is_pinned else lambda: None
+        self._file[: len(header)] = torch.frombuffer(bytearray(header), dtype=torch.uint8)
+        self._tensors = self._file[len(header) :]
+        for name, end in zip(names, ends, strict=True):
+            tensor = tensors[name]
+            if tensor.numel():
+                place = self._tensors[end - tensor.nbytes : end].view(tensor.dtype).view(tensor.shape)
+                self._places.append((name, place))
+
+
+def _aligned(size: int) -> torch.Tensor:
+    """Allocate bytes that begin at a multiple of BLOCK, as direct_io.py needs them."""
+    memory = torch.empty(size + BLOCK, dtype=torch.uint8)
+    start = -memory.data_ptr() % BLOCK
+    return memory[start : start + size]
+
+
+def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Return the weights as a file holds them, each shared tensor once, and the file's metadata."""
+    weights = state.model.state_dict()
+    dropped = {name: kept for kept, names in _remove_duplicate_names(weights).items() for name in names}
+    kept = {name: tensor for name, tensor in weights.items() if name not in dropped}
+    # Other libraries refuse a file without "pt".
+    return kept, {"format": "pt", **dropped}
+
+
+def _header(
+    names: list[str], tensors: Mapping[str, torch.Tensor], ends: list[int], metadata: Mapping[str, str]
+) -> bytes:
+    """Return the length (8 bytes, little-endian) and the JSON text, padded to a multiple of 8."""
+    entries: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    for name, end in zip(names, ends, strict=True):
+        tensor = tensors[name]
+        if tensor.dtype not in _DTYPES:
+            raise TypeError(
+                f"tensor {name!r} is of {tensor.dtype}, which the safetensors format does not know"
+            )
+        entries[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [end - tensor.nbytes, end],
+        }
+    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text

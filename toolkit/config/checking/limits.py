@@ -1,0 +1,65 @@
+"""Whether a key allows a value."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import Any
+
+from toolkit.config.faults import suggest
+from toolkit.config.fields import Limits
+
+#: Largest whole number for a key without a limit: Slurm and torch use 32 bits.
+_MOST = 2**31 - 1
+
+
+def bounded(value: Any, limits: Limits) -> Limits:
+    """Return the limits of a key, with a maximum for whole numbers if it has none."""
+    if isinstance(value, int) and limits.maximum is None and value > _MOST:
+        return replace(limits, maximum=_MOST)
+    return limits
+
+
+def is_within(value: Any, limits: Limits) -> bool:
+    """Whether a value of the right type is allowed."""
+    low, above, high, pattern = limits.minimum, limits.above, limits.maximum, limits.pattern
+    return (
+        (not limits.choices or value in limits.choices)
+        and (value != "" or not (limits.path or limits.hub))
+        and (pattern is None or not isinstance(value, str) or re.fullmatch(pattern, value) is not None)
+        and (low is None or isinstance(value, str) or value >= low)
+        and (above is None or value > above)
+        and (high is None or value <= high)
+    )
+
+
+def located(value: Any, limits: Limits) -> Any:
+    """Make a file name absolute, because the run has another working directory."""
+    if isinstance(value, tuple):
+        return tuple(located(each, limits) for each in value)
+    is_file = isinstance(value, str) and (limits.path or (limits.hub and _is_here(value)))
+    return os.path.abspath(value) if is_file else value
+
+
+def _is_here(name: str) -> bool:
+    """Whether a name means a folder and not a model on a hub: the folder or its parent exists."""
+    folder = os.path.dirname(name)
+    return os.path.exists(name) or (folder != "" and os.path.isdir(folder))
+
+
+def cure(hint: Any, value: Any, limits: Limits) -> str:
+    """Say what to do about a value that is not allowed; empty if nothing is known."""
+    if limits.choices:
+        return guess(value, limits.choices)
+    if hint is str and isinstance(value, bool | float):
+        return "put it in quotes if text is meant"
+    if hint is bool and isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
+        return "write true or false"
+    return ""
+
+
+def guess(value: Any, valid: Any) -> str:
+    """Return a hint if a text is similar to a valid one."""
+    hint = suggest(value, valid) if isinstance(value, str) else ""
+    return hint if hint.startswith("did") else ""

@@ -1,0 +1,130 @@
+"""Rules over several keys of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from toolkit.config.checking.goals import METRIC_KEYS
+from toolkit.config.faults import Faults, suggest
+from toolkit.config.schema import Evaluation, Experiment, Train
+from toolkit.config.secrets import masked, referred, texts
+from toolkit.config.sections import sections
+from toolkit.config.serialize import to_plain
+from toolkit.registry import metric_of, metrics_of, task_kinds
+from toolkit.workload import Violation, rule
+
+
+@rule(*METRIC_KEYS)
+def _metric(experiment: Experiment) -> Iterator[Violation]:
+    name = experiment.evaluation.metric.partition(":")[0]
+    metrics = [each.name for each in metrics_of(experiment.task, experiment.data)]
+    if name not in metrics:
+        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
+        yield Violation(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
+
+
+@rule(*METRIC_KEYS, holds_for_stored=False)
+def _goal(experiment: Experiment) -> Iterator[Violation]:
+    name, _, goal = experiment.evaluation.metric.partition(":")
+    of_run = {each.name: each for each in metrics_of(experiment.task, experiment.data)}
+    metric = of_run.get(name) or metric_of(name, experiment.task.kind)
+    if metric is not None and goal != metric.goal:
+        less = "less" if metric.goal == "min" else "more"
+        problem = f"found {goal}, but for {name} {less} is better"
+        yield Violation(
+            key=("evaluation", "metric"), problem=problem, hint=f"{name}, or {name}:{metric.goal}"
+        )
+
+
+@rule("train.batch_max_length", "train.batch_size", "train.bucket_batches")
+def _one_size_of_a_step(experiment: Experiment) -> Iterator[Violation]:
+    yield from _either(experiment.train, "train", "batch_size", "bucket_batches")
+
+
+@rule("evaluation.batch_max_length", "evaluation.batch_size")
+def _one_size_of_an_evaluation(experiment: Experiment) -> Iterator[Violation]:
+    yield from _either(experiment.evaluation, "evaluation", "batch_size")
+
+
+def _either(section: Train | Evaluation, name: str, *of_samples: str) -> Iterator[Violation]:
+    """Find keys that count samples beside the key that counts tokens."""
+    budget = section.batch_max_length
+    for key in of_samples:
+        found = getattr(section, key)
+        if budget is not None and found is not None:
+            problem = f"found {found} beside {name}.batch_max_length {budget}, of which only one counts"
+            yield Violation(key=(name, key), problem=problem, hint="set one of them to null")
+
+
+@rule("train.batch_max_length", "train.bucket_span")
+def _buckets(experiment: Experiment) -> Iterator[Violation]:
+    train = experiment.train
+    if train.bucket_span is not None and train.batch_max_length is None:
+        problem = f"found {train.bucket_span}, but it is for train.batch_max_length, which is null"
+        hint = "null: with train.batch_size, train.bucket_batches saves padding"
+        yield Violation(key=("train", "bucket_span"), problem=problem, hint=hint)
+
+
+@rule("train.reduction", "train.logical_ranks", "train.accumulation")
+def _exact(experiment: Experiment) -> Iterator[Violation]:
+    for name in ("logical_ranks", "accumulation"):
+        number = getattr(experiment.train, name)
+        if experiment.train.reduction == "exact" and number & (number - 1):
+            below = 1 << (number.bit_length() - 1)
+            problem = f"found {number}, but train.reduction exact takes a power of two"
+            hint = f"{below} or {2 * below}, or train.reduction fast"
+            yield Violation(key=("train", name), problem=problem, hint=hint)
+
+
+@rule("train.precision", "train.device")
+def _half(experiment: Experiment) -> Iterator[Violation]:
+    if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
+        problem = "found fp16 with train.device cpu, expected train.device cuda or auto"
+        yield Violation(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
+
+
+@rule("lr_scheduler.kind", "lr_scheduler.step_at")
+def _steps_of_the_learning_rate(experiment: Experiment) -> Iterator[Violation]:
+    scheduler = experiment.lr_scheduler
+    if scheduler.step_at is not None and scheduler.kind != "step":
+        problem = f"found shares of the steps, but lr_scheduler.kind is {scheduler.kind}, which has no steps"
+        yield Violation(key=("lr_scheduler", "step_at"), problem=problem, hint="kind: step, or null")
+
+
+@rule()
+def _addresses(experiment: Experiment) -> Iterator[Violation]:
+    for key, text in texts(to_plain(experiment)):
+        if masked(text) != text and not referred(text):
+            problem = (
+                f"found {masked(text)!r}, a URL with a password: "
+                "a secret must not stand in an experiment, which is recorded"
+            )
+            hint = "put the address into a variable such as DATABASE_URL, and write ${oc.env:DATABASE_URL}"
+            yield Violation(key=key, problem=problem, hint=hint)
+
+
+_RULES = (
+    _metric,
+    _goal,
+    _one_size_of_a_step,
+    _one_size_of_an_evaluation,
+    _buckets,
+    _exact,
+    _half,
+    _steps_of_the_learning_rate,
+    _addresses,
+)
+
+
+def check_rules(experiment: Experiment, faults: Faults, *, is_stored: bool = False) -> None:
+    """Record every violated rule: the general ones, those of the task, those of other packages' sections."""
+    of_task = () if experiment.task is None else task_kinds()[experiment.task.kind].rules
+    of_sections = chain.from_iterable(section.rules for section in sections())
+    # Chosen first: the fault of one rule must not keep the others from being applied.
+    applicable = [each for each in (*of_task, *of_sections, *_RULES) if not faults.doubts(each.reads)]
+    for each in applicable:
+        if is_stored and not each.holds_for_stored:
+            continue
+        for violation in each.check(experiment):
+            faults.add(violation.key, violation.problem, violation.hint)

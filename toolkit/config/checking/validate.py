@@ -1,0 +1,315 @@
+"""From a plain tree to a typed Experiment, with every fault of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from toolkit.config.checking.coerce import CONVERSIONS, WRONG, flow_list, is_null, number_of
+from toolkit.config.checking.descriptions import allowed, found, without_none
+from toolkit.config.checking.goals import METRIC_KEYS, with_goal
+from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
+from toolkit.config.checking.rules import check_rules
+from toolkit.config.composition.json_files import NotJson, read_json_mapping
+from toolkit.config.faults import Faults, suggest
+from toolkit.config.fields import SWEEP, Limits, keys_of
+from toolkit.config.fields import limits as limits_of
+from toolkit.config.origins import UNKNOWN, Key, Origin, Origins
+from toolkit.config.schema import Experiment, RunPolicy
+from toolkit.config.secrets import referred, with_secrets
+from toolkit.config.sections import experiment_type, sections
+from toolkit.errors import UserError
+from toolkit.registry import task_kinds, task_section, unloaded
+from toolkit.workload import OwnSections, TaskSpec, UnfitTask
+
+
+def check(tree: Mapping[str, Any], origins: Origins | None = None, *, is_stored: bool = False) -> Experiment:
+    """Check a plain tree and return the experiment. Raises ConfigError with all faults.
+
+    is_stored  whether it was checked and recorded before: rules for new experiments alone are left out
+    """
+    faults = Faults(origins or Origins(Origin("the experiment")))
+    return check_into(tree, faults, is_stored=is_stored)
+
+
+def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = False) -> Experiment:
+    """As `check`, together with the faults of composition. Raises ConfigError if there are any."""
+    experiment = _Checker(faults, is_stored).experiment(_without_sweep(tree, faults))
+    for section in sections():
+        if not faults.doubts(section.completed_from):
+            completed = section.complete(getattr(experiment, section.name))
+            experiment = replace(experiment, **{section.name: completed})
+    if not faults.doubts(tuple(key.split(".")) for key in METRIC_KEYS):
+        experiment = with_goal(experiment)
+    check_rules(experiment, faults, is_stored=is_stored)
+    faults.raise_any()
+    return experiment
+
+
+def policy_in(resources: Mapping[str, Any]) -> RunPolicy:
+    """The policy of stored resources; the default one where they are damaged."""
+    whole: type = experiment_type()
+    hint, faults = _hints(whole)["resources"], Faults(Origins(Origin("resources")))
+    checked = _Checker(faults).value(hint, resources, ("resources",), Limits())
+    if faults.unsure:
+        return policy_in({})
+    return checked if isinstance(checked, RunPolicy) else RunPolicy()
+
+
+def _without_sweep(tree: Mapping[str, Any], faults: Faults) -> dict[str, Any]:
+    """The tree of one experiment: a section that makes many of it is a fault, and passed over."""
+    one = dict(tree)
+    if one.pop(SWEEP, None) is not None:
+        problem = "this section makes many runs, but one is asked for here"
+        hint = f"`stk sweep` makes them; {SWEEP}=null leaves it out, for the experiment alone"
+        faults.add((SWEEP,), problem, hint, unsure=False)
+    return one
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+class _Checker:
+    """Builds dataclasses; None replaces a value with a fault, so that checking continues."""
+
+    def __init__(self, faults: Faults, is_stored: bool = False) -> None:
+        self._faults = faults
+        self._is_stored = is_stored
+
+    def experiment(self, tree: dict[str, Any]) -> Experiment:
+        tasks = task_kinds()
+        if isinstance(text := tree.get("task"), str) and (section := task_section(text)) is not None:
+            tree = {**tree, "task": section}
+        row = tasks.get(self._pick(tree, "task", tasks))
+        if row is None and not tasks:
+            raise UserError(
+                "no workload is installed, so no task is known. After an update install slurm-toolkit again: "
+                "`pip install -e .` in its folder"
+            )
+        own = self._own_sections(row, tree) if row else None
+        tree, models = (dict(own.tree), own.models) if own else (tree, {})
+        # Without a kind of model there is no such section.
+        model = self._pick(tree, "model", models) if models else ""
+        kinds = {
+            "task": row.config if row and own else None,
+            "model": models[model][0] if model in models else None,
+            "data": own.data if own else None,
+        }
+        whole = experiment_type(row.experiment if row else None)
+        experiment: Experiment = self._section(whole, tree, (), kinds)
+        return experiment
+
+    def _own_sections(self, row: TaskSpec, tree: dict[str, Any]) -> OwnSections | None:
+        """The sections of this very experiment; None where what its task names has faults."""
+        if row.own_sections is None:
+            return OwnSections(tree=tree, data=row.data, models=row.models)
+        try:
+            own = row.own_sections(tree, None if self._is_stored else self._folders())
+        except UnfitTask as unfit:
+            for each in unfit.violations:
+                at = Origin(each.file, each.line) if each.file else None
+                self._faults.add(each.key, each.problem, each.hint, at)
+            # Whether they must be given is not known.
+            self._faults.unsure |= {("task",), ("model",), ("data",)}
+            return None
+        return replace(own, tree={**tree, **own.tree})
+
+    def _folders(self) -> Sequence[Path]:
+        """What file names may be relative to: the folders of the files that say the task, and this one."""
+        files = [self._faults.origins.of(key).place for key in (("task",), ())]
+        return [*(Path(file).parent for file in files), Path()]
+
+    def _pick(self, tree: dict[str, Any], name: str, table: Mapping[str, Any]) -> str:
+        """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""
+        if name not in tree:
+            expected = f"expected a section with the key kind, {_one_of(table)}"
+            self._faults.add((name,), f"is missing, {expected}")
+            return ""
+        return self._kind_in(tree[name], table, (name,))
+
+    def _kind_in(self, section: Any, table: Mapping[str, Any], key: Key) -> str:
+        """As `_pick`, of a section that is there."""
+        if section is UNKNOWN:
+            return ""
+        if not isinstance(section, dict):
+            expected = f"expected a section with the key kind, {_one_of(table)}"
+            self._faults.add(key, f"{found(section)}, {expected}")
+            return ""
+        kind = section.get("kind")
+        if isinstance(kind, str) and kind in table:
+            return kind
+        if kind is not UNKNOWN:
+            problem = found(kind) if "kind" in section else "is missing"
+            hint = guess(kind, table) or (_unloaded() if key == ("task",) else "")
+            self._faults.add((*key, "kind"), f"{problem}, {_one_of(table)}", hint)
+        return ""
+
+    def _section(
+        self, cls: type, value: Any, key: Key, kinds: Mapping[str, type | None] | None = None
+    ) -> Any:
+        """A dataclass from a mapping; `kinds` gives the types of sections that a kind picks."""
+        if value is None:
+            # A heading with nothing under it.
+            value = {}
+        if not isinstance(value, dict):
+            self._faults.add(key, f"{found(value)}, expected {allowed(cls, Limits())}")
+            return None
+        known = {each.name: each for each in keys_of(cls)}
+        for name in value:
+            if name not in known:
+                hint = suggest(name, known)
+                self._faults.add((*key, name), "there is no such key", hint, unsure=False)
+        hints = {**_hints(cls), **(kinds or {})}
+        checked = {name: self._field(each, hints[name], value, (*key, name)) for name, each in known.items()}
+        return cls(**checked)
+
+    def _field(self, of: Field[Any], hint: Any, section: dict[str, Any], key: Key) -> Any:
+        if of.name in section:
+            if hint is None:
+                # Its kind is not known, so nothing can be said of what it holds.
+                self._faults.unsure.add(key)
+                return None
+            return self.value(hint, section[of.name], key, limits_of(of))
+        if of.default is not MISSING:
+            return located(of.default, limits_of(of))
+        if of.default_factory is not MISSING:
+            return of.default_factory()
+        if key not in self._faults.unsure:
+            expected = "a section (a mapping)" if hint is None else allowed(hint, limits_of(of))
+            self._faults.add(key, f"is missing, expected {expected}")
+        return None
+
+    def value(self, hint: Any, value: Any, key: Key, limits: Limits) -> Any:
+        """A value as its type hint says."""
+        if value is UNKNOWN:
+            self._faults.unsure.add(key)
+            return None
+        hint, optional = without_none(hint)
+        if optional and (value is None or (hint is not str and is_null(value))):
+            return None
+        if is_dataclass(hint):
+            return self._section(hint, value, key)  # type: ignore[arg-type]
+        if hint is Any and limits.kinds:
+            return self._kinded(limits.kinds(), value, key)
+        if get_origin(hint) is tuple:
+            return self._list(hint, value, key, limits)
+        if get_origin(hint) is dict:
+            return self._mapping(hint, self._read(value, key, limits), key, limits)
+        if hint is Any:
+            return self._plain(value, key)
+        return self._scalar(hint, value, key, limits, optional)
+
+    def _kinded(self, table: Mapping[str, type], value: Any, key: Key) -> Any:
+        """A section whose kind picks its dataclass; a text is a kind with its defaults."""
+        section = {"kind": value} if isinstance(value, str) else value
+        kind = self._kind_in(section, table, key)
+        return self._section(table[kind], section, key) if kind else None
+
+    def _list(self, hint: Any, value: Any, key: Key, limits: Limits) -> Any:
+        items = flow_list(value)
+        types = get_args(hint)
+        any_length = types[-1] is Ellipsis
+        if not isinstance(items, list | tuple) or not (any_length or len(items) == len(types)):
+            self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")
+            return None
+        if any_length:
+            types = (types[0],) * len(items)
+        pairs = enumerate(zip(types, items, strict=True))
+        return tuple(self.value(each, item, (*key, str(index)), limits) for index, (each, item) in pairs)
+
+    def _read(self, value: Any, key: Key, limits: Limits) -> Any:
+        """The mapping in a JSON file, where its name stands in place of it."""
+        if not limits.json_file or not isinstance(value, str):
+            return value
+        try:
+            content = read_json_mapping(value)
+        except NotJson as error:
+            self._faults.add(key, str(error))
+            return UNKNOWN
+        for name in content:
+            self._faults.origins.put((*key, name), Origin(value))
+        return content
+
+    def _mapping(self, hint: Any, value: Any, key: Key, limits: Limits) -> Any:
+        if value is UNKNOWN:
+            return None
+        if not isinstance(value, dict):
+            self._faults.add(key, f"{found(value)}, expected {allowed(hint, limits)}")
+            return None
+        if limits.rest:
+            value = self._with_rest(value, key)
+        inner = get_args(hint)[1]
+        for name in value:
+            self._unprintable(name, (*key, name))
+        return {name: self.value(inner, item, (*key, name), limits) for name, item in value.items()}
+
+    def _with_rest(self, shares: dict[str, Any], key: Key) -> dict[str, Any]:
+        """Shares with what the others leave of 1 in place of a null."""
+        nulls = [name for name, share in shares.items() if share is None or is_null(share)]
+        others = [number_of(share) for name, share in shares.items() if name not in nulls]
+        if not nulls or WRONG in others:
+            return shares
+        # Rounded: 0.8 and 0.1 leave 0.1, not 0.09999999999999998.
+        rest = round(1 - sum(others), 12)
+        if len(nulls) > 1:
+            self._faults.add((*key, nulls[1]), f"found null here and for {nulls[0]}: only one takes the rest")
+        elif rest < 0:
+            problem = f"found null, which takes the rest, but the others add up to {sum(others):g}"
+            self._faults.add((*key, nulls[0]), problem, "shares of 1, such as 0.8 and 0.1")
+        return shares | {name: max(rest, 0.0) for name in nulls}
+
+    def _plain(self, value: Any, key: Key) -> Any:
+        """Any plain value, looked through for what could not be written down."""
+        if isinstance(value, dict):
+            return self._mapping(dict[str, Any], value, key, Limits())
+        if isinstance(value, list):
+            return [self.value(Any, item, (*key, str(index)), Limits()) for index, item in enumerate(value)]
+        if isinstance(value, float) and not math.isfinite(value):
+            self._faults.add(key, f"{found(value)}, expected a finite number")
+        elif isinstance(value, str):
+            self._unprintable(value, key)
+            return with_secrets(str(value))
+        return value
+
+    def _scalar(self, hint: Any, value: Any, key: Key, limits: Limits, optional: bool) -> Any:
+        if isinstance(value, str) and (names := referred(value)):
+            return self._secret(hint, value, names, key, limits)
+        result = CONVERSIONS[hint](value)
+        limits = bounded(result, limits)
+        if result is WRONG or not is_within(result, limits):
+            expected = allowed(hint | None if optional else hint, limits)
+            self._faults.add(key, f"{found(value)}, expected {expected}", cure(hint, value, limits))
+            return None
+        if isinstance(result, str):
+            self._unprintable(result, key)
+        return located(result, limits)
+
+    def _secret(self, hint: Any, value: str, names: Sequence[str], key: Key, limits: Limits) -> Any:
+        """A text whose value is kept out of what is written: it must not become a name or a setting."""
+        if hint is str and not (limits.choices or limits.pattern or limits.path or limits.hub):
+            return with_secrets(value)
+        problem = f"found the variable {names[0]}, which has the name of a secret: this key is recorded"
+        self._faults.add(key, problem, "if it is none, give the variable another name")
+        return None
+
+    def _unprintable(self, text: str, key: Key) -> None:
+        """Refuse what no file name, variable or YAML file can hold."""
+        if "\0" in text:
+            self._faults.add(key, f"{found(text)}, which holds a NUL character")
+        elif any("\ud800" <= character <= "\udfff" for character in text):
+            self._faults.add(key, f"{found(text)}, which is not valid Unicode text")
+
+
+def _one_of(table: Mapping[str, Any]) -> str:
+    return f"expected one of {', '.join(table)}"
+
+
+def _unloaded() -> str:
+    """The workloads that are installed and cannot be loaded, one of which may have the kind."""
+    return "; ".join(f"the workload {name} is missing: {why}" for name, why in unloaded().items())

@@ -1,0 +1,83 @@
+"""From an experiment file and overrides to one resolved tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.composition.includes import (
+    Includes,
+    config_root,
+    find_includes,
+    record,
+    restore_includes,
+    shown,
+)
+from toolkit.config.composition.interpolation import interpolate
+from toolkit.config.composition.overrides import apply
+from toolkit.config.composition.yaml_files import Files, Unreadable
+from toolkit.config.faults import Faults
+from toolkit.config.fields import SWEEP
+from toolkit.config.origins import Key, Origin, Origins
+
+
+def file_faults(path: Path) -> Faults:
+    """An empty collection of faults for an experiment file."""
+    return Faults(Origins(Origin(shown(path))))
+
+
+def gather(
+    path: Path, overrides: Sequence[str], root: Path | None, faults: Faults, files: Files | None = None
+) -> dict[str, Any]:
+    """Read an experiment with its includes, apply the overrides, resolve the references.
+
+    Faults are recorded, and UNKNOWN stands in their places. Types and limits are not checked.
+
+    files   gives the run of a sweep, one of many: each file is read once for all of them, and the section
+            `sweep` is left out
+    Raises ConfigError where the experiment file itself cannot be read.
+    """
+    includes = Includes(root or config_root(path), faults, files)
+    mapping = read_mapping(path, faults, files)
+    if files is not None:
+        mapping.pop(SWEEP, None)
+    includes.tree = find_includes(mapping, (path,))
+    apply(overrides, includes)
+    includes.expand(includes.tree, ())
+    return interpolate(includes.tree, faults)
+
+
+def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults: Faults) -> Any:
+    """The section `sweep` of an experiment file, overrides of its keys applied; None where there is none.
+
+    It may be a file of its own (`sweep: ${from_file:...}`). Values stand as written, references too: they
+    are composed with the experiment that gets them. Raises ConfigError where the file cannot be read.
+    """
+    includes = Includes(root or config_root(path), faults)
+    section = read_mapping(path, faults).get(SWEEP)
+    includes.tree = find_includes({SWEEP: section}, (path,))
+    apply(overrides, includes)
+    includes.open(includes.tree, SWEEP, (SWEEP,))
+    return restore_includes(includes.tree[SWEEP])
+
+
+def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Key = ()) -> dict[str, Any]:
+    """The mapping that a file holds, which stands under a key. Raises ConfigError where it holds none."""
+    try:
+        document = (files or Files()).read(path)
+        if document.value is None:
+            raise Unreadable("the file is empty, expected `key: value` lines")
+        if not isinstance(document.value, dict):
+            raise Unreadable(f"the top level is {_kind(document.value)}, expected `key: value` lines")
+    except Unreadable as error:
+        faults.add(key, error.problem, error.hint, Origin(shown(path), error.line))
+        faults.raise_any()
+        raise
+    record(document, path, key, faults)
+    mapping: dict[str, Any] = document.value
+    return mapping
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a single value"

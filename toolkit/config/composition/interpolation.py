@@ -1,0 +1,357 @@
+"""References in values: `${oc.env:NAME,default}`, `${other.key}`, resolved by OmegaConf.
+
+OmegaConf takes 0.1 s of CPU to import, so it is imported only where a value holds a reference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from toolkit.config.faults import Faults
+from toolkit.config.origins import UNKNOWN, Key
+from toolkit.config.secrets import is_secret, reference, with_secrets
+
+_ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
+#: A text whose references name variables only: what it comes to depends on nothing else in the tree.
+_OF_VARIABLES = re.compile(r"(?:[^$\\]|\$\{oc\.env:[A-Za-z_][A-Za-z0-9_]*(?:,[\w ./~-]*)?\})*")
+_VARIABLE = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]*)")
+_NOT_SET = re.compile(r"Environment variable '(.*?)' not found")
+_NO_KEY = re.compile(r"Interpolation key '(.*?)' not found")
+
+#: Our own way to a variable, which keeps secrets out.
+_RESOLVER = "stk.env"
+_TO_VARIABLE = re.compile(r"\$\{\s*oc\.env\s*:")
+
+#: Bounds of what references may do, far above what any experiment needs.
+_MAX_TEXT = 65_536
+_MAX_REFERENCES = 100
+_MAX_REFERENCES_TOGETHER = 3_000
+_MAX_CHAIN = 20
+_MAX_CHARACTERS = 1_000_000
+_MAX_VALUES = 5_000
+
+#: What OmegaConf calls a value that is still to be given; a reference to it fails in its own way.
+_MISSING = "???"
+
+
+#: References whose values are known when the run starts: they stay as they are.
+_LATER = {"run": {"dir": r"\${run.dir}"}}
+
+
+class Resolved(str):
+    """A text that a reference came to. A variable is always text, so it may stand for any scalar."""
+
+
+def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
+    """A copy of the tree with every reference replaced by its value.
+
+    Each one that fails is recorded and leaves UNKNOWN; so does a value `???`. A reference to a variable with
+    the name of a secret stays as it is. Raises ConfigError where the values grow beyond all bounds.
+    """
+    source = _of_variables(_source(tree, (), faults))
+    if not _has_reference(source):
+        resolved: dict[str, Any] = _known(source)
+        return resolved
+    resolution = _Resolution(source, faults)
+    for place in resolution.resolve():
+        resolution.explain(place)
+    return resolution.tree
+
+
+def resolve_text(text: str, tree: dict[str, Any], key: Key, faults: Faults) -> str | None:
+    """A text with its references replaced, absolute ones taken from the tree; None if it has a fault."""
+    if "${" not in text:
+        return text
+    if not _parses(text, key, faults):
+        return None
+    source = {**_source(tree, (), Faults(faults.origins)), "\0text": text}
+    resolution = _Resolution(source, faults)
+    for place in resolution.resolve():
+        if place.key == ("\0text",):
+            resolution.explain(replace(place, shown=key))
+    value = resolution.tree["\0text"]
+    if value is not UNKNOWN:
+        return str(with_secrets(str(value)))
+    if key not in faults.unsure:
+        faults.add(key, f"found {text!r}, which refers to a value that is not known before this include")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A text that holds references, and where it stands; shown is the key that messages name."""
+
+    key: tuple[str | int, ...]
+    shown: Key
+    text: str
+
+
+class _Resolution:
+    """Resolves each reference once, when all that it refers to is known.
+
+    OmegaConf resolves what is referred to again for each reference: forty keys that name each other twice
+    would take years, and more memory than there is.
+    """
+
+    def __init__(self, source: dict[str, Any], faults: Faults) -> None:
+        self.tree: dict[str, Any] = _known(source)
+        self._faults = faults
+        self._places = list(_places(source, (), ()))
+        self._config = _config(_without_references(source))
+        self._characters = self._values = 0
+
+    def resolve(self) -> list[_Place]:
+        """Resolve what can be; returns the places that cannot, as written again for `explain`."""
+        if sum(place.text.count("${") for place in self._places) > _MAX_REFERENCES_TOGETHER:
+            problem = f"at most {_MAX_REFERENCES_TOGETHER:,} references can stand in an experiment"
+            self._refuse(self._places[-1], problem)
+        waiting = self._places
+        for _ in range(_MAX_CHAIN):
+            before, waiting = waiting, [place for place in waiting if not self._is_resolved(place)]
+            if not waiting or len(waiting) == len(before):
+                break
+        else:
+            self._refuse(waiting[0], f"it is more than {_MAX_CHAIN} references away from a value")
+        for place in waiting:
+            self._around(place)[place.key[-1]] = _for_omegaconf(place.text)
+        return waiting
+
+    def explain(self, place: _Place) -> None:
+        """Record why a place that was not resolved cannot be."""
+        from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
+
+        try:
+            self._value(place)
+        except InterpolationToMissingValueError:
+            # The value referred to has its own fault.
+            return
+        except (OmegaConfBaseException, RecursionError) as error:
+            _explain(place.text, error, place.shown, self._faults)
+
+    def _is_resolved(self, place: _Place) -> bool:
+        from omegaconf.errors import OmegaConfBaseException
+
+        around, name = self._around(place), place.key[-1]
+        around[name] = _for_omegaconf(place.text)
+        try:
+            value = self._value(place)
+        except (OmegaConfBaseException, RecursionError):
+            around[name] = _MISSING
+            return False
+        self._count(value, place)
+        around[name] = _literal(value)
+        # A variable is always text: `null` is how it says that there is nothing.
+        _within(self.tree, place.key[:-1])[name] = None if value == "null" else _mapped(value, _resolved)
+        return True
+
+    def _value(self, place: _Place) -> Any:
+        from omegaconf import OmegaConf
+
+        value = self._around(place)[place.key[-1]]
+        if OmegaConf.is_config(value):
+            value = OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
+        return _from_omegaconf(value)
+
+    def _around(self, place: _Place) -> Any:
+        return _within(self._config, place.key[:-1])
+
+    def _count(self, value: Any, place: _Place) -> None:
+        for text in _leaves(value):
+            self._values += 1
+            self._characters += len(text) if isinstance(text, str) else 0
+        if self._characters > _MAX_CHARACTERS or self._values > _MAX_VALUES:
+            most = f"{_MAX_CHARACTERS:,} characters and {_MAX_VALUES:,} values"
+            self._refuse(place, f"the references come to too much: at most {most} together")
+
+    def _refuse(self, place: _Place, problem: str) -> None:
+        self._faults.add(place.shown, problem)
+        self._faults.raise_any()
+
+
+def _within(tree: Any, key: tuple[str | int, ...]) -> Any:
+    for name in key:
+        tree = tree[name]
+    return tree
+
+
+def _places(value: Any, key: tuple[str | int, ...], shown: Key) -> Iterator[_Place]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _places(inner, (*key, name), (*shown, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _places(inner, (*key, index), (*shown, str(index)))
+    elif isinstance(value, str) and "${" in value:
+        yield _Place(key=key, shown=shown, text=value)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy in which every scalar is changed."""
+    if isinstance(value, dict):
+        return {name: _mapped(inner, change) for name, inner in value.items()}
+    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else change(value)
+
+
+def _known(source: Any) -> Any:
+    """A source without what has still to be resolved, or never can be."""
+    return _mapped(source, lambda value: UNKNOWN if value == _MISSING or _has_reference(value) else value)
+
+
+def _without_references(source: Any) -> Any:
+    def leaf(value: Any) -> Any:
+        if _has_reference(value):
+            return _MISSING
+        # OmegaConf takes no other class of text.
+        return str(value) if isinstance(value, str) else value
+
+    return _mapped(source, leaf)
+
+
+def _literal(value: Any) -> Any:
+    """A value that OmegaConf takes as it stands."""
+
+    def escaped(leaf: Any) -> Any:
+        return re.sub(r"(\\*)\$\{", r"\1\1\\${", leaf) if isinstance(leaf, str) else leaf
+
+    return _mapped(value, escaped)
+
+
+def _for_omegaconf(text: str) -> str:
+    """A text whose references to variables keep those with the names of secrets."""
+    return _TO_VARIABLE.sub(f"${{{_RESOLVER}:", text)
+
+
+def _from_omegaconf(value: Any) -> Any:
+    """A resolved value, where such a text that was escaped is as it was written."""
+    ours, usual = f"${{{_RESOLVER}:", "${oc.env:"
+    return _mapped(value, lambda leaf: leaf.replace(ours, usual) if isinstance(leaf, str) else leaf)
+
+
+def _resolved(leaf: Any) -> Any:
+    return Resolved(leaf) if isinstance(leaf, str) else leaf
+
+
+def _variable(name: str, *default: Any) -> Any:
+    """The value of a variable; for one with the name of a secret, the reference."""
+    from omegaconf.resolvers import oc
+
+    return reference(name) if is_secret(name) and name in os.environ else oc.env(name, *default)
+
+
+def _of_variables(value: Any) -> Any:
+    """A source with references to variables replaced: a sweep has the same ones a thousand times."""
+    if isinstance(value, dict):
+        return {name: _of_variables(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_of_variables(inner) for inner in value]
+    if not (isinstance(value, str) and "${" in value and _OF_VARIABLES.fullmatch(value)):
+        return value
+    settings = tuple(os.environ.get(name) for name in _VARIABLE.findall(value))
+    return _with_variables(value, settings)
+
+
+@lru_cache(maxsize=1024)
+def _with_variables(text: str, settings: tuple[str | None, ...]) -> Any:
+    """The text with its variables' values; as it stands where that fails, so that the fault is told."""
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        value = _config({"text": _for_omegaconf(text)})["text"]
+    except OmegaConfBaseException:
+        return text
+    if isinstance(value, str) and ("${" in value or value in ("null", _MISSING)):
+        return text
+    return _resolved(value)
+
+
+def _has_reference(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_reference, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_reference, value))
+    return isinstance(value, str) and "${" in value
+
+
+def _source(value: Any, key: Key, faults: Faults) -> Any:
+    """What OmegaConf is given: as the tree, with `???` for what is unknown or cannot be parsed."""
+    if isinstance(value, dict):
+        return {name: _source(inner, (*key, name), faults) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_source(inner, (*key, str(index)), faults) for index, inner in enumerate(value)]
+    if value == _MISSING:
+        faults.add(key, "the value is still to be given, found ???")
+    elif isinstance(value, str) and "${" in value:
+        return value if _parses(value, key, faults) else _MISSING
+    elif isinstance(value, str | int | float | None):
+        return value
+    # Not composed, or an include that was not read: its fault is recorded elsewhere.
+    return _MISSING
+
+
+def _config(source: dict[str, Any]) -> Any:
+    from omegaconf import OmegaConf
+
+    # Renamed in OmegaConf 2.4.
+    register = getattr(OmegaConf, "register_resolver", None) or OmegaConf.register_new_resolver
+    register(_RESOLVER, _variable, replace=True)
+    return OmegaConf.create({**_LATER, **source})
+
+
+def _parses(text: str, key: Key, faults: Faults) -> bool:
+    if len(text) > _MAX_TEXT or text.count("${") > _MAX_REFERENCES:
+        problem = (
+            f"at most {_MAX_REFERENCES} references and {_MAX_TEXT:,} characters can stand in one such text"
+        )
+        faults.add(key, problem, _LITERAL)
+        return False
+    reason = _against(text)
+    if reason:
+        faults.add(key, f"found {text!r}, which is not a valid reference: {reason}", _LITERAL)
+    return not reason
+
+
+@lru_cache(maxsize=1024)
+def _against(text: str) -> str:
+    """Say why a text is not a valid reference; empty if it is one."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        OmegaConf.create([text])
+    except (OmegaConfBaseException, RecursionError) as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+_LITERAL = r"write \${...} for the text itself"
+
+
+def _explain(text: str, error: Exception, key: Key, faults: Faults) -> None:
+    reason = str(error).splitlines()[0]
+    unset = {name for name in _ENVIRONMENT.findall(text) if name not in os.environ}
+    unset.update(_NOT_SET.findall(reason))
+    for name in sorted(unset):
+        hint = f"set it, or give a default: ${{oc.env:{name},value}}"
+        faults.add(key, f"the environment variable {name} is not set", hint)
+    if unset:
+        return
+    if "Unsupported interpolation type from_file" in reason:
+        faults.add(key, f"found {text!r}: an include must be the whole value")
+    elif match := _NO_KEY.search(reason):
+        hint = f"${{oc.env:{match[1]}}} for an environment variable; {_LITERAL}"
+        faults.add(key, f"found {text!r}, but there is no key {match[1]} in the experiment", hint)
+    else:
+        faults.add(key, f"found {text!r}, which cannot be resolved: {reason}", _LITERAL)

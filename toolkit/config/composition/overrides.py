@@ -1,0 +1,92 @@
+"""`key.path=value` from the command line, also inside included files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolkit.config.composition.includes import Includes, find_includes
+from toolkit.config.composition.yaml_files import Unreadable, parse
+from toolkit.config.faults import Faults
+from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, dotted
+
+#: More would only nest sections deeper than anything could read.
+_MAX_PARTS = 50
+
+
+def apply(overrides: Sequence[str], includes: Includes) -> None:
+    """Set each override in the experiment's tree, in their order; what is wrong is recorded.
+
+    The value is YAML, so `key=` sets null. Includes on the way are read; those that are replaced are
+    not, so they need not exist.
+    """
+    for text in overrides:
+        parsed = _parse(text, includes.faults)
+        if parsed is not None:
+            _set(parsed[0], parsed[1], includes)
+
+
+def _parse(text: str, faults: Faults) -> tuple[Key, Any] | None:
+    name, equals, value = text.partition("=")
+    key = tuple(part.strip() for part in name.split("."))
+    if not equals or not all(key) or len(key) > _MAX_PARTS:
+        problem = f"found {text!r}, expected key=value or key.inner=value"
+        faults.add((), problem, at=COMMAND_LINE)
+        return None
+    try:
+        document = parse(value)
+    except Unreadable as error:
+        faults.add(key, f"{error.problem}, found {value!r}", error.hint, COMMAND_LINE)
+        return None
+    for inner, _, problem, hint in document.faults:
+        faults.add((*key, *inner), problem, hint, COMMAND_LINE, unsure=False)
+    return key, find_includes(document.value, ())
+
+
+def _set(key: Key, value: Any, includes: Includes) -> None:
+    container: Any = includes.tree
+    for depth, part in enumerate(key[:-1], start=1):
+        place = _place(container, part, key[:depth], includes.faults)
+        if place is None:
+            return
+        container = _enter(container, place, key[: depth + 1], includes)
+        if container is UNKNOWN:
+            return
+    place = _place(container, key[-1], key, includes.faults)
+    if place is None:
+        return
+    if isinstance(container, list) and place == len(container):
+        container.append(value)
+    else:
+        container[place] = value
+    includes.faults.origins.forget(key)
+    includes.faults.origins.put(key, COMMAND_LINE)
+
+
+def _place(container: Any, part: str, key: Key, faults: Faults) -> str | int | None:
+    """The key or index that a part of a path means in a container; None if it has none."""
+    if isinstance(container, dict):
+        return part
+    if isinstance(container, list):
+        if part.isascii() and part.isdecimal() and int(part) <= len(container):
+            return int(part)
+        allowed = f"an index from 0 to {len(container)} (the last one appends)"
+        faults.add(key, f"{dotted(key[:-1])} is a list, expected {allowed}", at=COMMAND_LINE)
+        return None
+    problem = f"{dotted(key[:-1])} is {container!r}, which holds no keys"
+    faults.add(key, problem, "override it as a whole", COMMAND_LINE)
+    return None
+
+
+def _enter(container: Any, place: str | int, key: Key, includes: Includes) -> Any:
+    """The container at a place, made where there is none; `key` is the path that is to exist in it."""
+    if isinstance(container, list) and place == len(container):
+        container.append(None)
+    elif isinstance(container, dict):
+        container.setdefault(place, None)
+    inner = includes.open(container, place, key[:-1])
+    if inner is None:
+        # `groups.0.nodes=1` begins a list; no mapping here has numbers as keys.
+        inner = container[place] = [] if key[-1] == "0" else {}
+        includes.faults.origins.put(key[:-1], COMMAND_LINE)
+    return inner

@@ -1,0 +1,315 @@
+"""Reading YAML as people expect it: the scalars of YAML 1.2, the line of every key, no duplicate keys.
+
+Plain YAML 1.1, as PyYAML reads it, turns `no` into false, `1:00:00` into 3600 and 2024-01-01 into a
+date, leaves `1e-3` a text, and lets the second of two equal keys win.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from toolkit.config.faults import nearest
+from toolkit.config.origins import UNKNOWN, Key, dotted
+from toolkit.files import read_regular
+
+# The C versions read and write about ten times faster, where PyYAML was built with them.
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BaseDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = _TAG + "merge"
+_SUFFIXES = (".yaml", ".yml")
+
+#: libyaml's composer recurses in C: a deeper document would end the process.
+MAX_DEPTH = 100
+#: Values of an experiment: aliases of aliases, merges of merges and files that include others twice could
+#: otherwise ask for more memory than there is.
+MAX_VALUES = 100_000
+#: Bytes of a file. As many values as are allowed, with long names, fit in.
+MAX_BYTES = 8 << 20
+
+#: Tag, form of a plain scalar, its possible first characters, value. YAML 1.2's core schema, without
+#: signs and leading zeros of whole numbers: `007` and `+49` are more likely meant as names.
+_SCALARS: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
+    ("null", r"~|null|Null|NULL|", "~nN\0", lambda text: None),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true"),
+    ("int", r"-?(0|[1-9][0-9]{0,99})", "-0123456789", int),
+    (
+        "float",
+        r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(inf|Inf|INF))"
+        r"|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+        lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
+    ),
+)
+# The end is part of the form, because PyYAML only matches the beginning.
+_FORMS = {_TAG + name: re.compile(rf"(?:{form})\Z") for name, form, _, _ in _SCALARS}
+_VALUES = {_TAG + name: value for name, _, _, value in _SCALARS}
+
+
+class _Loader(_BaseLoader):  # type: ignore[misc]
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 (PyYAML's own way)
+
+
+class _Dumper(_BaseDumper):  # type: ignore[misc]
+    """Quotes every text that YAML 1.1 or 1.2 would take for something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _teach(target: type[_Loader] | type[_Dumper]) -> None:
+    for name, _, first, _ in _SCALARS:
+        # An empty scalar has no first character; PyYAML looks it up under "".
+        characters = [character.strip("\0") for character in first]
+        target.add_implicit_resolver(_TAG + name, _FORMS[_TAG + name], characters)
+
+
+_teach(_Loader)
+_teach(_Dumper)
+_Loader.add_implicit_resolver(_MERGE, re.compile(r"<<\Z"), ["<"])
+
+
+class Unreadable(Exception):
+    """A text is not a valid document. line counts from 1; 0 for the whole text."""
+
+    def __init__(self, problem: str, line: int = 0, hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+        self.hint = hint
+
+
+@dataclass(slots=True)
+class Document:
+    """A document's plain value, the line of every key, and what is wrong: (key, line, problem, hint).
+
+    size counts the values, copies by aliases included. Where a value is wrong, UNKNOWN stands in its place.
+    """
+
+    value: Any = None
+    size: int = 0
+    lines: dict[Key, int] = field(default_factory=dict)
+    faults: list[tuple[Key, int, str, str]] = field(default_factory=list)
+
+
+class Files:
+    """Reads YAML files, each once: what many experiments share is parsed for the first of them.
+
+    A file that cannot be read is tried again.
+    """
+
+    def __init__(self) -> None:
+        self._documents: dict[Path, Document] = {}
+
+    def read(self, path: Path) -> Document:
+        """Return a file's document with a copy of its values. Raises Unreadable."""
+        known = self._documents.get(path)
+        if known is None:
+            known = self._documents[path] = parse(read_text(path))
+        return replace(known, value=_copied(known.value))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+def scalar(text: str) -> Any:
+    """What an unquoted YAML scalar means: None, a bool, an int, a float or the text itself."""
+    for tag, form in _FORMS.items():
+        if form.fullmatch(text):
+            return _VALUES[tag](text)
+    return text
+
+
+def parse(text: str) -> Document:
+    """Read one YAML document; an empty one has the value None. Raises Unreadable."""
+    try:
+        _refuse_depth(text)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        raise _unreadable(error) from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
+    builder = _Builder()
+    if node is not None:
+        builder.document.value = builder.build(node, (), ())
+    return builder.document
+
+
+#: Texts that stand in for files: of experiments that are made of a command line.
+_GIVEN: dict[Path, str] = {}
+
+
+def give_text(path: Path, text: str) -> None:
+    """Let a text be read under the name of a file that is not there, in this process."""
+    _GIVEN[path] = text
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises Unreadable, which says why not."""
+    if (given := _GIVEN.get(path)) is not None:
+        return given
+    try:
+        raw = read_regular(path, MAX_BYTES)
+        return raw.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise Unreadable("there is no such file", hint=_neighbour(path)) from None
+    except IsADirectoryError:
+        raise Unreadable("this is a folder, expected a YAML file") from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise Unreadable(f"not UTF-8 text: byte {error.start} is 0x{raw[error.start]:02x}", line) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Unreadable(f"the file cannot be read: {reason}") from None
+
+
+def dump(value: Any) -> str:
+    """Write plain values as YAML, texts so that they come back as the same texts."""
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096)
+    return str(text)
+
+
+def _neighbour(path: Path) -> str:
+    """A hint: the YAML file of that folder whose name is nearest."""
+    try:
+        names = {entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in _SUFFIXES}
+    except (OSError, ValueError):
+        return ""
+    match = nearest(path.stem, names)
+    return f"did you mean {names[match]}?" if match else ""
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise Unreadable(f"nested more than {MAX_DEPTH} deep", _line(event))
+
+
+def _line(marked: yaml.Node | yaml.Event) -> int:
+    return marked.start_mark.line + 1 if marked.start_mark else 0
+
+
+def _unreadable(error: yaml.MarkedYAMLError) -> Unreadable:
+    mark = error.problem_mark or error.context_mark
+    problem = " ".join(part for part in (error.context, error.problem) if part)
+    if mark is None:
+        return Unreadable(f"not YAML: {problem}")
+    if "nesting depth" in problem:
+        # PyYAML has a limit since 6.0.4, which is met before ours.
+        return Unreadable(f"nested more than {MAX_DEPTH} deep", mark.line + 1)
+    place = f"line {mark.line + 1}, column {mark.column + 1}"
+    hint = "quote values that hold ${...}, a colon, or start with a special character"
+    return Unreadable(f"not YAML: {problem} in {place}", mark.line + 1, hint)
+
+
+class _Builder:
+    """Turns PyYAML's nodes into plain values; faults do not stop it."""
+
+    def __init__(self) -> None:
+        self.document = Document()
+
+    def build(self, node: yaml.Node, key: Key, around: tuple[yaml.Node, ...]) -> Any:
+        self._enter(node, around)
+        if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
+            return self._mapping(node, key, (*around, node))
+        if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
+            return self._sequence(node, key, (*around, node))
+        return self._scalar(node, key)
+
+    def _enter(self, node: yaml.Node, around: tuple[yaml.Node, ...]) -> None:
+        """Count a node that is read, once more for each alias and merge that leads to it."""
+        self.document.size += 1
+        if any(node is outer for outer in around):
+            raise Unreadable("an alias contains itself", _line(node))
+        if self.document.size > MAX_VALUES:
+            problem = (
+                f"too large: more than {MAX_VALUES:,} values, those of aliases and merges counted each time"
+            )
+            raise Unreadable(problem, _line(node))
+        if len(around) > MAX_DEPTH:
+            raise Unreadable(f"nested more than {MAX_DEPTH} deep by its aliases", _line(node))
+
+    def _mapping(self, node: yaml.MappingNode, key: Key, around: tuple[yaml.Node, ...]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for name, name_node, value_node in self._pairs(node, key, around):
+            inner = (*key, name)
+            self.document.lines[inner] = _line(name_node)
+            result[name] = self.build(value_node, inner, around)
+        return result
+
+    def _sequence(self, node: yaml.SequenceNode, key: Key, around: tuple[yaml.Node, ...]) -> list[Any]:
+        result = []
+        for index, item in enumerate(node.value):
+            inner = (*key, str(index))
+            self.document.lines[inner] = _line(item)
+            result.append(self.build(item, inner, around))
+        return result
+
+    def _scalar(self, node: yaml.Node, key: Key) -> Any:
+        if node.tag == _TAG + "str":
+            return node.value
+        form = _FORMS.get(node.tag)
+        if form and isinstance(node.value, str) and form.fullmatch(node.value):
+            return _VALUES[node.tag](node.value)
+        self._fault(key, node, f"the tag {node.tag.replace(_TAG, '!!')} is not understood here")
+        return UNKNOWN
+
+    def _pairs(
+        self, node: yaml.MappingNode, key: Key, around: tuple[yaml.Node, ...]
+    ) -> list[tuple[str, yaml.Node, yaml.Node]]:
+        """Name, its node and the value's node of each entry, those of `<<` first unless given here."""
+        own: dict[str, tuple[str, yaml.Node, yaml.Node]] = {}
+        merged: dict[str, tuple[str, yaml.Node, yaml.Node]] = {}
+        for name_node, value_node in node.value:
+            if name_node.tag == _MERGE:
+                for pair in self._merged(value_node, key, around):
+                    merged.setdefault(pair[0], pair)
+            elif not isinstance(name_node, yaml.ScalarNode):
+                self._fault(key, name_node, "a list or mapping stands where a key is expected")
+            elif name_node.value in own:
+                self._duplicate((*key, name_node.value), own[name_node.value][1], name_node)
+            else:
+                own[name_node.value] = (name_node.value, name_node, value_node)
+        return [*(pair for name, pair in merged.items() if name not in own), *own.values()]
+
+    def _merged(
+        self, node: yaml.Node, key: Key, around: tuple[yaml.Node, ...]
+    ) -> list[tuple[str, yaml.Node, yaml.Node]]:
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        pairs = []
+        for source in sources:
+            self._enter(source, around)
+            if isinstance(source, yaml.MappingNode):
+                found = self._pairs(source, key, (*around, source))
+                # Values are built for few of them; gathering them is the work.
+                self.document.size += len(found)
+                pairs += found
+            else:
+                self._fault(key, source, "`<<` takes a mapping or a list of mappings")
+        return pairs
+
+    def _duplicate(self, key: Key, first: yaml.Node, second: yaml.Node) -> None:
+        lines = f"lines {_line(first)} and {_line(second)}"
+        self._fault(key, second, f"the key {dotted(key[-1:])} is given twice, in {lines}", "keep one of them")
+
+    def _fault(self, key: Key, node: yaml.Node, problem: str, hint: str = "") -> None:
+        self.document.faults.append((key, _line(node), problem, hint))

@@ -1,0 +1,72 @@
+"""How a field of a config dataclass says what is allowed, and whether it changes the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any
+
+_KEY = "stk"
+
+#: The section of an experiment file that says which runs `stk sweep` makes of it. It is no part of them.
+SWEEP = "sweep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a key allows, and how its value is read.
+
+    choices            the allowed values
+    minimum, maximum   the allowed range, both included
+    above              an excluded lower limit
+    pattern            a regular expression that the whole text must match
+    path               a file name: made absolute against the working directory
+    hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
+    run                what an earlier run has left, its folder or a file in it: `stk clean` keeps that
+    json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
+    rest               a mapping of shares, of which one may be null: it takes what the others leave of 1
+    kinds              a section, or a list of them, whose key `kind` picks one of these dataclasses; called
+                       late, so that a kind may hold sections of its own table
+    identity           False for what cannot change the result: it is no part of the run's identity
+    added              True for a key that an earlier version does not have. Its default means what that
+                       version does, and is no part of the identity: runs of that version keep theirs
+    """
+
+    choices: Sequence[Any] = ()
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    pattern: str | None = None
+    path: bool = False
+    hub: bool = False
+    run: bool = False
+    json_file: bool = False
+    rest: bool = False
+    kinds: Callable[[], Mapping[str, type]] | None = None
+    identity: bool = True
+    added: bool = False
+
+
+def option(default: Any = MISSING, *, factory: Any = MISSING, **limits: Any) -> Any:
+    """A dataclass field with `Limits`; without default or factory it must be given."""
+    metadata = {_KEY: Limits(**limits)}
+    assert default is not MISSING or not metadata[_KEY].added
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def absent(value: Any) -> Any:
+    """A field that is no key: code that asks for it finds this value. It must be hashable."""
+    return field(init=False, default=value)
+
+
+def keys_of(cls: Any) -> tuple[Field[Any], ...]:
+    """The fields of a dataclass that are keys, in their order."""
+    return tuple(each for each in fields(cls) if each.init)
+
+
+def limits(of: Field[Any]) -> Limits:
+    """What `option` stored; no limits for a plain field."""
+    found: Limits = of.metadata.get(_KEY, Limits())
+    return found

@@ -1,0 +1,33 @@
+"""Which run an experiment is: its identity, and the name of its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from toolkit.config.schema import Experiment
+from toolkit.config.serialize import to_plain
+
+_DIGITS = 8
+
+
+def identity(experiment: Experiment) -> str:
+    """Eight hex digits of SHA-256 over all that can change the result, in canonical JSON."""
+    canonical = _canonical(to_plain(experiment, identity_only=True))
+    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def run_id(experiment: Experiment) -> str:
+    """Name of a run and of its folder."""
+    return f"{experiment.name}-{identity(experiment)}"
+
+
+def _canonical(value: Any) -> Any:
+    """Equal values alike: 1.0 as 1."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {name: _canonical(inner) for name, inner in value.items()}
+    return [_canonical(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,192 @@
+"""The JSON Schema of an experiment file, made from the dataclasses that check it.
+
+Editors complete and check a file with it. It is looser than the checks: a reference may stand in place of
+any value, and rules between keys are not part of it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from toolkit.config.field_docs import field_docs
+from toolkit.config.fields import Limits, keys_of, limits
+from toolkit.config.sections import experiment_type
+from toolkit.registry import task_kinds
+from toolkit.workload import TaskSpec
+
+Schema = dict[str, Any]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE: Schema = {"$ref": "#/$defs/reference"}
+#: What a whole number, a number, a truth value and a text may be written as.
+_SCALARS: Mapping[Any, Schema] = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    str: {"type": ["string", "integer"]},
+}
+#: Sections whose keys depend on the task.
+_OF_TASK = ("data", "model")
+_BOUNDS = {"minimum": "minimum", "above": "exclusiveMinimum", "maximum": "maximum"}
+
+
+def experiment_schema(more: Mapping[str, Schema]) -> Schema:
+    """The schema of an experiment file: tasks, data and models of all installed workloads included.
+
+    more  schemas of further sections that a file may hold, by name
+    """
+    defs = _Definitions()
+    tasks = task_kinds()
+    usual = defs.section(experiment_type())
+    wholes = {name: _whole(row, usual, defs) for name, row in tasks.items()}
+    every = [usual, *wholes.values()]
+    whole = {**usual, "properties": dict(usual["properties"])}
+    for each in every:
+        whole["properties"] = {**whole["properties"], **each["properties"], **usual["properties"]}
+    whole["required"] = [key for key in usual["required"] if key not in _OF_TASK]
+    whole["properties"] |= more
+    whole["properties"]["task"] = _task(defs.one_of({name: row.config for name, row in tasks.items()}))
+    keys = {*whole["properties"]} - {*more}
+    fixed = [(name, row) for name, row in tasks.items() if row.own_sections is None]
+    whole["allOf"] = [_of_task(name, row, defs, wholes[name], keys) for name, row in fixed]
+    return {
+        "$schema": _DIALECT,
+        "title": "Experiment of slurm-toolkit",
+        **whole,
+        "$defs": {"reference": _reference(), **defs.found},
+    }
+
+
+def _reference() -> Schema:
+    text = (
+        "Stands in place of a value: ${from_file:FILE} for what a file holds, ${oc.env:NAME} or "
+        "${oc.env:NAME,default} for a variable, ${a.b} for another key."
+    )
+    return {"type": "string", "pattern": r"\$\{", "description": text}
+
+
+def _or_reference(schema: Schema) -> Schema:
+    return {"anyOf": [schema, _REFERENCE]}
+
+
+def _task(sections: Schema) -> Schema:
+    text = "A text may stand for a section: the file or the module that has the code of a task."
+    return {"anyOf": [sections, {"type": "string", "description": text}]}
+
+
+def _whole(row: TaskSpec, usual: Schema, defs: _Definitions) -> Schema:
+    """The schema of the experiments of a task."""
+    return usual if row.experiment is None else defs.section(experiment_type(row.experiment))
+
+
+def _of_task(name: str, row: TaskSpec, defs: _Definitions, whole: Schema, keys: set[str]) -> Schema:
+    """What stands in the other sections where `task.kind` is this one.
+
+    keys  those of the experiments of all tasks
+    """
+    sections: dict[str, Any] = {key: False for key in sorted(keys) if key not in whole["properties"]}
+    if "data" in whole["properties"]:
+        sections["data"] = _or_reference(defs.of(row.data))
+    if row.models:
+        models = defs.one_of({kind: section for kind, (section, _) in row.models.items()})
+        sections["model"] = _or_reference(models)
+    return {
+        "if": {"properties": {"task": _is_kind(name)}, "required": ["task"]},
+        "then": {"properties": sections, "required": whole["required"]},
+    }
+
+
+def _is_kind(name: str) -> Schema:
+    return {"type": "object", "properties": {"kind": {"const": name}}, "required": ["kind"]}
+
+
+class _Definitions:
+    """The schemas of dataclasses that others refer to, by name."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Schema] = {}
+
+    def of(self, section: type) -> Schema:
+        """A reference to the schema of a dataclass."""
+        name = f"{section.__module__}.{section.__name__}"
+        if name not in self.found:
+            # First, because a section may hold others of its own kind.
+            self.found[name] = {}
+            self.found[name] |= self.section(section)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def one_of(self, table: Mapping[str, type]) -> Schema:
+        """One of several sections, which their key `kind` tells apart."""
+        return {
+            "type": "object",
+            "properties": {"kind": {"enum": list(table)}},
+            "required": ["kind"],
+            "oneOf": [{**self.of(section), **_is_kind(kind)} for kind, section in table.items()],
+        }
+
+    def section(self, section: type) -> Schema:
+        """The schema of a dataclass."""
+        texts, hints = field_docs(section), get_type_hints(section)
+        properties = {each.name: self._key(each, hints[each.name], texts) for each in keys_of(section)}
+        return {
+            "description": " ".join((section.__doc__ or "").split()),
+            "type": "object",
+            "properties": properties,
+            "required": [each.name for each in keys_of(section) if _must_be_given(each)],
+            "additionalProperties": False,
+        }
+
+    def _key(self, of: Field[Any], hint: Any, texts: Mapping[str, str]) -> Schema:
+        schema = self._value(hint, limits(of))
+        text = {"description": texts[of.name]} if of.name in texts else {}
+        usual = {} if of.default is MISSING else {"default": of.default}
+        return {**_or_reference(schema), **text, **usual}
+
+    def _value(self, hint: Any, allowed: Limits) -> Schema:
+        """What may stand for a type, references within it included."""
+        if get_origin(hint) in (types.UnionType, Union):
+            return {"anyOf": [self._value(each, allowed) for each in get_args(hint)]}
+        if hint is type(None):
+            return {"type": "null"}
+        if hint is Any:
+            return self._kinded(allowed.kinds()) if allowed.kinds else {}
+        if is_dataclass(hint):
+            # A heading with nothing under it has the defaults.
+            return {"anyOf": [self.of(hint), {"type": "null"}]}  # type: ignore[arg-type]
+        if get_origin(hint) is tuple:
+            return self._list(get_args(hint), allowed)
+        if get_origin(hint) is dict:
+            return self._mapping(get_args(hint)[1], allowed)
+        return _scalar(hint, allowed)
+
+    def _kinded(self, table: Mapping[str, type]) -> Schema:
+        return {"anyOf": [{"enum": list(table)}, self.one_of(table)]}
+
+    def _list(self, types: tuple[Any, ...], allowed: Limits) -> Schema:
+        if types[-1] is Ellipsis:
+            return {"type": "array", "items": _or_reference(self._value(types[0], allowed))}
+        items = [_or_reference(self._value(each, allowed)) for each in types]
+        return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+
+    def _mapping(self, inner: Any, allowed: Limits) -> Schema:
+        value = self._value(inner | None if allowed.rest else inner, allowed)
+        mapping = {"type": "object", "additionalProperties": _or_reference(value)}
+        return {"anyOf": [mapping, {"type": "string"}]} if allowed.json_file else mapping
+
+
+def _must_be_given(of: Field[Any]) -> bool:
+    return of.default is MISSING and of.default_factory is MISSING
+
+
+def _scalar(hint: Any, allowed: Limits) -> Schema:
+    if allowed.choices:
+        return {"enum": list(allowed.choices)}
+    schema = dict(_SCALARS[hint])
+    if hint is str:
+        # ECMA's expressions know no possessive or inline forms; ours use none.
+        return schema | ({"pattern": f"^({allowed.pattern})$"} if allowed.pattern else {})
+    bounds = {word: getattr(allowed, name) for name, word in _BOUNDS.items()}
+    return schema | {word: bound for word, bound in bounds.items() if bound is not None}

@@ -1,0 +1,76 @@
+"""Keys of an experiment's tree, and where each was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+#: Path of a value in the tree; an index of a list is written as text.
+Key = tuple[str, ...]
+
+
+class _Unknown(Enum):
+    """Type of UNKNOWN, which survives copying."""
+
+    UNKNOWN = "unknown"
+
+
+#: Replaces a value that could not be composed; its fault is recorded, so checks skip it.
+UNKNOWN: Final = _Unknown.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Where a key was written: a file and its line, counted from 1; 0 where there is no line."""
+
+    place: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.place}:{self.line}" if self.line else self.place
+
+
+COMMAND_LINE = Origin("command line")
+
+
+def dotted(key: Key) -> str:
+    """A key as people write it; parts that would break the message are quoted."""
+    return ".".join(part if part.isprintable() and part else repr(part) for part in key)
+
+
+def covers(one: Key, other: Key) -> bool:
+    """Whether two keys are equal or one lies within the other."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
+class Origins:
+    """The origin of every key; a key that was not written has that of the section around it."""
+
+    def __init__(self, root: Origin) -> None:
+        self._origins: dict[Key, Origin] = {(): root}
+
+    def of(self, key: Key) -> Origin:
+        """The origin of a key, or of the nearest section around it."""
+        while key not in self._origins:
+            key = key[:-1]
+        return self._origins[key]
+
+    def is_written(self, key: Key) -> bool:
+        """Whether a key was written, or lies in a value that was written as a whole, such as a reference."""
+        if key in self._origins:
+            return True
+        while key not in self._origins:
+            key = key[:-1]
+        return key != () and not any(covers(key, known) and len(known) > len(key) for known in self._origins)
+
+    def put(self, key: Key, origin: Origin) -> None:
+        """Record where a key was written."""
+        self._origins[key] = origin
+
+    def forget(self, key: Key) -> None:
+        """Drop what lies within a key, because its value is replaced."""
+        within = [known for known in self._origins if known[: len(key)] == key and known != ()]
+        for known in within:
+            del self._origins[known]

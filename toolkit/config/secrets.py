@@ -1,0 +1,119 @@
+"""Which variables hold secrets, and texts that name one instead of holding it.
+
+What an experiment takes from such a variable stands as a reference, `${oc.env:NAME}`, in everything that is
+written, and enters the identity so. The value is only in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolkit.config.origins import Key, dotted
+from toolkit.errors import UserError
+
+#: Words that no other name holds by chance.
+_ANYWHERE = r"PASSW(OR)?D|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK"
+#: Ends of names; those of the second group only as a whole word: MONKEY is not a key.
+_ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|DSN|COOKIE|BEARER))(_ID|_?\d+)?$"
+#: Services whose address holds a password as a rule.
+_SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
+_SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+)?$")
+#: Characters of a value that is looked for in texts.
+_SHORTEST = 6
+_REFERENCE = re.compile(r"\$\{oc\.env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_PASSWORD_IN_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*):([^\s/@]+)@")
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable of this name is taken to hold a secret."""
+    return _SECRET.search(name.upper()) is not None
+
+
+def reference(name: str) -> str:
+    """How a text names a variable."""
+    return f"${{oc.env:{name}}}"
+
+
+def referred(text: str) -> tuple[str, ...]:
+    """The secret variables that a text names."""
+    return tuple(name for name in _REFERENCE.findall(text) if is_secret(name))
+
+
+def split_references(text: str) -> list[tuple[str, bool]]:
+    """The text in parts: names of secret variables, marked by True, and what stands between them."""
+    parts, end = [], 0
+    for match in _REFERENCE.finditer(text):
+        if is_secret(match[1]):
+            parts += [(text[end : match.start()], False), (match[1], True)]
+            end = match.end()
+    return [(part, is_name) for part, is_name in [*parts, (text[end:], False)] if part]
+
+
+class Secret(str):
+    """A text whose value must not be written: `reference` stands for it."""
+
+    reference: str
+
+    def __new__(cls, value: str, reference: str) -> Secret:
+        """A text with this value."""
+        secret = super().__new__(cls, value)
+        secret.reference = reference
+        return secret
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[str, str]]:
+        return Secret, (str(self), self.reference)
+
+
+def with_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The text with the values of the secret variables that it names; as it stands where one is not set."""
+    # Of no other class: YAML writes no other.
+    text = str(text)
+    names = referred(text)
+    if not names or any(name not in environ for name in names):
+        return text
+
+    def value(match: re.Match[str]) -> str:
+        return environ[match[1]] if is_secret(match[1]) else match[0]
+
+    return Secret(_REFERENCE.sub(value, text), text)
+
+
+def require_secrets(plain: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> None:
+    """Raise UserError where a secret variable that a plain experiment names is not set."""
+    missing: dict[str, list[str]] = {}
+    for key, text in texts(plain):
+        for name in referred(text):
+            if name not in environ:
+                missing.setdefault(name, []).append(dotted(key))
+    if missing:
+        named = "; ".join(f"{name}, which {', '.join(keys)} takes" for name, keys in missing.items())
+        raise UserError(
+            f"an environment variable is not set: {named}. The run has recorded its name and not its value, "
+            "which may be a secret: export it in the shell that starts or submits the run."
+        )
+
+
+def texts(plain: Any, key: Key = ()) -> Iterator[tuple[Key, str]]:
+    """The texts within a plain value, with their keys."""
+    if isinstance(plain, dict | list):
+        for name, inner in plain.items() if isinstance(plain, dict) else enumerate(plain):
+            yield from texts(inner, (*key, str(name)))
+    elif isinstance(plain, str):
+        yield key, plain
+
+
+def concealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The text without passwords in URLs and the values of secret variables, which stand by name."""
+    for name, value in environ.items():
+        # A shorter value stands in other words by chance.
+        if len(value) >= _SHORTEST and value in text and is_secret(name):
+            text = text.replace(value, reference(name))
+    return masked(text)
+
+
+def masked(text: str) -> str:
+    """The text without the passwords of its URLs."""
+    return _PASSWORD_IN_URL.sub(r"\1:***@", text)

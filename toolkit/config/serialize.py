@@ -1,0 +1,81 @@
+"""An experiment as plain values and as YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from toolkit.config.composition.yaml_files import dump
+from toolkit.config.fields import keys_of, limits
+from toolkit.config.schema import Experiment
+from toolkit.config.secrets import Secret
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def to_plain(config: Any, *, identity_only: bool = False) -> dict[str, Any]:
+    """All fields as mappings, lists and scalars, defaults included; of a secret, the reference to it.
+
+    identity_only  only the fields that can change the result
+    """
+    plain: dict[str, Any] = _plain(config, identity_only=identity_only)
+    return plain
+
+
+def to_yaml(config: Any) -> str:
+    """The resolved experiment, or one of its sections, as YAML; `load_resolved` gives an equal one back.
+
+    Of a section only what is unlike the defaults: a run keeps the code that it began with, which may
+    know fewer keys than what submits it again. Texts stand literally, `${` too, so it is no experiment file
+    to be composed again.
+    """
+    plain = to_plain(config)
+    if not isinstance(config, Experiment):
+        usual = to_plain(type(config)())
+        plain = {name: value for name, value in plain.items() if value != usual[name]}
+    return "".join(_section_yaml(json.dumps({name: value})) for name, value in plain.items()) or "{}\n"
+
+
+@lru_cache(maxsize=256)
+def _section_yaml(section: str) -> str:
+    """One key of the top level, from JSON: the runs of a sweep differ in few of them."""
+    return dump(json.loads(section))
+
+
+def _plain(value: Any, *, identity_only: bool) -> Any:
+    # Most values are scalars, and a sweep has a hundred of them in each run.
+    if value.__class__ in _SCALARS:
+        return value
+    if isinstance(value, Secret):
+        return value.reference
+    if isinstance(value, dict):
+        return {name: _plain(inner, identity_only=identity_only) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(inner, identity_only=identity_only) for inner in value]
+    if is_dataclass(value):
+        names = _names(value.__class__, identity_only)
+        plain = {name: _plain(getattr(value, name), identity_only=identity_only) for name in names}
+        return _without_added(type(value), plain) if identity_only else plain
+    return value
+
+
+def _without_added(cls: type, plain: dict[str, Any]) -> dict[str, Any]:
+    """What a version without the keys that were added later gives, where those have their defaults."""
+    for name, default in _added(cls).items():
+        if plain.get(name, default) == default:
+            plain.pop(name, None)
+    return plain
+
+
+@cache
+def _added(cls: type) -> Mapping[str, Any]:
+    return {each.name: each.default for each in keys_of(cls) if limits(each).added}
+
+
+@cache
+def _names(cls: type, identity_only: bool) -> tuple[str, ...]:
+    """The fields of a dataclass, or those that can change the result."""
+    return tuple(each.name for each in keys_of(cls) if not identity_only or limits(each).identity)

@@ -1,0 +1,1 @@
+"""Which samples each step takes, as a pure function."""

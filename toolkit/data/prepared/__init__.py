@@ -1,0 +1,1 @@
+"""Prepared sets: folders that are built once, and then mapped into memory."""

@@ -1,0 +1,153 @@
+"""Building a folder once among any number of processes: it is complete or absent."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from toolkit.errors import DataError
+from toolkit.files import fsync_dir
+
+_POLL_S = 0.1
+#: Seconds between signs of life of a process that builds a folder.
+_BEAT_S = 20.0
+_CURES = {
+    errno.ENOSPC: "free space there",
+    errno.EDQUOT: "your quota there is used up: free space",
+    errno.EFBIG: "files there may not become that large (ulimit -f): raise the limit",
+    errno.ENOLCK: "the file system there lacks locks: take another",
+}
+_SQLITE_ERRNO = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_CANTOPEN: errno.EACCES}
+
+
+def publish_once(
+    path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool], lock_timeout_s: float
+) -> bool:
+    """Make the folder `path` unless it is ready; return whether this call made it.
+
+    One process at a time calls `fill` with a temporary folder beside it, which is renamed when complete;
+    the others wait as long as that process lives, even for hours. The leftovers of a killed process and a
+    folder that is not ready are removed.
+    Raises DataError if nothing can be written, or if the holder of the lock has shown no sign of life for
+    lock_timeout_s seconds; a DataError of `fill` is passed on. A folder that is ready needs no permission to
+    write.
+    """
+    if is_ready():
+        return False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A group that shares the folder shares the lock, regardless of which user made its file.
+        lock = FileLock(path.parent / f".{path.name}.lock", timeout=lock_timeout_s, mode=0o664)
+        with _held(lock, path):
+            if is_ready():
+                return False
+            _remove_leftovers(path)
+            return _make(path, fill, is_ready)
+    except Timeout:
+        raise DataError(
+            f"waited {lock_timeout_s:g} s for {path}, which {_holder(path)} is making, without a sign of "
+            "life from there; if that process hangs, stop it and start again"
+        ) from None
+    except (OSError, sqlite3.Error) as error:
+        raise DataError(f"cannot write under {path.parent}: {error}. {_cure(error)}") from error
+
+
+@contextmanager
+def _held(lock: FileLock, path: Path) -> Iterator[None]:
+    """Hold the lock; wait for it as long as its holder lives. Raises Timeout."""
+    while True:
+        seen = _beats(path)
+        try:
+            lock.acquire(poll_interval=_POLL_S)
+            break
+        except Timeout:
+            # Compared with the earlier value, not with the clock: those of two hosts differ.
+            if _beats(path) == seen:
+                raise
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _beats(path: Path) -> list[tuple[str, int]]:
+    """Return values that change as long as a process builds the folder."""
+    found = []
+    for temporary in _temporaries(path):
+        with suppress(FileNotFoundError):
+            found.append((temporary.name, temporary.stat().st_mtime_ns))
+    return found
+
+
+@contextmanager
+def _beating(folder: Path) -> Iterator[None]:
+    """Show waiting processes that this one lives; in a thread, because one step may take long."""
+    is_done = threading.Event()
+
+    def beat() -> None:
+        while not is_done.wait(_BEAT_S):
+            with suppress(OSError):
+                os.utime(folder)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
+
+
+def _make(path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool]) -> bool:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{socket.gethostname()}.tmp")
+    try:
+        temporary.mkdir()
+        with _beating(temporary):
+            fill(temporary)
+        os.rename(temporary, path)
+        fsync_dir(path.parent)
+        return True
+    except OSError as error:
+        # If the file system's locks do not work, two processes may get here; the first folder is kept.
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and is_ready():
+            return False
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove leftovers. None is in use, because this process holds the lock."""
+    if path.exists():
+        # Renamed first: a partly removed folder must not look like a set.
+        os.rename(path, path.with_name(f".{path.name}.{os.getpid()}.damaged.tmp"))
+    for left in _temporaries(path):
+        shutil.rmtree(left)
+
+
+def _temporaries(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f".{path.name}.*.tmp"))
+
+
+def _holder(path: Path) -> str:
+    """Return the process that builds the folder now, from the temporary name."""
+    for temporary in _temporaries(path):
+        pid, _, host = temporary.name.removeprefix(f".{path.name}.").removesuffix(".tmp").partition(".")
+        return f"process {pid} on {host}"
+    return "another process"
+
+
+def _cure(error: OSError | sqlite3.Error) -> str:
+    code = error.errno if isinstance(error, OSError) else _SQLITE_ERRNO.get(error.sqlite_errorcode & 0xFF)
+    advice = _CURES.get(code or 0)
+    where = "set data.prepared_dir to a folder that you may write and that has room"
+    return f"{advice[0].upper()}{advice[1:]}, or {where}" if advice else f"{where[0].upper()}{where[1:]}"

@@ -1,0 +1,127 @@
+"""Prepared sets: folders that are built once per content and settings, then mapped into memory.
+
+<prepared_dir>/<name>-<key>/     complete or absent, never half
+    samples.sqlite               for people and queries; runs add their results
+    *.bin                        flat arrays, for training
+    meta.json                    counts, settings, fingerprint, size and checksum of every file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from toolkit.data.prepared.build_once import publish_once
+from toolkit.data.prepared.database import DATABASE
+from toolkit.data.prepared.manifest import PREPARE_AGAIN, read_manifest
+from toolkit.data.prepared.results import holds_results
+from toolkit.errors import DataError
+from toolkit.files import crc32
+
+#: Time without a sign of life after which a process that builds a set is not waited for.
+_LOCK_TIMEOUT_S = 3600.0
+
+#: The samples of one split.
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedFolder(Generic[S]):
+    """An opened prepared set. A workload's own one says what it holds.
+
+    VERSION  of the format: goes up whenever the same input would make other files
+    FACTS    keys of the manifest that programs are told
+    meta     the manifest
+    built    whether the call that returned this made the set, rather than found it
+    """
+
+    VERSION: ClassVar[int]
+    FACTS: ClassVar[tuple[str, ...]] = ("splits",)
+    path: Path
+    meta: Mapping[str, Any]
+    built: bool = False
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a set and check that its files exist in full size. Raises DataError."""
+        # Runs add their results to the database.
+        return cls(path=path, meta=read_manifest(path, cls.VERSION, growing=DATABASE))
+
+    @classmethod
+    def open_or_build(cls, path: Path, fingerprint: str, fill: Callable[[Path], None]) -> Self:
+        """Open the set of this content, which `fill` first writes into an empty folder if there is none.
+
+        Any number of processes may call this at once: one builds, the others wait while it lives.
+        Raises DataError, which says what to do; nothing is left behind then.
+        """
+        built = publish_once(path, fill, lambda: cls._holds(path, fingerprint), _LOCK_TIMEOUT_S)
+        return replace(cls.open(path), built=built)
+
+    @classmethod
+    def _holds(cls, path: Path, fingerprint: str) -> bool:
+        """Whether the set is there, whole, and made from this content."""
+        try:
+            return cls.open(path).fingerprint == fingerprint
+        except DataError as error:
+            if isinstance(error.__cause__, PermissionError):
+                # Another user's private set is not a damaged one: building would remove it.
+                raise
+            return False
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the sources and of every setting that matters."""
+        return str(self.meta["fingerprint"])
+
+    @property
+    def database(self) -> Path:
+        return self.path / DATABASE
+
+    @property
+    def splits(self) -> Mapping[str, int]:
+        """Samples of each split."""
+        return dict(self.meta["splits"])
+
+    def summary(self) -> str:
+        """What the set holds and what was left out, for people: a line, and one for each detail."""
+        counts = ", ".join(f"{name} {count:,}" for name, count in self.splits.items())
+        state = "prepared" if self.built else "was prepared before"
+        return "\n".join([f"{state}: {counts}{self._contents()}; {self.path}", *self._details()])
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        facts = {name: self.meta[name] for name in self.FACTS}
+        return {"path": str(self.path), "built": self.built, "fingerprint": self.fingerprint, **facts}
+
+    def split(self, name: str) -> S:
+        """The samples of a split, in the order of the sources. Raises DataError for an unknown split."""
+        if name not in self.splits:
+            raise DataError(f"{self.path} has no split {name!r}, only {', '.join(self.splits)}")
+        return self._samples(name)
+
+    def verify(self) -> None:
+        """Compare every file with its checksum. Raises DataError for the first that differs.
+
+        A database that runs have added results to is checked by SQLite itself instead.
+        """
+        for name, expected in self.meta["files"].items():
+            try:
+                found = crc32(self.path / name)
+            except OSError as error:
+                raise DataError(f"{self.path / name} cannot be read ({error}); {PREPARE_AGAIN}") from error
+            if found != expected["crc32"] and not (name == DATABASE and holds_results(self.path)):
+                raise DataError(f"{self.path / name} is damaged: its checksum differs; {PREPARE_AGAIN}")
+
+    def _samples(self, split: str) -> S:
+        """The samples of a split that exists."""
+        raise NotImplementedError
+
+    def _contents(self) -> str:
+        """What stands behind the counts in the first line of the summary."""
+        return ""
+
+    def _details(self) -> Iterable[str]:
+        """Further lines of the summary."""
+        return ()

@@ -1,0 +1,35 @@
+"""Prepared sets on the disk, looked up without preparing anything. Imports nothing slow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.prepared.manifest import META
+from toolkit.data.sources.file_digests import NotRemembered, at_most
+from toolkit.errors import DataError
+from toolkit.files import read_json
+from toolkit.workload import DataSection, silent
+
+#: Bytes of a source that are read for its checksum: some milliseconds.
+_FEW_BYTES = 4 << 20
+
+
+def find_prepared_set(data: DataSection) -> Path | None:
+    """Folder of the prepared set of a data section; None if it does not exist or is not known.
+
+    Large sources whose checksum is not remembered are not read, and no hub is asked.
+    """
+    try:
+        with at_most(_FEW_BYTES):
+            path, fingerprint = data.prepared_place(silent)
+        return path if read_meta(path).get("fingerprint") == fingerprint else None
+    except (NotRemembered, DataError, OSError, ValueError):
+        return None
+
+
+def read_meta(path: Path) -> Mapping[str, Any]:
+    """What the manifest of a prepared set says; empty if it does not exist. Raises OSError, ValueError."""
+    found = read_json(path / META)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,98 @@
+"""The scores of finished runs, kept beside the data that they were trained on."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from toolkit.data.prepared.database import DATABASE
+from toolkit.data.prepared.manifest import META, PREPARE_AGAIN
+from toolkit.errors import DataError
+from toolkit.files import read_json
+
+_WAIT_S = 60.0
+_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a finished run leaves.
+
+    run       its id
+    finished  when, as ISO 8601 text
+    metrics   by split, then by name
+    """
+
+    run: str
+    finished: str
+    name: str
+    model: str
+    task: str
+    seed: int
+    step: int
+    metrics: Mapping[str, Mapping[str, float]]
+
+
+def record_result(prepared_path: Path, result: Result) -> str | None:
+    """Write a run's scores into the tables `results` and `scores` of a prepared set.
+
+    What the same run left there before is replaced. Any number of runs may call this at once. Returns None,
+    or why nothing was written, such as a set that is shared and read-only: a run never fails for that.
+    """
+    database = prepared_path / DATABASE
+    try:
+        lock = prepared_path.parent / f".{prepared_path.name}.results.lock"
+        with (
+            FileLock(lock, timeout=_WAIT_S, mode=0o664),
+            closing(
+                sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", _WAIT_S, uri=True)
+            ) as connection,
+            connection,
+        ):
+            _replace(connection, result)
+        return None
+    except (OSError, sqlite3.Error, Timeout) as error:
+        return f"results are not recorded in {database}: {error}"
+
+
+def keeps_results(prepared_path: Path) -> bool:
+    """Whether a prepared set has a database for scores, as far as its manifest tells."""
+    try:
+        files = (read_json(prepared_path / META) or {}).get("files")
+    except (OSError, ValueError, AttributeError):
+        return True
+    return not files or DATABASE in files
+
+
+def holds_results(prepared_path: Path) -> bool:
+    """Whether a database that differs from the one that was built does so because runs recorded results.
+
+    Raises DataError where SQLite finds it damaged.
+    """
+    database = prepared_path / DATABASE
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (results,) = connection.execute("SELECT count(*) FROM results").fetchone()
+    except sqlite3.Error as error:
+        raise DataError(f"{database} is damaged ({error}); {PREPARE_AGAIN}") from error
+    return bool(answer == "ok" and results)
+
+
+def _replace(connection: sqlite3.Connection, result: Result) -> None:
+    for table in ("results", "scores"):
+        connection.execute(f"DELETE FROM {table} WHERE run = ?", [result.run])
+    for split, metrics in result.metrics.items():
+        row = [result.run, split, result.finished, result.name, result.model, result.task, result.seed]
+        # NaN and infinities become null in JSON, as in SQL.
+        numbers = {metric: value if math.isfinite(value) else None for metric, value in metrics.items()}
+        connection.execute(_RESULT, [*row, result.step, json.dumps(numbers)])
+        scores = [(result.run, split, metric, value) for metric, value in numbers.items()]
+        connection.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", scores)

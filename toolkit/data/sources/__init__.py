@@ -1,0 +1,1 @@
+"""The files that data are made of: found, hashed, cut into splits."""

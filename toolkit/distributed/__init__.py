@@ -1,0 +1,1 @@
+"""The processes of a run as one group: joining, sums, devices."""

@@ -1,0 +1,124 @@
+"""The sum by DDP: fast, and equal within rounding on any number of processes."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from toolkit.distributed.process_group import Group
+
+
+class FastReduction:
+    """DDP: buckets, overlapped with the last backward pass; equal within rounding on any world.
+
+    On the CPU the control vector is appended to DDP's first bucket, which is small: a separate all-reduce
+    would cost one more context switch. On a GPU it is sent separately after the gradients, because knowing
+    it earlier would make the host wait for the device.
+
+    module: what the loss calls if there is one process; by default the model itself.
+    """
+
+    joins_parts = True
+
+    def __init__(
+        self, model: nn.Module, group: Group, find_unused_parameters: bool, module: nn.Module | None = None
+    ) -> None:
+        self._model = model
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._group = group
+        self._piggyback: Callable[[], np.ndarray] = lambda: np.zeros(0)
+        self._packed: _PackedBucket | None = None
+        self._sums: list[dist.Work] = []
+        self.module = module or model
+        self.needs_backward = group.world.size > 1
+        if group.world.size > 1:
+            self.module = _ddp(model, group, find_unused_parameters)
+            self.module.register_comm_hook(None, lambda state, bucket: self._begin(bucket.buffer()))
+
+    def start(self, piggyback: Callable[[], np.ndarray]) -> None:
+        self._piggyback = piggyback
+        self._model.zero_grad(set_to_none=True)
+
+    @contextmanager
+    def micro_batch(self, last: bool) -> Iterator[None]:
+        silent = self.needs_backward and not last
+        with self.module.no_sync() if silent else nullcontext():  # type: ignore[operator]
+            yield
+
+    def _begin(self, bucket: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+        """Start the sum of a bucket. DDP itself would compute the mean, one more pass over the gradients.
+
+        DDP gets a finished future: it sets every `.grad` to a view of the bucket, and `finish` waits.
+        """
+        sent = bucket
+        if not self._sums and not bucket.is_cuda:
+            self._packed = _PackedBucket(bucket, self._piggyback())
+            sent = self._packed.values
+        work = dist.all_reduce(sent, async_op=True)
+        assert work is not None
+        self._sums.append(work)
+        done: torch.futures.Future[torch.Tensor] = torch.futures.Future(
+            devices=[bucket.device] if bucket.is_cuda else None
+        )
+        done.set_result(bucket)
+        return done
+
+    def finish(self) -> np.ndarray:
+        packed, self._packed = self._packed, None
+        gathered = packed.unpack if packed else self._group.begin_rows(self._piggyback())
+        sums, self._sums = self._sums, []
+        for each in sums:
+            each.wait()
+        for parameter in self._parameters:
+            # As in an exact sum: a parameter that no loss reaches has the gradient zero, and decays.
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        return gathered()
+
+    def close(self) -> None:
+        # DDP owns the process group too. As the last owner it would free it with the GIL held, while a
+        # thread of gloo may wait for the GIL to drop the last all-reduce: a deadlock (torch 2.13).
+        self.module = self._model
+        self._sums.clear()
+        gc.collect()
+
+
+class _PackedBucket:
+    """A bucket with rows of numbers appended, each of which is zero on all ranks but one.
+
+    Each byte becomes one element: every gradient dtype holds the integers up to 255 exactly, and adding
+    zeros does not change them.
+    """
+
+    def __init__(self, bucket: torch.Tensor, rows: np.ndarray) -> None:
+        self._bucket, self._shape = bucket, rows.shape
+        packed_rows = torch.from_numpy(rows.reshape(-1).view(np.uint8))
+        self.values = torch.cat([bucket, packed_rows.to(bucket.dtype)])
+
+    def unpack(self) -> np.ndarray:
+        """Copy the sums into the bucket; return the rows of all ranks."""
+        length = len(self._bucket)
+        self._bucket.copy_(self.values[:length])
+        found: np.ndarray = self.values[length:].to(torch.uint8).numpy().view(np.float64)
+        return found.reshape(self._shape)
+
+
+def _ddp(model: nn.Module, group: Group, find_unused_parameters: bool) -> DistributedDataParallel:
+    with warnings.catch_warnings():
+        # The successor of broadcast_buffers, which torch 2.13 recommends, is unknown to older releases.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        return DistributedDataParallel(
+            model,
+            device_ids=[group.device] if group.device.type == "cuda" else None,
+            broadcast_buffers=False,
+            gradient_as_bucket_view=True,
+            find_unused_parameters=find_unused_parameters,
+        )

@@ -1,0 +1,66 @@
+"""What a reduction is, and which logical ranks a process carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+from torch import nn
+
+
+def block(rank: int, size: int, logical_ranks: int) -> range:
+    """The logical ranks that a process carries: contiguous, sizes differing by at most one."""
+    return range(rank * logical_ranks // size, (rank + 1) * logical_ranks // size)
+
+
+def passes(
+    rank: int, size: int, logical_ranks: int, accumulation: int, *, joined: bool
+) -> tuple[tuple[int, ...], ...]:
+    """The micro-batches that a process computes, one forward pass each; a micro-batch has a number.
+
+    Logical rank r carries the micro-batches r * accumulation to (r + 1) * accumulation - 1. Joined, the first
+    pass takes the first micro-batch of each own logical rank, the next pass the second of each.
+    """
+    own = block(rank, size, logical_ranks)
+    if joined:
+        return tuple(tuple(part * accumulation + turn for part in own) for turn in range(accumulation))
+    return tuple((number,) for number in range(own.start * accumulation, own.stop * accumulation))
+
+
+def is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+class Reduction(Protocol):
+    """How one step's gradients become one sum.
+
+    module          what the task's loss calls in place of the model
+    needs_backward  whether every rank must run a backward pass even without samples
+    joins_parts     whether a process computes its logical ranks in one forward pass
+    """
+
+    module: nn.Module
+    needs_backward: bool
+    joins_parts: bool
+
+    def start(self, piggyback: Callable[[], np.ndarray]) -> None:
+        """Begin a step: clear the gradients.
+
+        piggyback  makes a few rows of float64, of the same shape on all ranks and zero in the rows of other
+                   ranks: the control vector. It is sent with the gradients, which saves one wait for the
+                   network. Called once, after the last forward pass of this process, as late as possible.
+        """
+
+    def micro_batch(self, last: bool) -> AbstractContextManager[None]:
+        """Context of one forward and backward pass; `last` marks the process's last one in the step.
+
+        Collective in the last one: the sum over the processes may begin there.
+        """
+
+    def finish(self) -> np.ndarray:
+        """Write the global sum to every `.grad`; return the rows of all ranks. Collective."""
+
+    def close(self) -> None:
+        """Release the process group; call this before the group is destroyed."""

@@ -1,0 +1,35 @@
+"""Parameters that the loss does not reach: DDP must be told, and exact sums count them as zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.task import Task
+
+#: Samples that are tried.
+_FEW = 8
+
+
+def leaves_some_out(task: Task, model: nn.Module, device: torch.device) -> bool:
+    """Whether the loss of a few samples reaches only some of the parameters; True if it fails.
+
+    Changes only the state of torch's random numbers.
+    """
+    buffers = [buffer.clone() for buffer in model.buffers()]
+    try:
+        return _some_are_left_out(task, model, device)
+    except Exception:
+        # A faulty sample fails again in its step, where it can be named and left out.
+        return True
+    finally:
+        for buffer, before in zip(model.buffers(), buffers, strict=True):
+            buffer.copy_(before)
+
+
+def _some_are_left_out(task: Task, model: nn.Module, device: torch.device) -> bool:
+    samples = np.arange(min(_FEW, len(task.splits["train"])))
+    loss = task.loss(model, task.collate("train", samples, device))
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return any(each is None for each in torch.autograd.grad(loss.total, learnt, allow_unused=True))

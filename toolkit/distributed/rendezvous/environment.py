@@ -1,0 +1,88 @@
+"""Rendezvous at the address and port in the environment, or beside torchrun's store."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in __all__
+
+from toolkit.distributed.rendezvous.network import find_published, host, join, publish, understood
+from toolkit.distributed.rendezvous.result import Place, Rendezvous, Start
+from toolkit.distributed.secure.addresses import addresses_of, own_addresses
+from toolkit.distributed.secure.secret import given_secret
+from toolkit.errors import RendezvousError, UserError
+
+
+def by_environment(start: Start, environ: Mapping[str, str]) -> Rendezvous:
+    """Meet at MASTER_ADDR and MASTER_PORT; under torchrun, at a free port beside its store. Collective."""
+    address, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT", "")
+    if not address or not port.isdecimal():
+        raise UserError(
+            f"this rendezvous needs MASTER_ADDR and MASTER_PORT, but they are {address!r} and {port!r}: set "
+            "them to rank 0's host and a free port there, or leave train.rendezvous at auto"
+        )
+    if environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return _beside_torchrun(start, address, int(port), environ)
+    if start.world.is_main:
+        return host(start, addresses_of(address, start.world.nodes), int(port))
+    place = Place(host=address, addresses=[address], port=int(port))
+    return join(start, lambda: place)
+
+
+def _beside_torchrun(start: Start, address: str, port: int, environ: Mapping[str, str]) -> Rendezvous:
+    """Meet at a free port of rank 0, which it publishes in the run's folder.
+
+    With a secret from the user, it is published in torchrun's store: signed, because anyone can write there.
+    """
+    announce: Callable[[Place], None] = partial(publish, start.publication)
+    find: Callable[[], Place | None] = partial(find_published, start.publication)
+    if given_secret(environ) is not None:
+        key = _SignedKey(start, address, port)
+        announce, find = key.publish, key.find
+    if start.world.is_main:
+        rendezvous = host(start, own_addresses(start.world.nodes), publish=announce)
+    else:
+        rendezvous = join(start, find)
+    return replace(rendezvous, world=replace(rendezvous.world, master_addr=address, master_port=port))
+
+
+class _SignedKey:
+    """A key of a store that anyone can write; a value without a valid signature counts as missing."""
+
+    def __init__(self, start: Start, address: str, port: int) -> None:
+        self._key = f"stk/{start.world.nonce}/place"
+        self._secret = start.secret
+        try:
+            self._store: Any = TCPStore(
+                address, port, is_master=False, wait_for_workers=False, timeout=start.remaining
+            )
+        except RuntimeError as error:
+            raise RendezvousError(
+                f"host {socket.gethostname()} (rank {start.world.rank}) cannot reach torchrun's store at "
+                f"{address} port {port}: check the network or firewall between these hosts"
+            ) from error
+
+    def publish(self, place: Place) -> None:
+        """Write where rank 0 is."""
+        text = json.dumps(place)
+        self._store.set(self._key, json.dumps({"place": text, "proof": self._proof(text)}))
+
+    def find(self) -> Place | None:
+        """Return where rank 0 is, or None."""
+        with suppress(RuntimeError, ValueError, LookupError, TypeError, AttributeError):
+            if self._store.check([self._key]):
+                found = json.loads(self._store.get(self._key))
+                if hmac.compare_digest(found["proof"].encode(), self._proof(found["place"]).encode()):
+                    return understood(json.loads(found["place"]))
+        return None
+
+    def _proof(self, text: str) -> str:
+        return hmac.new(self._secret, f"{self._key}|{text}".encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,72 @@
+"""Rendezvous through a file in a folder of the run that only its owner may enter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from torch.distributed import FileStore  # type: ignore[attr-defined]  # not in __all__
+
+from toolkit.distributed.check_in import check_in, wait_for_ranks
+from toolkit.distributed.rendezvous.network import no_publication, tell_missing
+from toolkit.distributed.rendezvous.result import Rendezvous, Start
+from toolkit.distributed.secure.addresses import own_addresses, route_to, use_interface_of
+from toolkit.errors import UserError
+
+
+def by_file(start: Start) -> Rendezvous:
+    """Meet with a store in a file of this start, which needs no network. Collective."""
+    world = start.world
+    if world.master_addr is not None:
+        raise UserError(
+            "train.rendezvous is file, but a launcher has set MASTER_ADDR, and may start again under the "
+            "same name, which would read a stale file: leave train.rendezvous at auto"
+        )
+    folder = start.publication.with_suffix("").with_suffix(".filestore")
+    _make_private(folder)
+    store = FileStore(str(folder / "store"), world.size)
+    if world.is_main:
+        _remove_others(folder)
+        addresses = own_addresses(world.nodes)
+        store.set("addresses", " ".join(addresses))
+        address = wait_for_ranks(
+            store, world, start.deadline, addresses[0], lambda missing: tell_missing(missing, start)
+        )
+        use_interface_of(address)
+
+        def finish() -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            start.run.secret(world.nonce).unlink(missing_ok=True)
+
+        return Rendezvous(store, replace(world, master_addr=address, master_port=0), start.secret, finish)
+    try:
+        store.wait(["addresses"], start.remaining)
+    except RuntimeError as error:
+        raise no_publication(world, folder) from error
+    addresses = store.get("addresses").decode().split()
+    address, own = route_to(addresses)
+    route = check_in(store, world, start.deadline, address, "its host")
+    use_interface_of(route if own.startswith("127.") else own)
+    return Rendezvous(store, replace(world, master_addr=route, master_port=0), start.secret)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only this user may enter. Raises UserError if it exists and another user may."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise UserError(
+            f"{folder} must be a folder of this user with mode 700, because its files decide what the ranks "
+            f"do; found user {found.st_uid}, mode {stat.S_IMODE(found.st_mode):o}. Remove it."
+        )
+
+
+def _remove_others(folder: Path) -> None:
+    """Remove what killed starts have left."""
+    for other in folder.parent.glob(f"*{folder.suffix}"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,83 @@
+"""The result of a rendezvous: a store, the secret of the start, and the address of rank 0."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypedDict
+
+from toolkit.errors import RendezvousError
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+
+class Place(TypedDict):
+    """Where rank 0's store is."""
+
+    host: str
+    addresses: list[str]
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of a run, as one of its ranks sees it.
+
+    secret    known to all its ranks
+    deadline  monotonic time until which they must have met
+    """
+
+    run: RunDir
+    world: World
+    secret: bytes = field(repr=False)
+    deadline: float
+
+    @property
+    def publication(self) -> Path:
+        """The file in the run's folder with the address of rank 0."""
+        return self.run.rendezvous(self.world.nonce)
+
+    @property
+    def remaining(self) -> timedelta:
+        """The time until the deadline, at least a second."""
+        return timedelta(seconds=max(1.0, self.deadline - time.monotonic()))
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    """An open store that all ranks have joined, and the world with rank 0's address in it.
+
+    secret  of this start
+    finish  called on rank 0 at the end
+    """
+
+    store: Any
+    world: World
+    secret: bytes = field(repr=False)
+    finish: Callable[[], None] | None = None
+
+    def exchange(self, name: str, value: Any, timeout_s: float) -> list[Any]:
+        """Exchange a JSON value under a name that is used once; return those of all ranks. Collective.
+
+        Needs no process group. Raises RendezvousError if a rank sends nothing within timeout_s seconds.
+        """
+        self.store.set(f"{name}/{self.world.rank}", json.dumps(value))
+        keys = [f"{name}/{rank}" for rank in range(self.world.size)]
+        try:
+            self.store.wait(keys, timedelta(seconds=timeout_s))
+        except RuntimeError as error:
+            silent = [f"rank {rank}" for rank, key in enumerate(keys) if not self.store.check([key])]
+            raise RendezvousError(
+                f"{', '.join(silent)} did not send their {name} to rank {self.world.rank} within "
+                f"{timeout_s:g} s; their logs say why"
+            ) from error
+        return [json.loads(self.store.get(key)) for key in keys]
+
+    def close(self) -> None:
+        """Stop accepting connections, and remove the files of the rendezvous."""
+        if self.finish is not None:
+            self.finish()

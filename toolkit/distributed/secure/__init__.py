@@ -1,0 +1,1 @@
+"""Authentication between the processes of a run: a shared secret, and authenticated connections."""

@@ -1,0 +1,1 @@
+"""Starting the ranks of a run on this machine, or on several."""

@@ -1,0 +1,310 @@
+"""Starting the ranks of a run on this machine, and ending them together.
+
+With several machines (toolkit.launch.machines) node 0 decides for all, and the others follow its orders.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from types import FrameType
+from typing import Any, TextIO, TypeGuard
+
+from toolkit.config import load_submitted
+from toolkit.errors import ExitCode
+from toolkit.files import read_json, write_json
+from toolkit.launch.machines.coordination import Coordinator, Nodes, Participant
+from toolkit.launch.machines.layout import Machines
+from toolkit.reliability.notifications.notify import notify
+from toolkit.reliability.oom import oom_kills
+from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
+from toolkit.reliability.stop import LAUNCHER_VARIABLE
+from toolkit.run.attempts.crash_record import record_crash
+from toolkit.run.events import note_event
+from toolkit.run.failure.classes import KILLED, OOM_KILLED
+from toolkit.run.failure.log_end import first_cause
+from toolkit.run.failure.records import silent_record, write_first
+from toolkit.run.fence import is_fenced
+from toolkit.run.folder_trust import python_path
+from toolkit.run.module_names import module_in
+from toolkit.run.run_dir import RunDir
+from toolkit.world import NONCE_VARIABLE
+
+#: Statuses of workers that have recorded why they ended.
+_EXPLAINED = (
+    0,
+    ExitCode.WRONG_INPUT,
+    ExitCode.FAILED,
+    ExitCode.YIELDED,
+    ExitCode.FENCED,
+    ExitCode.HUNG,
+    ExitCode.INTERRUPTED,
+)
+
+#: Seconds that the other ranks get to end after one has failed; ranks that hang will not use them.
+_GRACE_S, _GRACE_AFTER_HANG_S = 20.0, 3.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_POLL_S = 0.05
+
+
+def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool = False) -> int:
+    """Train a run in processes of these machines and wait for them; return the exit code for the user.
+
+    Rank 0 writes to this terminal unless quiet, the other ranks to their logs. If one fails, the others are
+    ended, and all start again if the restart policy allows it. On SIGTERM and Ctrl-C they save and leave.
+    """
+    run.logs.mkdir(parents=True, exist_ok=True)
+    launcher = _Launcher(run, nodes, environ, quiet)
+    if isinstance(nodes, Participant):
+        return run_as_worker_node(run, launcher, nodes)
+    return run_as_coordinator(run, launcher, nodes)
+
+
+def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
+    """Start the ranks, and again after each failure that is worth a retry. Decides for all nodes."""
+    reset_counters(run)
+    nodes.note_refused(run)
+    while True:
+        if launcher.is_asked_to_stop:
+            nodes.leave(run, ExitCode.INTERRUPTED)
+            return ExitCode.INTERRUPTED
+        nonce, codes = _start_everywhere(run, launcher, nodes)
+        decision = _decision(run, nonce, codes)
+        wants_stop = launcher.is_asked_to_stop or nodes.wants_stop
+        if decision and decision.action == "retry" and not wants_stop and nodes.is_complete:
+            _announce_restart(run, decision)
+            continue
+        _leave(run, nodes, nonce, exit_code(codes), decision)
+        return exit_code(codes)
+
+
+def _start_everywhere(run: RunDir, launcher: _Launcher, nodes: Nodes) -> tuple[str, list[int]]:
+    """One attempt on all nodes: its nonce, and the exit statuses of all ranks."""
+    # The record of an earlier attempt must not explain this one.
+    run.failure.unlink(missing_ok=True)
+    nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+    nodes.start(nonce)
+    codes = launcher.start(nonce)
+    return nonce, codes + nodes.reports(run, nonce)
+
+
+def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
+    """Record a crash and decide what follows; None if the attempt did not fail."""
+    if exit_code(codes) in (0, ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT) or is_fenced(run, nonce):
+        return None
+    record_crash(run, next(code for code in codes if code not in (0, ExitCode.YIELDED)), nonce=nonce)
+    return after_failure(run, load_submitted(run.config, run.job))
+
+
+def _announce_restart(run: RunDir, decision: Decision) -> None:
+    note_event(run, "restarted", why=decision.why, exclude=list(decision.exclude))
+    sys.stderr.write(f"{decision.why}; starting again\n")
+    notify(run, "requeue", decision.why)
+
+
+def _leave(run: RunDir, nodes: Nodes, nonce: str, code: int, decision: Decision | None) -> None:
+    """Tell the other nodes to leave, and the user why the run ended."""
+    if isinstance(nodes, Coordinator) and not nodes.is_complete:
+        sys.stderr.write(f"{nodes.gone} was lost: start all machines again to continue the run\n")
+    nodes.leave(run, code)
+    if code not in (0, ExitCode.INTERRUPTED) and _is_known(run, nonce):
+        is_held = decision is not None and decision.action == "hold"
+        notify(run, "hold" if is_held else "failure")
+
+
+def run_as_worker_node(run: RunDir, launcher: _Launcher, nodes: Participant) -> int:
+    """Start the ranks of this machine whenever node 0 says so, until it says to leave.
+
+    Nothing is started again without node 0: only node 0 knows about the ranks of the other machines.
+    """
+    code: int = ExitCode.FAILED
+    has_reported = False
+    while True:
+        order = nodes.order()
+        if order is None:
+            # Node 0 answers once it has a report.
+            if launcher.is_asked_to_stop and not has_reported:
+                return ExitCode.INTERRUPTED
+        elif "leave" in order:
+            return _leave_as_ordered(run, nodes, order, code)
+        else:
+            code, has_reported = _start_as_ordered(run, launcher, nodes, str(order["start"])), True
+
+
+def _leave_as_ordered(run: RunDir, nodes: Participant, order: Mapping[str, Any], code: int) -> int:
+    if not nodes.is_complete:
+        sys.stderr.write(f"node 0 on {nodes.leader} was lost: start all machines again to continue the run\n")
+        return code
+    if order["failure"] is not None and read_json(run.failure) is None:
+        write_json(run.failure, order["failure"])
+    return int(order["leave"])
+
+
+def _start_as_ordered(run: RunDir, launcher: _Launcher, nodes: Participant, nonce: str) -> int:
+    if (read_json(run.failure) or {}).get("nonce") != nonce:
+        run.failure.unlink(missing_ok=True)
+    nodes.start(nonce)
+    codes = launcher.start(nonce)
+    nodes.report(run, nonce, codes, wants_stop=launcher.is_asked_to_stop)
+    return exit_code(codes) or ExitCode.FAILED
+
+
+def _is_known(run: RunDir, nonce: str) -> bool:
+    """Whether failure.json is of this attempt: an attempt that another one has replaced reports nothing."""
+    return (read_json(run.failure) or {}).get("nonce") == nonce
+
+
+def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str], output: TextIO) -> int:
+    """Build the prepared data of an experiment in a child process; return its exit code.
+
+    output  file for its messages
+    """
+    command = [sys.executable, "-m", "toolkit.training.worker", "--prepare", config, *overrides]
+    return subprocess.run(command, env=dict(environ), stdout=output, check=False).returncode
+
+
+def rank_environment(
+    run: RunDir, nonce: str, local_rank: int, machines: Machines, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of one rank of this machine; the code is the run's own. Raises UntrustedFolder."""
+    environment = dict(environ)
+    environment.update(
+        {
+            "RANK": str(machines.layout.ranks(machines.node)[local_rank]),
+            "LOCAL_RANK": str(local_rank),
+            "WORLD_SIZE": str(machines.layout.size),
+            "LOCAL_WORLD_SIZE": str(machines.count),
+            "GROUP_RANK": str(machines.node),
+            "GROUP_WORLD_SIZE": str(len(machines.layout.counts)),
+            NONCE_VARIABLE: nonce,
+            LAUNCHER_VARIABLE: str(os.getpid()),
+            "PYTHONPATH": python_path(run, environ.get("PYTHONPATH")),
+            "PYTHONUNBUFFERED": "1",
+            # torch warns on each connection where a host has no name for an address.
+            "TORCH_CPP_LOG_LEVEL": environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
+        }
+    )
+    return environment
+
+
+class _Launcher:
+    """Starts the ranks of a run, passes signals on to them, and waits for them."""
+
+    def __init__(self, run: RunDir, nodes: Nodes, environ: Mapping[str, str], quiet: bool) -> None:
+        self._run = run
+        self._nodes = nodes
+        self._machines = nodes.machines
+        self._environ = environ
+        self._quiet = quiet
+        self._ranks: list[subprocess.Popen[bytes]] = []
+        self._oom_kills: int | None = None
+        self.is_asked_to_stop = False
+        signal.signal(signal.SIGTERM, self._forward)
+        signal.signal(signal.SIGINT, self._forward)
+
+    def start(self, nonce: str) -> list[int]:
+        """Start the ranks of this machine, unless asked to stop, and wait for them; their exit statuses."""
+        with ExitStack() as stack:
+            # Signals are blocked until there are ranks to forward them to. The ranks inherit the mask: each
+            # unblocks them once it can save and leave, which is seconds later, after torch is imported.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+            try:
+                if self.is_asked_to_stop:
+                    return [ExitCode.INTERRUPTED]
+                self._oom_kills = oom_kills()
+                self._ranks = [self._start_rank(nonce, rank, stack) for rank in range(self._machines.count)]
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+            return self._wait(nonce)
+
+    def _start_rank(self, nonce: str, local_rank: int, stack: ExitStack) -> subprocess.Popen[bytes]:
+        output = None
+        rank = self._machines.layout.ranks(self._machines.node)[local_rank]
+        if rank > 0 or self._quiet:
+            output = stack.enter_context(self._run.log(nonce, rank).open("ab"))
+        module = module_in(self._run, "toolkit.launch.rank_main") or "toolkit.launch.rank_main"
+        return subprocess.Popen(
+            # -P: or Python would prefer the code in the working directory to the run's own.
+            [sys.executable, "-P", "-m", module, str(self._run.path)],
+            env=rank_environment(self._run, nonce, local_rank, self._machines, self._environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        self.is_asked_to_stop = True
+        if number == signal.SIGINT and sys.stdin.isatty():
+            # The terminal sends Ctrl-C to the ranks as well: they are in the same process group.
+            return
+        for process in self._ranks:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    def _is_oom(self) -> bool:
+        """Whether the kernel of this machine has run out of memory since the ranks were started."""
+        now = oom_kills()
+        return now is not None and self._oom_kills is not None and now > self._oom_kills
+
+    def _wait(self, nonce: str) -> list[int]:
+        """Wait for all ranks; after a failure give the others some seconds, then kill them."""
+        deadline = None
+        while True:
+            codes = [process.poll() for process in self._ranks]
+            has_failed = any(code not in (None, 0, ExitCode.YIELDED) for code in codes)
+            # Called even without a failure here, because it handles the messages of the other nodes.
+            if self._nodes.has_failed(self._run, nonce) | has_failed and deadline is None:
+                deadline = time.monotonic() + (_GRACE_AFTER_HANG_S if ExitCode.HUNG in codes else _GRACE_S)
+                first_rank = self._machines.layout.first_ranks[self._machines.node]
+                _note_silent(self._run, nonce, codes, first_rank, is_oom=self._is_oom())
+                self._nodes.fail()
+            if None not in codes:
+                return [process.wait() for process in self._ranks]
+            if deadline is not None and time.monotonic() > deadline:
+                for process in self._ranks:
+                    process.kill()
+            time.sleep(_POLL_S)
+
+
+def exit_code(returncodes: Sequence[int]) -> int:
+    """The exit code for the user, from the exit statuses of the ranks: 0, 2, 4 or 130."""
+    failed = [code for code in returncodes if code not in (0, ExitCode.YIELDED)]
+    if ExitCode.INTERRUPTED in failed:
+        return ExitCode.INTERRUPTED
+    if failed:
+        return ExitCode.WRONG_INPUT if ExitCode.WRONG_INPUT in failed else ExitCode.FAILED
+    return ExitCode.INTERRUPTED if ExitCode.YIELDED in returncodes else 0
+
+
+def _note_silent(
+    run: RunDir, nonce: str, codes: Sequence[int | None], first_rank: int, *, is_oom: bool
+) -> None:
+    """Record the first rank that ended without a failure record; prefer one whose log shows the cause.
+
+    is_oom  whether memory has run out on this machine meanwhile
+    """
+    silent = {rank: code for rank, code in enumerate(codes, start=first_rank) if _is_silent(code)}
+    if not silent:
+        return
+    told = first_cause(run, nonce, dict.fromkeys(silent, socket.gethostname()))
+    rank = min(silent) if told is None else told[0]
+    code = silent[rank]
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    seen = run.heartbeat(nonce, rank).exists()
+    # Python's status for an error before the worker has started, such as a failing import.
+    name = "exception" if code == 1 and not seen else KILLED
+    if is_oom and code == -signal.SIGKILL:
+        name, how = OOM_KILLED, f"{how}: the machine, or its share of it, ran out of memory"
+    write_first(run, silent_record(run, nonce, name, f"rank {rank} {how}", rank, socket.gethostname()))
+
+
+def _is_silent(code: int | None) -> TypeGuard[int]:
+    """Whether a rank has ended without recording why."""
+    return code is not None and code not in _EXPLAINED

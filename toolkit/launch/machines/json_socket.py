@@ -1,0 +1,49 @@
+"""An authenticated connection between two launchers; messages are JSON objects."""
+
+from __future__ import annotations
+
+import json
+from types import TracebackType
+from typing import Any
+
+from toolkit.distributed.secure.channel import Channel, Lost
+
+__all__ = ["JsonSocket", "Lost"]
+
+
+class JsonSocket:
+    """One side of a connection. Use as a context manager."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def __enter__(self) -> JsonSocket:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; messages that were sent still arrive."""
+        self._channel.close()
+
+    def send(self, **message: Any) -> None:
+        """Send one message. Raises Lost."""
+        self._channel.send(json.dumps(message).encode())
+
+    def receive(self, timeout_s: float = 0.0) -> dict[str, Any] | None:
+        """The next message; None if none is complete after timeout_s seconds. Raises Lost."""
+        content = self._channel.receive(timeout_s)
+        return None if content is None else _message(content)
+
+
+def _message(content: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Lost("its message is not JSON") from error
+    if not isinstance(message, dict):
+        raise Lost("its message is not a JSON object")
+    return message

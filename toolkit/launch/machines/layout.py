@@ -1,0 +1,154 @@
+"""Several machines without a scheduler: the processes of each, which one this is, and where they connect.
+
+Ranks are numbered in the order of the machines: the first rank of each is the sum of the counts before it, so
+that every machine computes the same world from the same counts.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from toolkit.config.sections import with_hint
+from toolkit.errors import UserError
+from toolkit.launch.machines.host_names import is_local_name, is_same_host
+
+#: Default port of node 0, the same as torchrun's.
+DEFAULT_PORT = 29500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The ranks of a world over its machines: machine i has counts[i] of them, from first_ranks[i] on."""
+
+    counts: tuple[int, ...]
+    first_ranks: tuple[int, ...]
+    size: int
+
+    def ranks(self, node: int) -> range:
+        """The ranks of one machine."""
+        return range(self.first_ranks[node], self.first_ranks[node] + self.counts[node])
+
+
+def layout(counts: Iterable[int]) -> Layout:
+    """The layout for these numbers of processes, one for each machine. Raises UserError if one is below 1."""
+    counts = tuple(counts)
+    if not counts or min(counts) < 1:
+        raise UserError(f"processes per machine: {_listed(counts) or 'none'}; each machine needs at least 1")
+    *first_ranks, size = accumulate(counts, initial=0)
+    return Layout(counts=counts, first_ranks=tuple(first_ranks), size=size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """The machines of a run, as the arguments of `stk run` on this machine describe them.
+
+    node         the number of this machine
+    names        of all machines if known; for messages
+    master_addr  host name or address of node 0; None if this is node 0 and it was not given
+    master_port  port on node 0 to which the others connect
+    """
+
+    layout: Layout
+    node: int
+    names: tuple[str, ...] = ()
+    master_addr: str | None = None
+    master_port: int = DEFAULT_PORT
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.node < len(self.layout.counts):
+            raise UserError(
+                f"this machine is node {self.node}, but there are {len(self.layout.counts)} machines: "
+                f"expected a number from 0 to {len(self.layout.counts) - 1}"
+            )
+        if self.node > 0 and self.master_addr is None:
+            raise UserError(f"node {self.node} needs the name or address of node 0: give it as --master-addr")
+        if not 1 <= self.master_port <= 65535:
+            raise UserError(f"the port is {self.master_port}, expected a number from 1 to 65535")
+
+    @classmethod
+    def alone(cls, procs: int) -> Machines:
+        """Only this machine, with this number of processes."""
+        return cls(layout=layout([procs]), node=0)
+
+    @property
+    def count(self) -> int:
+        """Processes on this machine."""
+        return self.layout.counts[self.node]
+
+    def describe(self, node: int) -> str:
+        """Describe a machine for messages: its number, its name if known, its ranks."""
+        ranks = self.layout.ranks(node)
+        which = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
+        return f"node {node} ({', '.join([*self.names[node : node + 1], which])})"
+
+
+def own_names() -> tuple[str, ...]:
+    """The names and addresses of this machine, without a query to a name server."""
+    import psutil  # slow, and only wanted where hosts are named
+
+    name = socket.gethostname()
+    families = (socket.AF_INET, socket.AF_INET6)
+    addresses = [
+        entry.address.partition("%")[0]
+        for entries in psutil.net_if_addrs().values()
+        for entry in entries
+        if entry.family in families
+    ]
+    return (name, *addresses)
+
+
+def own_node(hosts: Sequence[str], own: Sequence[str]) -> int | None:
+    """The number of this machine among the hosts, or None. Raises UserError if it is two of them."""
+    found = [number for number, host in enumerate(hosts) if _is_own(host, own)]
+    if len(found) > 1:
+        names = " and ".join(hosts[number] for number in found)
+        text = f"the map of hosts names this machine more than once: {names}; keep one of them."
+        raise UserError(with_hint(text, "hosts"))
+    return found[0] if found else None
+
+
+def _is_own(host: str, own: Sequence[str]) -> bool:
+    return is_local_name(host) or any(is_same_host(host, name) for name in own)
+
+
+def machines_of_hosts(
+    hosts: Mapping[str, int],
+    own: Sequence[str],
+    *,
+    own_count: int = 1,
+    node: int | None = None,
+    master_addr: str | None = None,
+    master_port: int = DEFAULT_PORT,
+) -> Machines:
+    """The machines of a map from hosts to GPUs, in its order. A host without GPUs runs one process.
+
+    If the map does not name this machine, it is node `node`, or node 0, with own_count processes. Raises
+    UserError if `node` is another one than in the map.
+    """
+    names, counts = [*hosts], [max(1, gpus) for gpus in hosts.values()]
+    found = own_node(names, own)
+    if found is None:
+        found = min(max(0, node or 0), len(names))
+        names.insert(found, own[0])
+        counts.insert(found, own_count)
+    if node is not None and node != found:
+        text = (
+            f"--node-rank is {node}, but in the map of hosts this machine is node {found}: {_listed(names)}."
+        )
+        raise UserError(with_hint(text, "hosts"))
+    if found > 0 and master_addr is None:
+        master_addr = names[0]
+    return Machines(
+        layout=layout(counts),
+        node=found,
+        names=tuple(names),
+        master_addr=master_addr,
+        master_port=master_port,
+    )
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,1 @@
+"""What machines have, and what a run uses of them."""

@@ -1,0 +1,66 @@
+"""What NVIDIA's management library says of the GPUs of this machine, without torch and without using one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from toolkit.system.idle_gpus import NoGpus, management_library
+
+_MB = 1 << 20
+#: Bits of what slows the clocks down (nvml.h), without those of an idle GPU and of settings.
+_SLOWED_BY = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "heat (software)",
+    0x40: "heat (hardware)",
+    0x80: "power brake",
+}
+_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+
+
+def gpus() -> dict[str, Any]:
+    """The driver and each GPU as JSON; None stands for what a GPU does not tell."""
+    try:
+        with management_library() as nvml:
+            return {
+                "driver": nvml.nvmlSystemGetDriverVersion(),
+                "cuda": _cuda_version(nvml.nvmlSystemGetCudaDriverVersion()),
+                "gpus": [_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount())],
+            }
+    except NoGpus as error:
+        return {"driver": None, "cuda": None, "gpus": [], "why": str(error)}
+
+
+def _cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _gpu(nvml: Any, index: int) -> dict[str, Any]:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+
+    def told(read: Callable[..., Any], *arguments: Any) -> Any:
+        """What the library answers; None where this GPU, or this user, is not told."""
+        try:
+            return read(handle, *arguments)
+        except nvml.NVMLError:
+            return None
+
+    memory = told(nvml.nvmlDeviceGetMemoryInfo)
+    rates = told(nvml.nvmlDeviceGetUtilizationRates)
+    slowed = told(nvml.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
+    mig = told(nvml.nvmlDeviceGetMigMode)
+    return {
+        "index": index,
+        "name": told(nvml.nvmlDeviceGetName),
+        "uuid": told(nvml.nvmlDeviceGetUUID),
+        "memory_mb": memory.total // _MB if memory else None,
+        "memory_used_mb": memory.used // _MB if memory else None,
+        "utilization": rates.gpu if rates else None,
+        "compute_mode": _COMPUTE_MODES.get(told(nvml.nvmlDeviceGetComputeMode)),
+        "clock_mhz": told(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
+        "clock_max_mhz": told(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
+        "temperature_c": told(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+        "slowed_by": [why for bit, why in _SLOWED_BY.items() if slowed & bit],
+        "is_cut": bool(mig and mig[0]),
+    }

@@ -1,0 +1,87 @@
+"""Two hosts that share a folder: how soon one sees the other's files, do locks hold, how clocks differ.
+
+One side (`answer`) holds a lock and replies; the other (`ask`) tries the lock and writes first. Both look
+into the folder anew each time they wait, as the ranks of a run do, for a network file system would
+otherwise show what it has in its cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from toolkit.files import write_atomic
+from toolkit.monitoring.diagnostics.folder import can_lock
+
+_LOCK, _HELLO, _REPLY = "lock", "hello.json", "reply.json"
+#: Between two looks: a host that waits, and this one, which may have to wait for a host for long.
+_POLL_S, _GENTLE_S = 0.01, 0.05
+
+
+def answer(folder: Path, over: Event) -> None:
+    """Hold the lock and reply to the first who writes; return when all is over."""
+    with suppress(OSError), open(folder / _LOCK, "w", encoding="utf-8") as lock:
+        is_held = _is_held(lock.fileno())
+        while not over.wait(_GENTLE_S):
+            if _look(folder, _HELLO) is not None:
+                seen = time.time()
+                reply = {"seen": seen, "sent": time.time(), "is_held": is_held}
+                write_atomic(folder / _REPLY, json.dumps(reply))
+                break
+        # The other side still tries the lock.
+        over.wait()
+
+
+def _is_held(descriptor: int) -> bool:
+    try:
+        return can_lock(descriptor)
+    except OSError:
+        # There are no such locks here; trying the folder out says so.
+        return False
+
+
+def ask(folder: Path, timeout_s: float) -> dict[str, Any]:
+    """Facts as JSON: does the lock of the other host hold, seconds there and back, and by how much the
+    other host's clock is ahead of this one's (as in NTP: right within half of the way there and back).
+
+    None for what is not known: no other side within the time.
+    """
+    facts: dict[str, Any] = {"sees_folder": folder.is_dir(), "lock_holds": None}
+    facts |= {"there_and_back_s": None, "clock_ahead_s": None}
+    if not facts["sees_folder"]:
+        return facts
+    began, sent = time.monotonic(), time.time()
+    write_atomic(folder / _HELLO, json.dumps({"sent": sent}))
+    while time.monotonic() - began < timeout_s:
+        if (reply := _look(folder, _REPLY)) is not None:
+            clock = _clock(reply, sent, time.time(), time.monotonic() - began)
+            # Who has replied holds the lock.
+            return {**facts, **clock, "lock_holds": _lock_holds(folder) if reply["is_held"] else None}
+        time.sleep(_POLL_S)
+    return facts
+
+
+def _clock(reply: dict[str, float], sent: float, got: float, taken_s: float) -> dict[str, float]:
+    ahead_s = ((reply["seen"] - sent) + (reply["sent"] - got)) / 2
+    return {"there_and_back_s": round(taken_s, 3), "clock_ahead_s": round(ahead_s, 3)}
+
+
+def _lock_holds(folder: Path) -> bool | None:
+    try:
+        with open(folder / _LOCK, "r+", encoding="utf-8") as lock:
+            return not can_lock(lock.fileno())
+    except OSError:
+        return None
+
+
+def _look(folder: Path, name: str) -> dict[str, float] | None:
+    with suppress(OSError, ValueError):
+        os.listdir(folder)
+        found: dict[str, float] = json.loads((folder / name).read_text())
+        return found
+    return None

@@ -1,0 +1,132 @@
+"""What a process and its GPU take at this moment: psutil and NVIDIA's management library asked.
+
+A megabyte is 2**20 bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from toolkit.errors import UserError
+from toolkit.system import idle_gpus
+
+_MB = 1 << 20
+#: Processes are looked for so rarely that the search takes no more than this share of a core: it reads
+#: something of every process of the machine.
+_SEARCH_SHARE = 0.001
+
+log = logging.getLogger("toolkit")
+
+
+class ProcessProbe:
+    """Memory and processor time of this process and of those that it started, and they in turn."""
+
+    def __init__(self) -> None:
+        self._own = psutil.Process()
+        self._children: list[psutil.Process] = []
+        self._search_at = -1.0
+        self._looked, self._cpu_s = time.monotonic(), self._spent_s()
+
+    def read(self) -> tuple[float, float]:
+        """Memory in MB, and per cent of a core since the last call."""
+        self._search()
+        now, spent_s = time.monotonic(), self._spent_s()
+        passed_s = max(1e-3, now - self._looked)
+        # A process that has gone without being waited for takes its time along.
+        percent = 100 * max(0.0, spent_s - self._cpu_s) / passed_s
+        self._looked, self._cpu_s = now, spent_s
+        return self._rss() / _MB, percent
+
+    def _search(self) -> None:
+        begun = time.monotonic()
+        if begun >= self._search_at:
+            self._children = self._own.children(recursive=True)
+            ended = time.monotonic()
+            self._search_at = ended + (ended - begun) / _SEARCH_SHARE
+
+    def _spent_s(self) -> float:
+        own = self._own.cpu_times()
+        spent_s: float = own.user + own.system + own.children_user + own.children_system
+        for child in self._children:
+            try:
+                times = child.cpu_times()
+            except psutil.Error:
+                continue
+            spent_s += times.user + times.system
+        return spent_s
+
+    def _rss(self) -> int:
+        rss: int = self._own.memory_info().rss
+        for child in self._children:
+            try:
+                rss += child.memory_info().rss
+            except psutil.Error:
+                continue
+        return rss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProbe:
+    """One GPU, by the library's name for it."""
+
+    nvml: Any
+    handle: Any
+    name: str
+    uuid: str
+
+    def read(self) -> tuple[float | None, float, float]:
+        """Utilisation in per cent, None where the GPU does not tell; memory used and memory there, MB."""
+        try:
+            utilization = float(self.nvml.nvmlDeviceGetUtilizationRates(self.handle).gpu)
+        except self.nvml.NVMLError:
+            utilization = None
+        memory = self.nvml.nvmlDeviceGetMemoryInfo(self.handle)
+        return utilization, memory.used / _MB, memory.total / _MB
+
+
+@contextmanager
+def gpu_probe(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[GpuProbe | None]:
+    """The GPU that torch calls so in this environment; None where it is none, or cannot be found.
+
+    Raises NoGpus where the library fails later on.
+    """
+    kind, _, index = device.partition(":")
+    if kind != "cuda":
+        yield None
+        return
+    try:
+        gpu = idle_gpus.visible_gpus(environ)[int(index or 0)]
+    except (UserError, IndexError) as error:
+        log.warning("what the GPU does is not measured: %s", error)
+        yield None
+        return
+    with idle_gpus.management_library() as nvml:
+        handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        yield GpuProbe(nvml=nvml, handle=handle, name=gpu.name, uuid=gpu.uuid)
+
+
+def cpu_count() -> int:
+    """Cores that this process may run on."""
+    # Not everywhere but on Linux.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def peak_rss_mb(status: Path = Path("/proc/self/status")) -> float:
+    """The most memory that this process, without others, has ever taken; 0 where the system does not tell."""
+    try:
+        lines = status.read_text().splitlines()
+    except OSError:
+        return 0.0
+    found = (int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+    return next(found, 0.0)

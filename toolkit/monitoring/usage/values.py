@@ -1,0 +1,107 @@
+"""What each rank of a start took of its machine, as it has written it down itself.
+
+A megabyte is 2**20 bytes. 100 per cent of CPU is one core at work all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit.files import read_json
+from toolkit.run.records.from_json import from_json
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One point of a history.
+
+    time             seconds since the epoch
+    rss_mb           memory of the rank's process and of the processes that it started
+    cpu_percent      of these, since the point before
+    gpu_utilization  per cent, of the whole GPU; None where there is none or it does not tell
+    gpu_memory_mb    in use on the whole GPU, by all processes; None likewise
+    """
+
+    time: float
+    rss_mb: float
+    cpu_percent: float
+    gpu_utilization: float | None = None
+    gpu_memory_mb: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUsage:
+    """The GPU of a rank: now, on average and at most. Utilisation is None where the GPU does not tell."""
+
+    name: str
+    uuid: str
+    memory_mb: float
+    memory_peak_mb: float
+    memory_total_mb: float
+    utilization: float | None = None
+    utilization_mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankUsage:
+    """One rank in one start: now, on average and at most.
+
+    time             when this was written, seconds since the epoch
+    device           cpu, cuda:0, …
+    samples          how often it was measured; seconds: over how long
+    cpus             cores that the process may run on
+    memory_limit_mb  of its control group, for all processes in it together; None without a limit
+    history          at most 120 points over the whole start, oldest first
+    """
+
+    time: float
+    nonce: str
+    rank: int
+    host: str
+    device: str
+    samples: int
+    seconds: float
+    rss_mb: float
+    rss_peak_mb: float
+    cpu_percent: float
+    cpu_percent_mean: float
+    cpus: int
+    memory_limit_mb: float | None = None
+    gpu: GpuUsage | None = None
+    history: tuple[Moment, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of the file; points of the history as rows in the order of their fields."""
+        rows = [list(asdict(moment).values()) for moment in self.history]
+        return {**asdict(self), "history": rows}
+
+
+def read_usage(run: RunDir, nonce: str) -> list[RankUsage]:
+    """What the ranks of one start took, by rank. One whose file is missing or damaged is left out."""
+    found = (_read(path) for path in run.usages(nonce))
+    return sorted((usage for usage in found if usage is not None), key=lambda usage: usage.rank)
+
+
+def usage_of(run: RunDir, nonce: str, rank: int) -> RankUsage | None:
+    """What one rank of a start took; None where its file is missing or damaged."""
+    return _read(run.usage(nonce, rank))
+
+
+def _read(path: Path) -> RankUsage | None:
+    try:
+        return _usage(read_json(path))
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        return None
+
+
+def _usage(document: Mapping[str, Any]) -> RankUsage:
+    gpu, rows = document["gpu"], document["history"]
+    return replace(
+        from_json(RankUsage, document),
+        gpu=None if gpu is None else from_json(GpuUsage, gpu),
+        history=tuple(from_json(Moment, dict(zip(Moment.__slots__, row, strict=True))) for row in rows),
+    )

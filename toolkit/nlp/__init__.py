@@ -1,0 +1,1 @@
+"""What several text workloads share: tokenizers, encoders, decoding."""

@@ -1,0 +1,85 @@
+"""Reading lines of text, and finding bytes that the encoding does not allow."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TextIO
+
+from toolkit.errors import DataError
+
+_BLOCK = 1 << 20
+
+
+def check_encoding(name: str) -> None:
+    """Raise DataError where Python has no text encoding of that name."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise DataError(
+            f"data.encoding is {name!r}, which names no text encoding; common ones are utf-8, latin-1, "
+            "cp1252 and utf-16"
+        ) from None
+
+
+def lines(path: Path, stream: TextIO) -> Iterator[str]:
+    """Yield the lines of an open file without its byte-order mark. Raises DataError at a NUL."""
+    return chain.from_iterable(_blocks(path, stream))
+
+
+def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
+    """Yield some lines at a time: checking each alone takes as long as cutting it into fields."""
+    done = 0
+    while block := stream.readlines(_BLOCK):
+        if not done:
+            block[0] = block[0].removeprefix("\ufeff")
+        if "\0" in "".join(block):
+            place = next(place for place, line in enumerate(block) if "\0" in line)
+            yield block[:place]
+            raise DataError(
+                f"{path}:{done + place + 1}: a NUL byte, expected text. The file is binary or damaged, or in "
+                "another encoding than data.encoding says (utf-16?)"
+            )
+        yield block
+        done += len(block)
+
+
+def undecodable(path: Path, encoding: str) -> DataError:
+    """Say where the first bytes are that the encoding does not allow."""
+    line, offset, found = _first_fault(path, encoding)
+    return DataError(
+        f"{path}:{line}: not {encoding}: found {found} at byte offset {offset}. "
+        f"Set data.encoding to the file's encoding{_guess(path)}, or convert the file"
+    )
+
+
+def _first_fault(path: Path, encoding: str) -> tuple[int, int, str]:
+    """Line and offset of the first fault, and the bytes there."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    done, line = 0, 1
+    with open(path, "rb") as stream:
+        while True:
+            block = stream.read(_BLOCK)
+            # What the decoder holds back counts as the beginning of what it is given next.
+            held = len(decoder.getstate()[0])
+            try:
+                line += decoder.decode(block, final=not block).count("\n")
+            except UnicodeDecodeError as error:
+                shown = error.object[error.start : max(error.end, error.start + 1)][:4]
+                line += decoder.decode(block[: max(error.start - held, 0)]).count("\n")
+                return line, done - held + error.start, f"0x{shown.hex()}"
+            except UnicodeError as error:
+                return line, done, str(error)
+            if not block:
+                return line, done, "an unfinished character"
+            done += len(block)
+
+
+def _guess(path: Path) -> str:
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return " (it begins like utf-16)"
+    return " (files from Windows are often cp1252, older ones latin-1)"

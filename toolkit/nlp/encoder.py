@@ -1,0 +1,142 @@
+"""A pretrained encoder of texts, as Hugging Face's transformers loads it, and vectors of its tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolkit.errors import DataError
+from toolkit.nlp.hub import no_model
+
+#: Names that configurations use for the dropout of embeddings, layers and head.
+_DROPOUTS = (
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
+    "attention_dropout", "seq_classif_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop",
+)  # fmt: skip
+#: Code in a model's folder is not executed, whatever a person answers; weights in a pickle are not opened.
+SAFELY = {"trust_remote_code": False, "use_safetensors": True}
+
+
+def settings_of(path: str, *, layers: int | None, dropout: float | None, key: str, **more: Any) -> Any:
+    """The configuration of the model in a folder, with the first layers alone and another dropout.
+
+    key  the option that says how many layers, for the message. Raises DataError, OSError, ValueError.
+    """
+    from transformers import AutoConfig
+    from transformers.utils import logging
+
+    # That a head is new, and that layers were left out, is what was asked for.
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    settings = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
+    _keep_layers(settings, path, layers, key)
+    for name in _DROPOUTS if dropout is not None else ():
+        if hasattr(settings, name):
+            setattr(settings, name, dropout)
+    return settings
+
+
+def _keep_layers(settings: Any, path: str, layers: int | None, key: str) -> None:
+    if layers is None:
+        return
+    # transformers maps this name to that of each architecture.
+    present = getattr(settings, "num_hidden_layers", None)
+    if present is None or layers > present:
+        raise DataError(
+            f"{key} is {layers}, but the model in {path} has {present} layers; "
+            "set it to at most that, or null for all"
+        )
+    settings.num_hidden_layers = layers
+
+
+def network_of(kind: Any, path: str, settings: Any) -> Any:
+    """Load a model by one of transformers' Auto classes; on the meta device make one without values."""
+    if torch.get_default_device().type == "meta":
+        return kind.from_config(settings, trust_remote_code=SAFELY["trust_remote_code"])
+    return kind.from_pretrained(path, config=settings, **SAFELY)
+
+
+class Encoder(nn.Module):
+    """An encoder without a head, whose table of tokens has grown by markers.
+
+    vocabulary_size  numbers of tokens, markers included
+    like             tokens whose vectors the last ones begin as copies of, in their order
+    key              the option that says how many layers are kept
+    Raises DataError where there is no such model.
+    """
+
+    def __init__(
+        self, path: str, *, layers: int | None, dropout: float | None, vocabulary_size: int,
+        like: Sequence[int], pad_id: int, key: str,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        from transformers import AutoModel
+
+        try:
+            settings = settings_of(path, layers=layers, dropout=dropout, key=key)
+            self.network: Any = network_of(AutoModel, path, settings)
+        except (OSError, ValueError) as error:
+            raise no_model(path, error) from error
+        if getattr(self.network, "pooler", None) is not None:
+            # Its weights would get no gradient: vectors are pooled here.
+            self.network.pooler = None
+        self._pad_id = pad_id
+        self._grow(vocabulary_size, list(like))
+
+    @property
+    def size(self) -> int:
+        """Length of a vector."""
+        return int(self.network.config.hidden_size)
+
+    def _grow(self, size: int, like: list[int]) -> None:
+        if size > self.network.get_input_embeddings().num_embeddings:
+            self.network.resize_token_embeddings(size, mean_resizing=False)
+        with torch.no_grad():
+            table = self.network.get_input_embeddings().weight
+            table[size - len(like) : size] = table[like]
+
+    def mask(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return which of the tokens [B, L] are not padding."""
+        kept: torch.Tensor = tokens != self._pad_id
+        return kept
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Map token ids [B, L], padded at the end of a row, to vectors [B, L, size]."""
+        states: torch.Tensor = self.network(
+            input_ids=tokens, attention_mask=self.mask(tokens).long(), return_dict=True
+        ).last_hidden_state
+        return states
+
+    def pooled(self, tokens: torch.Tensor, pooling: str, spans: torch.Tensor | None = None) -> torch.Tensor:
+        """Vectors of whole rows, [B, size].
+
+        pooling  mean; cls: of the first token; mention: the mean of tokens spans[:, 0] to spans[:, 1],
+                 and of all where no spans are given
+        """
+        states: torch.Tensor = self(tokens)
+        if pooling == "cls":
+            return states[:, 0]
+        kept = self.mask(tokens)
+        if pooling == "mention" and spans is not None:
+            place = torch.arange(tokens.shape[1], device=tokens.device)
+            kept = (place >= spans[:, :1]) & (place < spans[:, 1:])
+        return mean_of(states, kept)
+
+    def digest(self) -> str:
+        """SHA-256 of the weights, by name."""
+        digest = hashlib.sha256()
+        for name, value in sorted(self.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+
+def mean_of(states: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """Mean of the states [B, L, H] that are kept [B, L]: [B, H]; zero of none."""
+    weights = kept.to(states.dtype).unsqueeze(-1)
+    mean: torch.Tensor = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+    return mean

@@ -1,0 +1,53 @@
+"""The files of a pretrained tokenizer: what they say, and what decides the ids that it gives.
+
+Imports nothing slow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import DataError
+from toolkit.nlp.hub import optional_file, pretrained_file
+
+TOKENIZER = "tokenizer.json"
+#: Kept with it where they exist: a model's folder needs them.
+TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+
+
+def content(path: str) -> dict[str, Any]:
+    """What decides the ids that a tokenizer gives, wherever it lies. Raises DataError if it is missing."""
+    file = pretrained_file(path, TOKENIZER)
+    with open(file, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"sha256": digest, "padding": declared_padding(path, file)}
+
+
+def declared_padding(path: str, file: Path) -> str | int | None:
+    """The padding token, or its id, that the files beside tokenizer.json name."""
+    for name, key in (
+        ("tokenizer_config.json", "pad_token"),
+        ("special_tokens_map.json", "pad_token"),
+        ("config.json", "pad_token_id"),
+        ("tokenizer_config.json", "eos_token"),
+        ("special_tokens_map.json", "eos_token"),
+    ):
+        found = read_json_object(optional_file(path, name, file)).get(key)
+        found = found.get("content") if isinstance(found, dict) else found
+        if isinstance(found, str | int):
+            return found
+    return None
+
+
+def read_json_object(file: Path | None) -> dict[str, Any]:
+    """The object in a JSON file; empty without a file, or where there is another value. Raises DataError."""
+    if file is None:
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: no JSON can be read there ({error})") from error
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""Checks of an experiment before its job waits in a queue."""

@@ -1,0 +1,52 @@
+"""A quick check of the files and weights that an experiment names, with all problems in one message.
+
+It runs on a login node and imports nothing slow. The worker reads every row later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from toolkit.config.origins import Origins
+from toolkit.config.schema import Experiment
+from toolkit.data.sources.named_files import violation_of
+from toolkit.precheck.steps_per_epoch import check_token_budget
+from toolkit.precheck.violation_messages import raise_violations
+from toolkit.precheck.warm_start import check_warm_start
+from toolkit.training.warm_start.find import check_earlier
+from toolkit.workload import Violation
+
+
+def check_inputs(
+    experiment: Experiment,
+    origins: Origins | None = None,
+    *,
+    is_trained: bool = False,
+    coming: Mapping[Path, Experiment] | None = None,
+) -> None:
+    """Raise DataError if files or weights that an experiment names are missing or do not match it.
+
+    origins      where its keys were written, for the message
+    is_trained   whether the model is trained already: its initial weights are not checked then, and the
+                 encoder of its texts was kept with the prepared data
+    coming       runs that will have finished when this one begins, by their folders
+    """
+    raise_violations(input_violations(experiment, is_trained=is_trained, coming=coming), origins)
+
+
+def check_data(experiment: Experiment, origins: Origins | None = None) -> None:
+    """As `check_inputs`, for the data alone. Preparing them needs neither a model nor an earlier run."""
+    raise_violations(experiment.data.violations(), origins)
+
+
+def input_violations(
+    experiment: Experiment, *, is_trained: bool = False, coming: Mapping[Path, Experiment] | None = None
+) -> Iterator[Violation]:
+    """Find the violations of which `check_inputs` makes an error."""
+    if not is_trained:
+        yield from violation_of("train.start_from_checkpoint", check_earlier, experiment, coming)
+        yield from check_warm_start(experiment, coming)
+        yield from violation_of("train.batch_max_length", check_token_budget, experiment)
+    yield from experiment.data.violations(is_trained=is_trained)
+    yield from experiment.model.violations(experiment, is_trained=is_trained, coming=coming)

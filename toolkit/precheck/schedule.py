@@ -1,0 +1,58 @@
+"""Schedules that do not fit the run: a warm-up, evaluations or saves that its steps have no room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolkit.config.schema import Experiment, Train
+from toolkit.precheck.steps_per_epoch import steps_per_epoch
+from toolkit.training.schedule.due_steps import StepSchedule
+from toolkit.workload import Violation
+
+
+def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
+    """Find schedules that are longer than the run. Without prepared data its steps are not known."""
+    yield from _reductions(experiment)
+    if (of_epoch := steps_per_epoch(experiment)) is not None:
+        schedule = StepSchedule.of(experiment, of_epoch)
+        yield from _warmup(experiment, schedule)
+        yield from _saves(schedule)
+        yield from _per_epoch(experiment.train, schedule)
+
+
+def _reductions(experiment: Experiment) -> Iterator[Violation]:
+    scheduler, epochs = experiment.lr_scheduler, experiment.train.epochs
+    if scheduler.kind == "step" and scheduler.step_at is None and scheduler.step_epochs >= epochs:
+        problem = f"found {scheduler.step_epochs:g}, but the run has {_count(epochs, 'epoch')}"
+        hint = "the learning rate is never reduced"
+        yield Violation(key=("lr_scheduler", "step_epochs"), problem=problem, hint=hint)
+
+
+def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violation]:
+    # Up to 1 it is a share of the steps.
+    warmup, total = experiment.lr_scheduler.warmup, schedule.total_steps
+    if warmup > 1 and int(warmup) >= total:
+        problem = f"found {int(warmup)} steps of warm-up, but the run has {_count(total, 'step')}"
+        hint = f"the learning rate reaches {min(1.0, total / int(warmup)):.0%} of optimizer.lr"
+        yield Violation(key=("lr_scheduler", "warmup"), problem=problem, hint=hint)
+
+
+def _saves(schedule: StepSchedule) -> Iterator[Violation]:
+    every, total = schedule.save_every, schedule.total_steps
+    if every is not None and every > total:
+        problem = f"found {every}, but the run has {_count(total, 'step')}"
+        hint = "it saves with its evaluations and at its end alone"
+        yield Violation(key=("checkpoint", "every_steps"), problem=problem, hint=hint)
+
+
+def _per_epoch(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
+    """More lines or evaluations than steps, where that was asked for: the default suits long epochs."""
+    for name, what in (("log_per_epoch", "a line of metrics"), ("eval_per_epoch", "an evaluation")):
+        wanted = getattr(train, name)
+        if wanted > schedule.steps_per_epoch and wanted != getattr(Train(), name):
+            problem = f"found {wanted}, but an epoch has {_count(schedule.steps_per_epoch, 'step')}"
+            yield Violation(key=("train", name), problem=problem, hint=f"there is {what} with every step")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,100 @@
+"""Whether the initial weights of a run fit its model, as far as that is known without torch.
+
+The run that the weights are from names its model, and the file holds the shapes. If the data are prepared, a
+child process makes the model without values, and all names and shapes are compared; otherwise that is done
+when the run starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.checkpoint.shapes import Shapes, misfit, read_shapes
+from toolkit.config import load_resolved
+from toolkit.config.schema import Experiment
+from toolkit.data.prepared.lookup import find_prepared_set, read_meta
+from toolkit.errors import ConfigError, DataError
+from toolkit.precheck.tensors import tensors_of_model
+from toolkit.run.run_dir import RunDir
+from toolkit.training.warm_start.find import Coming, find_weights
+from toolkit.workload import Violation
+
+#: The key that names the initial weights.
+WARM_START = ("train", "start_from_checkpoint")
+
+
+def check_warm_start(experiment: Experiment, coming: Coming = None) -> Iterator[Violation]:
+    """Find why the initial weights of an experiment cannot be those of its model.
+
+    coming   runs by their folders, which will have finished when this one begins
+    """
+    name = experiment.train.start_from_checkpoint
+    if name is None:
+        return
+    earlier = (coming or {}).get(Path(name).resolve()) or _experiment_of(Path(name))
+    if earlier is not None and (problem := experiment.model.difference(earlier.model)):
+        yield Violation(key=WARM_START, problem=f"{name} holds weights of another model: {problem}")
+        return
+    try:
+        file = find_weights(".".join(WARM_START), name).file
+    except DataError:
+        # Reported elsewhere, or the run has not finished yet.
+        return
+    yield from _odd_file(experiment, file)
+
+
+def check_shapes(experiment: Experiment) -> Iterator[Violation]:
+    """Find the tensors of the initial weights that are not those of the experiment's model.
+
+    Starts a process with torch, which takes seconds, if there are such weights and the data are prepared.
+    """
+    name = experiment.train.start_from_checkpoint
+    # A model that needs preparation would have to be prepared first.
+    if name is None or experiment.model.needs_preparation or find_prepared_set(experiment.data) is None:
+        return
+    try:
+        file = find_weights(".".join(WARM_START), name).file
+        found = read_shapes(file)
+    except DataError:
+        # Reported elsewhere, or the run has not finished yet.
+        return
+    tensors = tensors_of_model(experiment)
+    if tensors is not None and (problem := misfit(found, tensors)):
+        hint = "name weights of the same model, with as many labels and tokens, or set the model to theirs"
+        yield Violation(key=WARM_START, problem=f"{file} does not fit this model: {problem}", hint=hint)
+
+
+def _experiment_of(path: Path) -> Experiment | None:
+    """Return the experiment of the run that a folder, a checkpoint or a file of weights belongs to."""
+    for folder in (path, *path.resolve().parents[:3]):
+        if (run := RunDir(folder)).config.is_file():
+            try:
+                return load_resolved(run.config)
+            except ConfigError:
+                return None
+    return None
+
+
+def _odd_file(experiment: Experiment, file: Path) -> Iterator[Violation]:
+    """Find sizes that the model must have and that no tensor of the file has."""
+    try:
+        shapes = read_shapes(file)
+    except DataError as error:
+        yield Violation(key=WARM_START, problem=str(error))
+        return
+    rows = {shape[0] for shape in shapes.values() if shape}
+    path = find_prepared_set(experiment.data)
+    for what, size in experiment.model.sizes(experiment.data, {} if path is None else read_meta(path)):
+        if size not in rows:
+            problem = f"{file} holds no weights for {size:,} {what}"
+            yield Violation(key=WARM_START, problem=problem, hint=f"it holds {_shown(shapes)}")
+
+
+def _shown(shapes: Shapes) -> str:
+    """List the first and the last tensors."""
+    names = list(shapes)
+    shown = [
+        f"{name} {list(shapes[name])}" for name in (names if len(names) <= 4 else names[:2] + names[-2:])
+    ]
+    return ", ".join(shown) or "nothing"

@@ -1,0 +1,181 @@
+"""The workloads that are installed: the task kinds, metrics and commands that they declare.
+
+They are looked up by entry points when one of these is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from toolkit.command import EvaluateOptions
+from toolkit.distributions import Distribution, EntryPoint, entry_points
+from toolkit.distributions import load_code as load_code
+from toolkit.workload import LOSS, Metric, TaskSpec, Worker, Workload
+
+#: Entry points whose value is a Workload.
+GROUP = "slurm_toolkit.workloads"
+
+
+def registered(group: str) -> list[EntryPoint]:
+    """What installed packages register under a group of entry points, in the order of their names."""
+    return sorted((point for point in entry_points() if point.group == group), key=lambda point: point.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A workload, and the distribution that registered it."""
+
+    name: str
+    workload: Workload
+    distribution: Distribution
+
+
+def _installed() -> Iterator[Installed]:
+    """All installed workloads that can be loaded, in the order of their names."""
+    return (found for found in map(_load, registered(GROUP)) if isinstance(found, Installed))
+
+
+def unloaded() -> Mapping[str, str]:
+    """Why installed workloads cannot be loaded, by their names: one that is broken costs no other."""
+    found = {point.name: _load(point) for point in registered(GROUP)}
+    return {name: why for name, why in found.items() if isinstance(why, str)}
+
+
+@cache
+def _load(point: EntryPoint) -> Installed | str:
+    """The workload of an entry point, or why it cannot be loaded."""
+    try:
+        workload = point.load()
+    except Exception as error:
+        return not_imported(point.code, error)
+    return Installed(name=point.name, workload=workload, distribution=point.distribution)
+
+
+@cache
+def installed(kind: str) -> Installed:
+    """The workload of a task kind; of two, the first. Raises LookupError for a kind that none has.
+
+    A workload that is named as the kind is looked at first: loading all of them takes long.
+    """
+    for point in sorted(registered(GROUP), key=lambda point: point.name != kind):
+        found = _load(point)
+        if isinstance(found, Installed) and any(task.kind == kind for task in found.workload.tasks):
+            return found
+    raise KeyError(kind)
+
+
+@cache
+def commands() -> Mapping[str, Mapping[str, str]]:
+    """The commands of each workload that has some, as `Workload.commands`, by the workload's name."""
+    return {each.name: each.workload.commands for each in _installed() if each.workload.commands}
+
+
+def evaluate_options() -> tuple[EvaluateOptions, ...]:
+    """What the workloads add to `stk evaluate`; where it cannot be imported, a description says why."""
+    return tuple(_evaluate_options(each.workload.evaluate) for each in _installed() if each.workload.evaluate)
+
+
+def _evaluate_options(code: str) -> EvaluateOptions:
+    try:
+        found: EvaluateOptions = load_code(code)
+    except Exception as error:
+        return EvaluateOptions(add_arguments=lambda parser: None, description=not_imported(code, error))
+    return found
+
+
+def of_words() -> str:
+    """Code that makes an experiment of a command line: `Workload.of_words` of the first that has it."""
+    return next((each.workload.of_words for each in _installed() if each.workload.of_words), "")
+
+
+def example() -> str:
+    """Code that writes an experiment: `Workload.example` of the first workload that has one; else empty."""
+    return next((each.workload.example for each in _installed() if each.workload.example), "")
+
+
+def not_imported(code: str, error: Exception) -> str:
+    """Say that code of a workload cannot be imported, and why."""
+    return f"{code} cannot be imported ({type(error).__name__}: {error})"
+
+
+class _TaskKinds(Mapping[str, TaskSpec]):
+    """Loads the workloads up to the one that has a kind; all of them where the kinds are listed."""
+
+    def __getitem__(self, kind: str) -> TaskSpec:
+        return next(task for task in installed(kind).workload.tasks if task.kind == kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(task.kind for each in _installed() for task in each.workload.tasks))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_KINDS = _TaskKinds()
+
+
+def task_kinds() -> Mapping[str, TaskSpec]:
+    """The task kinds of all installed workloads, by name."""
+    return _KINDS
+
+
+def task_section(text: str) -> Mapping[str, Any] | None:
+    """The task section that a text stands for, as a workload says; None if it stands for none."""
+    found = (task.from_text(text) for each in _installed() for task in each.workload.tasks)
+    return next((section for section in found if section is not None), None)
+
+
+def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
+    """The files that a run keeps with its code for a checked experiment, as `TaskSpec.kept_files`."""
+    return task_kinds()[experiment.task.kind].kept_files(experiment)
+
+
+def worker_of(kind: str) -> Worker:
+    """What runs on each rank of a run of a task kind. Importing it may take seconds, and fail."""
+    worker: Worker = load_code(task_kinds()[kind].worker)
+    return worker
+
+
+def metrics_of(task: Any, data: Any) -> tuple[Metric, ...]:
+    """All metrics of an evaluation with these checked sections."""
+    spec = task_kinds()[task.kind]
+    return (*spec.metrics_of(data), *spec.task_metrics(task))
+
+
+def metric_of(name: str, kind: str = "") -> Metric | None:
+    """The metric of this name that a task kind declares; that of a slice is its metric's.
+
+    Where the kind is unknown, the one that all kinds with such a metric agree on. None if it is not declared.
+    """
+    name = name.partition("/")[0]
+    task = task_kinds().get(kind)
+    if task is None:
+        return _agreed().get(name)
+    return next((each for each in (*task.metrics, *task.more_metrics) if each.name == name), None)
+
+
+def metric_names(kind: str) -> list[str]:
+    """The metrics that a task kind declares beside the loss, its main one first; none of an unknown kind."""
+    task = task_kinds().get(kind)
+    declared = (*task.metrics, *task.more_metrics) if task is not None else ()
+    return [each.name for each in declared if each is not LOSS]
+
+
+def brief_metrics(kind: str) -> tuple[str, ...]:
+    """The metrics of a task kind that are shown where there is room for few; none of an unknown kind."""
+    task = task_kinds().get(kind)
+    return () if task is None else task.brief
+
+
+@cache
+def _agreed() -> Mapping[str, Metric]:
+    """By name, the metrics that are the same in all kinds that have them."""
+    found: dict[str, set[Metric]] = {}
+    for task in task_kinds().values():
+        for each in (*task.metrics, *task.more_metrics):
+            found.setdefault(each.name, set()).add(each)
+    return {name: metrics.pop() for name, metrics in found.items() if len(metrics) == 1}

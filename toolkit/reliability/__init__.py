@@ -1,0 +1,1 @@
+"""What goes wrong in a run: noticing, recording, limiting it."""

@@ -1,0 +1,222 @@
+"""Whether a run is started again after an attempt has ended, or left to its user.
+
+The decision depends only on the run's folder, so that the local launcher, the batch script after its step
+and the next attempt all get the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from toolkit.config.schema import Experiment
+from toolkit.errors import NoProgress
+from toolkit.files import read_json, write_json
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.events import note_event, read_events
+from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, NO_PROGRESS, Policy
+from toolkit.run.failure.records import failure_record
+from toolkit.run.run_dir import RunDir
+
+#: A run is not restarted automatically if this many attempts made no step, or all began at the same step.
+STARTS_WITHOUT_STEP = 3
+STARTS_FROM_ONE_STEP = 10
+
+#: Failure classes that a sample may cause.
+_OF_A_SAMPLE = ("exception", "diverged")
+
+#: Failures after which a host is avoided.
+STRIKES = 2
+
+Action = Literal["retry", "stop", "hold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with a run after an attempt has ended.
+
+    action    retry: start it again; stop: leave it to its user; hold: the same, because it makes no progress
+    why       the reason, for people
+    exclude   hosts to avoid from now on
+    """
+
+    action: Action
+    why: str
+    exclude: tuple[str, ...] = ()
+
+
+def reset_counters(run: RunDir) -> None:
+    """Reset all counts of attempts and failures, because a user restarts the run."""
+    if attempts := read_attempts(run):
+        note_event(run, "released", attempts=len(attempts))
+
+
+def after_failure(run: RunDir, experiment: Experiment) -> Decision:
+    """What to do after a failed attempt whose crash has been recorded.
+
+    If the run is held, failure.json says so from then on.
+    """
+    attempts = _counted(run)
+    exclude = suspect_hosts(run)
+    if not attempts:
+        return Decision("stop", "it ended before it began", exclude)
+    last = attempts[-1]
+    why = last.why or KILLED
+    if why not in FAILURE_CLASSES:
+        return after_stop(run, experiment, why)
+    reason = _against_retry(run, attempts, experiment)
+    if reason is not None:
+        return Decision("hold" if FAILURE_CLASSES[why].policy is Policy.HOLD else "stop", reason, exclude)
+    if (idle := _idle(run, attempts)) is not None:
+        return _hold(run, last, idle, exclude)
+    crashes, allowed = _crashes(attempts), _allowed_crashes(run, experiment)
+    return Decision("retry", f"{_describe(last)} (crash {crashes} of at most {allowed})", exclude)
+
+
+def after_stop(run: RunDir, experiment: Experiment, why: str) -> Decision:
+    """What to do after a start that was stopped and has saved; `why` as in attempts.jsonl."""
+    attempts = _counted(run)
+    exclude = suspect_hosts(run)
+    if why == "cancelled":
+        return Decision("stop", "it was cancelled", exclude)
+    timeouts = sum(each.why == "time_limit" for each in attempts[:-1]) + (why == "time_limit")
+    allowed = experiment.policy.max_timeouts
+    if why == "time_limit" and timeouts > allowed:
+        text = f"its time limit has ended {timeouts} starts, and resources.max_timeouts is {allowed}"
+        return Decision("stop", text, exclude)
+    if attempts and (idle := _idle(run, attempts)) is not None:
+        return _hold(run, attempts[-1], idle, exclude)
+    return Decision("retry", why, exclude)
+
+
+def check_progress(run: RunDir) -> None:
+    """Raise NoProgress if several attempts in a row made no step. Called as an attempt begins."""
+    if (idle := _idle(run, _counted(run))) is not None:
+        raise NoProgress(idle)
+
+
+def suspect_hosts(run: RunDir) -> tuple[str, ...]:
+    """Hosts that caused repeated infrastructure failures."""
+    strikes = Counter(each.blamed for each in read_attempts(run) if each.blamed)
+    return tuple(sorted(host for host, number in strikes.items() if number >= STRIKES))
+
+
+def _counted(run: RunDir) -> list[AttemptRecord]:
+    """The attempts since a user last restarted the run."""
+    attempts = read_attempts(run)
+    released = list(read_events(run, "released"))
+    if not released:
+        return attempts
+    if isinstance(before := released[-1].facts.get("attempts"), int):
+        return attempts[before:]
+    return [each for each in attempts if (each.time_start or 0.0) > released[-1].time]
+
+
+def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: Experiment) -> str | None:
+    """Why the last failure does not allow another attempt; None if it does."""
+    last = attempts[-1]
+    why = last.why or KILLED
+    policy = FAILURE_CLASSES[why].policy
+    limit = experiment.train.quarantine
+    if limit > 0 and why in _OF_A_SAMPLE and _was_training(last):
+        if not _may_be_quarantined(run, attempts, limit):
+            return f"{_describe(last)}: again, and the quarantine has not helped"
+    elif policy is Policy.ONCE and _times_before(attempts) > 0:
+        return f"{_describe(last)}: again at the same step"
+    elif policy in (Policy.STOP, Policy.HOLD):
+        return _describe(last)
+    crashes, allowed = _crashes(attempts), _allowed_crashes(run, experiment)
+    if crashes > allowed:
+        return (
+            f"{_describe(last)}: failure {crashes}, and resources.max_crashes lets it go on after {allowed}"
+        )
+    return None
+
+
+def _was_training(attempt: AttemptRecord) -> bool:
+    """Whether training had begun; before that no sample can be the cause."""
+    return attempt.resumed is not None and attempt.step is not None
+
+
+def _may_be_quarantined(run: RunDir, attempts: Sequence[AttemptRecord], limit: int) -> bool:
+    """Whether quarantine may still find the sample at fault; it needs two failures at the same step."""
+    samples = (read_json(run.quarantine) or {}).get("samples", ())
+    # A sample is left out from the step on at which it failed.
+    step = attempts[-1].step or 0
+    here = sum(sample.get("step") in (step, step + 1) for sample in samples)
+    failures, expected = _times_before(attempts) + 1, 2 * (here + 1)
+    return failures < expected or (failures == expected and len(samples) < limit)
+
+
+def _times_before(attempts: Sequence[AttemptRecord]) -> int:
+    """Number of earlier failures of the same class at the same step."""
+    last = attempts[-1]
+    return sum((each.why, each.step) == (last.why, last.step) for each in attempts[:-1])
+
+
+def _crashes(attempts: Sequence[AttemptRecord]) -> int:
+    return sum((each.why or KILLED) in FAILURE_CLASSES for each in attempts)
+
+
+def _allowed_crashes(run: RunDir, experiment: Experiment) -> int:
+    """The user's limit, and two for each quarantined sample, because those crashes are dealt with."""
+    samples = (read_json(run.quarantine) or {}).get("samples", ())
+    return experiment.policy.max_crashes + 2 * len(samples)
+
+
+def _idle(run: RunDir, attempts: Sequence[AttemptRecord]) -> str | None:
+    """Why the run makes no progress; None if it does."""
+    latest = attempts[-STARTS_WITHOUT_STEP:]
+    if len(latest) == STARTS_WITHOUT_STEP and not any(map(_made_step, latest)):
+        return f"{len(latest)} starts in a row made no step; the last one: {_describe(latest[-1])}"
+    latest = attempts[-STARTS_FROM_ONE_STEP:]
+    steps = {each.first_step for each in latest}
+    if len(latest) == STARTS_FROM_ONE_STEP and len(steps) == 1 and not _has_saved(run, latest[-1]):
+        return (
+            f"{len(latest)} starts in a row began at step {latest[-1].first_step or 0} and none saved a "
+            f"later one: save more often (checkpoint.every_minutes); the last one: {_describe(latest[-1])}"
+        )
+    return None
+
+
+def _made_step(attempt: AttemptRecord) -> bool:
+    """Whether an attempt did a step, or found all steps done and finished."""
+    is_further = (attempt.last_step or 0) > (attempt.first_step or 0)
+    return attempt.first_step_s is not None or attempt.why == "finished" or is_further
+
+
+def _has_saved(run: RunDir, attempt: AttemptRecord) -> bool:
+    if attempt.why == "finished" or attempt.saved:
+        return True
+    return max(run.checkpoint_steps(), default=0) > (attempt.first_step or 0)
+
+
+def _describe(attempt: AttemptRecord) -> str:
+    """How an attempt ended, in a few words."""
+    why = attempt.why or KILLED
+    if attempt.rank is None:
+        return why
+    step = "" if attempt.step is None else f", at step {attempt.step}"
+    return f"{why}, rank {attempt.rank} on {attempt.host}{step}"
+
+
+def _hold(run: RunDir, last: AttemptRecord, why: str, exclude: tuple[str, ...]) -> Decision:
+    """Record that the run is held. The message includes the last failure, whose record this one replaces."""
+    present = read_json(run.failure)
+    message = why if present is None else f"{why}\n{present['message']}"
+    if present is None or present["class"] != NO_PROGRESS:
+        record = failure_record(
+            last.nonce,
+            NO_PROGRESS,
+            message,
+            rank=last.rank or 0,
+            host=last.host or (last.hosts or ("unknown",))[0],
+            phase=(present or {}).get("phase", "unknown"),
+            step=last.last_step if last.step is None else last.step,
+            trace=(present or {}).get("traceback", ""),
+        )
+        write_json(run.failure, record)
+        note_event(run, "held", why=why)
+    return Decision("hold", why, exclude)

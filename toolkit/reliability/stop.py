@@ -1,0 +1,66 @@
+"""Stop: asked by the loop in each step. StopFlag: signal handlers that only set a flag."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Mapping
+from types import FrameType
+from typing import Protocol
+
+from toolkit.errors import ExitCode
+
+#: Set by the local launcher for its ranks: its process id.
+LAUNCHER_VARIABLE = "STK_LAUNCHER"
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Stop(Protocol):
+    """Whether training has to stop; all that training knows about preemption."""
+
+    def reason_to_stop(self, lead_s: float) -> str | None:
+        """The reason to save and leave, or None to continue. Called in each step; must be cheap.
+
+        lead_s  measured seconds that one more step and a save take
+        """
+
+
+class StopFlag:
+    """Set by SIGTERM and Ctrl-C; a second Ctrl-C ends the process at once."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+        self._interrupted = False
+
+    def install(self, *signals: signal.Signals) -> StopFlag:
+        """Catch these signals from now on; only in the main thread."""
+        for number in signals:
+            signal.signal(number, self._handle)
+        # A launcher starts its ranks with the signals held back, so that none ends them before this.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        return self
+
+    def reason_to_stop(self, lead_s: float = 0.0) -> str | None:
+        return self._reason
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            if self._interrupted:
+                os._exit(ExitCode.INTERRUPTED)
+            self._interrupted = True
+        self._reason = self._reason or signal.Signals(number).name
+
+
+def stop_with_launcher(environ: Mapping[str, str]) -> None:
+    """Get SIGTERM when the launcher that the environment names dies, however it dies, or is dead already.
+
+    Linux only; elsewhere nothing. A process without a launcher is left alone.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if LAUNCHER_VARIABLE not in environ or not hasattr(libc, "prctl"):
+        return
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if environ[LAUNCHER_VARIABLE] != str(os.getppid()):
+        os.kill(os.getpid(), signal.SIGTERM)

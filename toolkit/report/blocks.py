@@ -1,0 +1,217 @@
+"""A report as values: tables, figures and texts, which every form of it is rendered from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from toolkit.registry import load_code
+from toolkit.report.plotting.themes import Theme
+
+Row = tuple[str, ...]
+Block: TypeAlias = "Table | Figure | Text | Numbers"
+
+#: A matrix with more columns gives way to other blocks, where it is not drawn.
+_MATRIX_COLUMNS = 12
+#: Figures of more runs make a page that is slow to open.
+_SIDE_BY_SIDE = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Cells as people read them.
+
+    texts     columns from the left that are text; the others are numbers
+    prose     those that hold running text, which keeps its line ends
+    feet      rows below, such as sums
+    best      row and column of the cells that are the best of their kind
+    parts     rows before which a new part begins
+    optional  columns that a narrow terminal leaves out, the first of them first
+    few       rows that a terminal shows; None: all, as far as it has room
+    few_note  which rows these are
+    shares    of a matrix, whose first column names its rows: the other cells as shares of their row
+    instead   what stands in place of a matrix that is too wide
+    note      what has to be known to read it
+    """
+
+    title: str
+    head: Row
+    rows: tuple[Row, ...]
+    texts: int = 1
+    prose: tuple[int, ...] = ()
+    feet: tuple[Row, ...] = ()
+    best: frozenset[tuple[int, int]] = frozenset()
+    parts: frozenset[int] = frozenset()
+    optional: tuple[int, ...] = ()
+    few: tuple[int, ...] | None = None
+    few_note: str = ""
+    shares: tuple[tuple[float | None, ...], ...] = ()
+    instead: tuple[Block, ...] = ()
+    note: str = ""
+
+    @property
+    def is_too_wide(self) -> bool:
+        """Whether it is a matrix that fits on no page."""
+        return bool(self.shares) and len(self.head) > 1 + _MATRIX_COLUMNS
+
+    def without(self, left_out: int) -> Table:
+        """Return the table without one column."""
+        kept = [column for column in range(len(self.head)) if column != left_out]
+        place = {column: at for at, column in enumerate(kept)}
+        return replace(
+            self,
+            head=tuple(self.head[column] for column in kept),
+            rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
+            feet=tuple(tuple(row[column] for column in kept) for row in self.feet),
+            texts=self.texts - (left_out < self.texts),
+            best=frozenset((row, place[column]) for row, column in self.best if column in place),
+            optional=tuple(place[column] for column in self.optional if column in place),
+        )
+
+    def only(self, rows: Sequence[int], note: str) -> Table:
+        """Return the table with some of its rows; the note says which."""
+        place = {row: at for at, row in enumerate(rows)}
+        return replace(
+            self,
+            rows=tuple(self.rows[row] for row in rows),
+            best=frozenset((place[row], column) for row, column in self.best if row in place),
+            parts=frozenset(place[row] for row in self.parts if row in place),
+            few=None,
+            note=f"{note}\n{self.note}".strip(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A plot.
+
+    name         of its file, without .png; empty if it is written to no file
+    about        what it shows, in a line
+    draw         returns it as PNG in the colours of a theme
+    in_terminal  returns what a terminal of this many columns shows in its place, for rich; None: nothing
+    """
+
+    name: str
+    about: str
+    draw: Callable[[Theme], bytes]
+    in_terminal: Callable[[int], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A paragraph.
+
+    style  note: of less importance; strong: of more; code: shown as it stands
+    title  under which a page folds it away; empty: shown at once
+    """
+
+    text: str
+    style: Literal["plain", "note", "strong", "code"] = "plain"
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """Numbers in full, for a spreadsheet: the file `name`.csv. No other form shows them."""
+
+    name: str
+    head: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Blocks that belong together.
+
+    page_only  a terminal leaves it out
+    folded     the line under which a page folds it away, together with its neighbours that have the same one;
+               no other form shows it
+    grid       figures stand side by side
+    is_failure it says why the run failed
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    page_only: bool = False
+    folded: str = ""
+    grid: bool = False
+    is_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A whole report.
+
+    state  of the run; empty where the report is of something else
+    note   how new it is
+    facts  name and value of what is to be known first
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    state: str = ""
+    note: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks of all sections, and those that may stand in place of a matrix."""
+        for section in self.sections:
+            yield from _with_instead(section.blocks)
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures that have a file, by its name."""
+        found = (block for block in self.blocks() if isinstance(block, Figure) and block.name)
+        return {f"{figure.name}.png": figure for figure in found}
+
+
+def _with_instead(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Table):
+            yield from block.instead
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], **facts: Any) -> Table:
+    """Return a table of these rows; facts are further fields of a Table."""
+    return Table(title=title, head=tuple(head), rows=tuple(map(tuple, rows)), **facts)
+
+
+def table_section(found: Table, *before: Block, **facts: Any) -> Section:
+    """Return a section that is titled as its table; facts are further fields of a Section."""
+    return Section(title=found.title, blocks=(*before, found), **facts)
+
+
+def turned(table_: Table, corner: str) -> Table:
+    """Return a table with its rows as columns, where there are more columns than a reader can follow."""
+    head, *rows = zip(table_.head, *table_.rows, strict=True)
+    best = frozenset((column - 1, row + 1) for row, column in table_.best)
+    return table(table_.title, (corner, *head[1:]), rows, best=best, note=table_.note)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A function that draws, which is imported when it is called: matplotlib takes longer than all else.
+
+    code       "module:attribute"
+    arguments  those before the theme
+    """
+
+    code: str
+    arguments: tuple[Any, ...]
+
+    def __call__(self, theme: Theme) -> bytes:
+        drawn: bytes = load_code(self.code)(*self.arguments, theme)
+        return drawn
+
+
+def figure(name: str, about: str, code: str, *arguments: Any, **facts: Any) -> Figure:
+    """Return a figure that `code`, "module:attribute", draws of these arguments and a theme."""
+    return Figure(name=name, about=about, draw=Drawing(code, arguments), **facts)
+
+
+def side_by_side(what: str, figures: Sequence[Figure]) -> Iterator[Section]:
+    """Yield the figures of several runs, if there are several; of very many runs the first."""
+    if len(figures) > 1:
+        shown = tuple(replace(each, name="") for each in figures[:_SIDE_BY_SIDE])
+        yield Section(title=f"{what}, side by side", blocks=shown, grid=True, page_only=True)

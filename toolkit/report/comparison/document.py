@@ -1,0 +1,119 @@
+"""Several runs side by side as a document, and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from toolkit.files import write_atomic, write_json
+from toolkit.report import formats
+from toolkit.report.blocks import Document, Figure, Section, figure, table_section
+from toolkit.report.comparison import numbers, tables
+from toolkit.report.comparison.groups import band, groups, has_seeds
+from toolkit.report.comparison.reading import Compared, to_json
+from toolkit.report.model import RunSummary, config_differences, main_metric, score_names
+from toolkit.report.rendering.page import page
+from toolkit.report.rendering.writing import write_document
+from toolkit.report.run import text
+from toolkit.report.task_report import TaskReport
+
+_PAGE, _MARKDOWN, _JSON = "report.html", "report.md", "report.json"
+_ENDINGS = (".html", ".htm")
+_PLOTS = "toolkit.report.comparison.plots"
+_TIME_LINES = "toolkit.report.time_and_resources.timeline_plot:timelines_plot"
+#: Loss and main metric, each with the means over seeds; the others are folded away.
+_CURVES = 4
+_METRICS = 6
+
+
+def write_comparison(compared: Compared, target: Path) -> Path:
+    """Set several runs side by side; return the page's path.
+
+    target  the page, where it ends in .html; else a folder for page, plots, Markdown, CSV and JSON
+    Raises OSError where nothing can be written.
+    """
+    document = comparison_document(compared)
+    if target.suffix.lower() in _ENDINGS:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(target, page(document))
+        return target
+    target.mkdir(parents=True, exist_ok=True)
+    write_json(target / _JSON, to_json(compared))
+    return write_document(document, target, target / _PAGE, target / _MARKDOWN)
+
+
+def comparison_document(compared: Compared) -> Document:
+    """Return several runs side by side."""
+    count = len(compared.runs) + len(compared.unreadable)
+    return Document(title=f"{count} runs compared", sections=tuple(_sections(compared)))
+
+
+def _sections(compared: Compared) -> Iterator[Section]:
+    runs = compared.runs
+    own = list(_own(runs))
+    yield Section(title="Runs", blocks=(tables.runs_table(compared), numbers.runs_numbers(runs)))
+    if has_seeds(groups(runs)):
+        yield table_section(tables.groups_table(runs))
+    yield from (section for section in own if not section.page_only)
+    if config_differences(runs):
+        yield table_section(tables.differences_table(runs))
+    yield from _curves(runs)
+    if _has_more_scores(runs):
+        yield table_section(tables.scores_table(runs), page_only=True)
+    yield from (section for section in own if section.page_only)
+    if any(run.starts for run in runs):
+        lines = figure("timelines", "Time lines of the runs", _TIME_LINES, runs)
+        yield table_section(tables.costs_table(runs), lines)
+    more = (numbers.groups_numbers(runs), numbers.differences_numbers(runs), numbers.curves_numbers(runs))
+    yield Section(title="Numbers", blocks=more)
+
+
+def _own(runs: Sequence[RunSummary]) -> Iterator[Section]:
+    """Yield what the tasks of the runs have to show, task by task."""
+    split = text.compared_split(runs)
+    by_task: dict[type[TaskReport], list[tuple[str, TaskReport]]] = {}
+    for run in runs:
+        if run.own is not None:
+            by_task.setdefault(type(run.own), []).append((run.run_id, run.own))
+    for task, reports in by_task.items():
+        yield from task.compared(reports, split)
+
+
+def _curves(runs: Sequence[RunSummary]) -> Iterator[Section]:
+    """Yield the curves of the first metrics, and the others to be unfolded."""
+    figures = tuple(_figures(runs))
+    if figures:
+        yield Section(title="Curves", blocks=figures[:_CURVES])
+    if more := figures[_CURVES:]:
+        yield Section(title="", blocks=more, folded=f"{len(more)} more curves")
+
+
+def _figures(runs: Sequence[RunSummary]) -> Iterator[Figure]:
+    overlay = f"{_PLOTS}:overlay_plot"
+    for metric in _metrics(runs):
+        name, about = formats.file_name(metric), f"Validation {formats.metric_title(metric)}"
+        yield figure(name, f"{about} of each run", overlay, runs, "validation", metric)
+        found = [group for group in groups(runs) if band(group, metric)]
+        if found and has_seeds(found):
+            means = f"{about}, mean over seeds"
+            yield figure(f"{name}_seeds", means, f"{_PLOTS}:seeds_plot", found, metric)
+    if any(run.points("train", "loss")[0] for run in runs):
+        yield figure("train_loss", "Training loss of each run", overlay, runs, "train", "loss")
+
+
+def _metrics(runs: Sequence[RunSummary]) -> list[str]:
+    """The loss, what the runs choose their best by, and what else several runs were scored by on the way."""
+    first = ["loss", *filter(None, map(main_metric, runs))]
+    known = [name for name in score_names(runs) if _drawn(runs, name) > 1]
+    return [name for name in dict.fromkeys([*first, *known]) if _drawn(runs, name)][:_METRICS]
+
+
+def _drawn(runs: Sequence[RunSummary], metric: str) -> int:
+    return sum(bool(run.points("validation", metric)[0]) for run in runs)
+
+
+def _has_more_scores(runs: Sequence[RunSummary]) -> bool:
+    """Whether the compared split has scores that the table of runs leaves out."""
+    split = text.compared_split(runs)
+    known = {name for run in runs for name in run.scores.get(split, {})}
+    return not known & set(score_names(runs)) <= set(tables.compared_metrics(runs))

@@ -1,0 +1,200 @@
+"""What a run folder says, as values: what is not there (yet) is empty or None."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.monitoring.usage.values import RankUsage
+from toolkit.registry import metric_names, metric_of
+from toolkit.report.formats import NOT_SCORES, is_of_part
+from toolkit.report.plotting.curves import Columns, points
+from toolkit.report.task_report import TaskReport
+from toolkit.run.attempts.goodput import Goodput
+from toolkit.run.attempts.records import AttemptRecord
+from toolkit.run.attempts.resource_hours import AttemptUsage
+from toolkit.run.records.epoch_metrics import Epoch
+from toolkit.run.records.failures import FailureRecord
+from toolkit.workload import LOSS, Goal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The evaluation whose checkpoint was kept as best."""
+
+    step: int
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a run folder says.
+
+    state    finished, failed, unfinished (whether it lives now, its files cannot tell), or pending
+    resources  of the last submission; of the config if it was never submitted
+    seconds  time trained, over all attempts
+    scores   last known metrics of each split; of training, means over an epoch
+    train_epoch  that epoch, the first is 1; None where no lines of training tell
+    curves   metrics of each split over the steps
+    by_epoch loss and scores of each epoch
+    own      what the task adds; None where the task kind is not installed
+    scored   of an evaluation: which data, and whose weights; else empty
+    as_of    time of the newest line of metrics or events, in seconds since 1970
+    goodput  where the time went
+    starts   where that of each start went, and what it held meanwhile
+    usage    what the ranks took of their machines, by start and rank; of the newest starts
+    """
+
+    run_id: str
+    state: str
+    name: str
+    config: dict[str, Any]
+    resources: dict[str, Any]
+    step: int | None
+    epoch: float | None
+    epochs: int | None
+    seconds: float | None
+    samples_per_s: float | None
+    tokens_per_s: float | None
+    best: Best | None
+    scores: dict[str, dict[str, float | None]]
+    train_epoch: int | None
+    curves: dict[str, Columns]
+    by_epoch: tuple[Epoch, ...]
+    attempts: tuple[AttemptRecord, ...]
+    hosts: tuple[str, ...]
+    world_size: int | None
+    device: str | None
+    events: dict[str, int]
+    failure: FailureRecord | None
+    scored: str
+    as_of: float | None
+    goodput: Goodput
+    starts: tuple[AttemptUsage, ...] = ()
+    usage: tuple[RankUsage, ...] = ()
+    own: TaskReport | None = None
+
+    @property
+    def kind(self) -> str:
+        """The task kind."""
+        return task_kind(self.config)
+
+    def points(self, split: str, metric: str) -> tuple[list[float], list[float]]:
+        """Return steps and values of one curve, leaving out what is missing or not finite."""
+        return points(self.curves, split, metric)
+
+
+def to_json(summary: RunSummary) -> dict[str, Any]:
+    """Return the summary as plain JSON values; a number that is not finite becomes null."""
+    document = _jsonable(dataclasses.asdict(dataclasses.replace(summary, own=None)))
+    assert isinstance(document, dict)
+    own = {} if summary.own is None else _jsonable(summary.own.to_json())
+    return _without(document, "own") | {
+        **own,
+        "starts": [_start(start) for start in summary.starts],
+        # Without their histories, which the usage files keep.
+        "usage": [_without(rank, "history") for rank in document["usage"]],
+    }
+
+
+def _without(document: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != key}
+
+
+def _start(start: AttemptUsage) -> dict[str, Any]:
+    spent = start.time.spent
+    return {
+        "attempt": start.time.attempt,
+        "begin": start.time.begin,
+        "end": start.time.end,
+        **dataclasses.asdict(spent),
+        "goodput": spent.share,
+        "gpus": start.gpus,
+        "cpus": start.cpus,
+        "gpu_hours": start.gpu_hours.allocated,
+        "useful_gpu_hours": start.gpu_hours.useful,
+        "cpu_hours": start.cpu_hours.allocated,
+        "useful_cpu_hours": start.cpu_hours.useful,
+    }
+
+
+def score_names(summaries: Iterable[RunSummary]) -> list[str]:
+    """Return the metrics that measure quality, in the order in which they first appear.
+
+    Those of parts of the data are not among them: their tasks show them.
+    """
+    found = (name for summary in summaries for scores in summary.scores.values() for name in scores)
+    return [name for name in dict.fromkeys(found) if name not in NOT_SCORES and not is_of_part(name)]
+
+
+def main_metric(summary: RunSummary) -> str | None:
+    """Return the metric that is shown beside the loss: the one that picks the best, or the task's first."""
+    chosen = wanted_metric(summary.config)[0]
+    names = [name for name in score_names([summary]) if name != LOSS.name]
+    if chosen in names or (is_of_part(chosen) and any(chosen in each for each in summary.scores.values())):
+        return chosen
+    declared = (name for name in metric_names(summary.kind) if name in names)
+    return next(declared, next(iter(names), None))
+
+
+def config_differences(summaries: Sequence[RunSummary]) -> dict[str, tuple[Any, ...]]:
+    """Return the config keys whose values differ between runs, each with one value per run."""
+    flat = [dict(_flatten(summary.config)) for summary in summaries]
+    keys = dict.fromkeys(key for config in flat for key in config)
+    values = {key: tuple(config.get(key) for config in flat) for key in keys}
+    # repr, because 1 == True and 1 == 1.0, which are different things to have written.
+    return {key: row for key, row in values.items() if len({repr(value) for value in row}) > 1}
+
+
+_GOALS: Mapping[str, Goal] = {"min": "min", "max": "max"}
+
+
+def wanted_metric(config: Mapping[str, Any]) -> tuple[str, Goal | None]:
+    """Return the metric of the validation set that picks the best, and its goal."""
+    metric = str(section(config, "evaluation").get("metric", LOSS.full_name)).partition(":")[0]
+    return metric, goal_of(config, metric)
+
+
+def goal_of(config: Mapping[str, Any], metric: str) -> Goal | None:
+    """Return whether less or more of a metric is better: as the run recorded it, else as its task declares.
+
+    None where neither says so: such a metric ranks nothing.
+    """
+    wanted, _, recorded = str(section(config, "evaluation").get("metric", "")).partition(":")
+    if metric == wanted and recorded in _GOALS:
+        return _GOALS[recorded]
+    known = metric_of(metric, task_kind(config))
+    return known.goal if known is not None else None
+
+
+def task_kind(config: Mapping[str, Any]) -> str:
+    """Return the kind of a config's task; empty where it has none."""
+    return str(section(config, "task").get("kind", ""))
+
+
+def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return one section of a config; empty where it is missing."""
+    section = config.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _flatten(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        yield prefix, value
+        return
+    for key, item in value.items():
+        yield from _flatten(item, f"{prefix}.{key}" if prefix else str(key))

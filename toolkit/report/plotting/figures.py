@@ -1,0 +1,113 @@
+"""Figures in the colours of a theme, as PNG. Without pyplot, which would need a window system."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from toolkit.report import formats
+from toolkit.report.plotting.themes import Theme, settings
+
+_DPI = 150
+_PANELS_IN_A_ROW = 3
+
+
+@contextmanager
+def one_panel(
+    theme: Theme, title: str, width: float = 8.6, height: float = 4.2, title_pad: float = 10
+) -> Iterator[tuple[Figure, Axes]]:
+    """Give one pair of axes in inches of width and height; matplotlib's settings are restored afterwards."""
+    with _figure(theme, width, height) as figure:
+        axes = figure.add_subplot()
+        axes.set_title(formats.one_line(title, int(width * 8)), loc="left", pad=title_pad)
+        yield figure, axes
+
+
+@contextmanager
+def two_panels(
+    theme: Theme, title: str, width: float = 8.6, height: float = 4.2
+) -> Iterator[tuple[Figure, Axes, Axes]]:
+    """Give two pairs of axes side by side below one title."""
+    with _panels(theme, title, 1, 2, (width, height)) as (figure, (left, right)):
+        yield figure, left, right
+
+
+@contextmanager
+def many_panels(
+    theme: Theme, title: str, count: int, width: float = 8.6, *, same_x: bool = True
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give small pairs of axes below one title, three in a row, with scales in common.
+
+    same_x   False if each has its own x axis
+    """
+    rows = -(-count // _PANELS_IN_A_ROW)
+    size = (width, 0.9 + 1.75 * rows)
+    with _panels(theme, title, rows, _PANELS_IN_A_ROW, size, sharex=same_x, sharey=True) as (figure, panels):
+        for empty in panels[count:]:
+            empty.set_axis_off()
+        for lowest in panels[max(0, count - _PANELS_IN_A_ROW) : count]:
+            lowest.tick_params(labelbottom=True)
+        for panel in panels:
+            panel.tick_params(labelsize=8)
+        yield figure, panels[:count]
+
+
+@contextmanager
+def stacked_panels(theme: Theme, title: str, count: int) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Give flat pairs of axes below each other, with one time in common."""
+    with _panels(theme, title, count, 1, (8.6, 1.1 + 1.35 * count), sharex=True) as found:
+        yield found
+
+
+@contextmanager
+def _panels(
+    theme: Theme, title: str, rows: int, columns: int, size: tuple[float, float], **shared: Any
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    with _figure(theme, *size) as figure:
+        shown = formats.one_line(title, int(size[0] * 8))
+        figure.suptitle(shown, x=0.012, ha="left", fontsize=12, fontweight="bold")
+        yield figure, list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
+
+
+@contextmanager
+def _figure(theme: Theme, width: float, height: float) -> Iterator[Figure]:
+    rc: Any = settings(theme, set(font_manager.get_font_names()))
+    with matplotlib.rc_context(rc), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        yield Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as PNG; the same numbers give the same bytes."""
+    stream = io.BytesIO()
+    # savefig() would draw it twice. No version of the software in the file.
+    FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def legend_above(axes: Axes, handles: Sequence[Artist] = (), columns: int = 5) -> None:
+    """Put the legend between title and axes, where it hides nothing.
+
+    handles  what it names; empty: all labelled artists of the axes
+    """
+    if named := handles or axes.get_legend_handles_labels()[0]:
+        axes.legend(
+            handles=named,
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=columns,
+            borderaxespad=0.2,
+            handlelength=1.8,
+            columnspacing=1.6,
+            borderpad=0,
+        )

@@ -1,0 +1,96 @@
+"""A report as one page that can be sent around: one file, nothing loaded, no script.
+
+jinja2 escapes every text of the template.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import groupby
+from typing import Any
+
+from toolkit.report import formats
+from toolkit.report.blocks import Block, Document, Figure, Numbers, Section, Table
+from toolkit.report.plotting.themes import DARK, LIGHT
+from toolkit.report.rendering.page_template import POLICY, STYLE, TEMPLATE
+
+#: Addresses of a figure in light and in dark colours.
+Pictures = dict[str, str]
+#: How a paragraph looks: class names of the style sheet.
+_PARAGRAPHS = {"plain": "", "note": "quiet", "strong": "text strong", "code": "text"}
+#: Of more columns, the heads of a matrix stand upright and its cells are narrow.
+_ROOMY_COLUMNS = 6
+
+
+def page(document: Document, drawn: Mapping[str, bytes] | None = None) -> str:
+    """Return a whole page.
+
+    drawn   figures that have been drawn in light colours already, by their names
+    """
+    blocks = partial(_blocks, drawn=drawn or {})
+    html: str = _template().render(document=document, folds=_folds(document), blocks=blocks)
+    return html.lstrip()
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined  # a terminal does without it
+
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    helpers = {"marked": _marked, "percent": formats.share, "shade": _shade, "styles_of": _styles}
+    values = {"paragraphs": _PARAGRAPHS, "policy": POLICY, "roomy": _ROOMY_COLUMNS, "style": STYLE}
+    return environment.from_string(TEMPLATE, globals={**helpers, **values})
+
+
+def _folds(document: Document) -> list[tuple[str, list[Section]]]:
+    """Sections that a page shows; neighbours below one line to be unfolded belong together."""
+    shown = (section for section in document.sections if not all(map(_is_numbers, section.blocks)))
+    return [(folded, list(sections)) for folded, sections in groupby(shown, lambda each: each.folded)]
+
+
+def _is_numbers(block: Block) -> bool:
+    return isinstance(block, Numbers)
+
+
+def _blocks(blocks: Sequence[Block], drawn: Mapping[str, bytes]) -> Iterator[tuple[str, Block, Pictures]]:
+    """Yield what a page shows: the kind of a block, the block, and the pictures of a figure."""
+    for each in blocks:
+        if isinstance(each, Table) and each.is_too_wide:
+            yield from _blocks(each.instead, drawn)
+        elif isinstance(each, Figure):
+            light = drawn.get(each.name) or each.draw(LIGHT)
+            yield "Figure", each, {"light": _data(light), "dark": _data(each.draw(DARK))}
+        elif not isinstance(each, Numbers):
+            yield type(each).__name__, each, {}
+
+
+def _styles(table: Table) -> list[str]:
+    """The class of each column: numbers are flush right, long labels broken, prose keeps its line ends."""
+    numbers = len(table.head) - table.texts
+    text = "label" if numbers else ""
+    return [("text" if column in table.prose else text) for column in range(table.texts)] + [
+        "number"
+    ] * numbers
+
+
+def _marked(table: Table) -> Iterator[list[str]]:
+    """Rows whose best cells are marked."""
+    from markupsafe import Markup
+
+    strong = Markup('<strong class="best">{}</strong>')  # format() escapes what it puts in
+    for row, cells in enumerate(table.rows):
+        best = {column for at, column in table.best if at == row}
+        yield [strong.format(cell) if column in best else cell for column, cell in enumerate(cells)]
+
+
+def _shade(share: float | None) -> str:
+    # At most 0.55, where the page's own ink is readable on the shade in light and in dark.
+    return f"{0.55 * (share or 0.0) ** formats.SHADE_POWER:.3f}"
+
+
+def _data(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

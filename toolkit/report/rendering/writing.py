@@ -1,0 +1,62 @@
+"""The report of a run as files: a page to read, keep and send around, and what lies beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from toolkit.files import write_atomic, write_json
+from toolkit.report.advice import Advice
+from toolkit.report.blocks import Document
+from toolkit.report.formats import clean
+from toolkit.report.model import RunSummary
+from toolkit.report.plotting.themes import LIGHT
+from toolkit.report.rendering.markdown import markdown
+from toolkit.report.rendering.page import page
+from toolkit.report.rendering.spreadsheets import spreadsheets
+from toolkit.report.run.document import run_document
+from toolkit.report.run.summary import summarize, to_json
+from toolkit.run.run_dir import RunDir
+
+
+def write_report(
+    run: RunDir,
+    result: Mapping[str, Any] | None = None,
+    *,
+    advice: Sequence[Advice] | None = None,
+    thorough: bool = True,
+) -> Path:
+    """Write report.html, its plots, report.json, report.md and tables as CSV; return the page's path.
+
+    result    of a run that is about to finish, because result.json is written last
+    advice    None if it was not asked for
+    thorough  False at the end of a run, whose hosts wait: without the plots that cost most
+    Raises DataError for a run folder that cannot be read, OSError where nothing can be written.
+    """
+    summary = summarize(run, result)
+    config = clean(run.config.read_text(encoding="utf-8")) if run.config.exists() else ""
+    document = run_document(summary, advice, config=config, thorough=thorough)
+    run.report.mkdir(parents=True, exist_ok=True)
+    write_json(run.report_json, report_json(summary, advice))
+    return write_document(document, run.report, run.report_html, run.report_markdown)
+
+
+def report_json(summary: RunSummary, advice: Sequence[Advice] | None) -> dict[str, Any]:
+    """Return the numbers of a report, with the advice where there was some to look for."""
+    known = {} if advice is None else {"advice": [asdict(each) for each in advice]}
+    return to_json(summary) | known
+
+
+def write_document(document: Document, folder: Path, html: Path, md: Path) -> Path:
+    """Write figures, spreadsheets, Markdown and page of a report; return the page's path."""
+    for name, text in spreadsheets(document).items():
+        write_atomic(folder / name, text)
+    drawn = {figure.name: figure.draw(LIGHT) for figure in document.figures().values()}
+    for name, png in drawn.items():
+        write_atomic(folder / f"{name}.png", png)
+    write_atomic(md, markdown(document))
+    # Last, so that a page always finds its neighbours.
+    write_atomic(html, page(document, drawn))
+    return html

@@ -1,0 +1,1 @@
+"""One run: its folder as values, its tables and plots, its report."""

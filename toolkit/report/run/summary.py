@@ -1,0 +1,284 @@
+"""A run folder as numbers: everything that tables, plots and pages show, read once.
+
+Robust to a run that has just begun, is under way, or has failed: what is not there is empty or None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.checking.validate import policy_in
+from toolkit.config.composition.yaml_files import parse, read_text
+from toolkit.errors import DataError
+from toolkit.files import read_json_lines
+from toolkit.monitoring.usage.values import RankUsage, read_usage
+from toolkit.report import formats
+from toolkit.report.formats import NOT_SCORES, clean
+from toolkit.report.model import (
+    Best,
+    RunSummary,
+    section,
+    task_kind,
+    to_json,
+    wanted_metric,
+)
+from toolkit.report.plotting.curves import Columns
+from toolkit.report.reading import read, split_position
+from toolkit.report.task_report import read_task_report
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
+from toolkit.run.events import Event, read_events
+from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
+from toolkit.run.records.failures import FailureRecord
+from toolkit.run.records.from_json import from_json
+from toolkit.run.run_dir import RunDir
+from toolkit.system.sanitize import number
+
+#: Starts of which the usage is read: a run that is put back a hundred times has files of thousands of ranks.
+_USAGE_STARTS = 20
+
+#: From here on a moment has no date: the year 5138.
+_NO_DATE = 1e11
+#: What files that hold something else than a run writes can lead to.
+_DAMAGES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+__all__ = ["RunSummary", "summarize", "to_json"]
+
+
+def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:
+    """Read the folder of a run, or of an evaluation; `result` stands for a result.json that is yet to be.
+
+    Raises DataError for files that hold something else than a run writes.
+    """
+    try:
+        summary = _summary(run, result)
+        _check_numbers(summary)
+        return summary
+    except _DAMAGES as error:
+        raise DataError(
+            f"{clean(str(run.path))}: its files say what no run writes ({type(error).__name__}: "
+            f"{clean(str(error))[:200]})"
+        ) from error
+
+
+def _check_numbers(summary: RunSummary) -> None:
+    """Raise ValueError where something stands in place of a number that is shown."""
+    values = {name: getattr(summary, name) for name in ("step", "epoch", "epochs", "seconds", "as_of")}
+    if summary.best is not None:
+        values |= {"best.step": summary.best.step, "best.value": summary.best.value}
+    values |= {f"time {name}": value for name, value in dataclasses.asdict(summary.goodput).items()}
+    for name, value in values.items():
+        if value is not None and number(value) is None:
+            raise ValueError(f"{name} is {str(value)[:40]!r}")
+
+
+def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
+    config = read(run.config, _read_config)
+    is_ending = result is not None
+    if result is None:
+        result = read(run.result) or read(run.scores)
+    lines = [clean(line) for line in read_json_lines(run.metrics)]
+    events = list(read_events(run))
+    attempts = clean(tuple(read_attempts(run)))
+    if is_ending:
+        attempts = _ended(attempts, result)
+    curves = _curves(lines)
+    failure = None if result else _failure(run, attempts, events)
+    last = attempts[-1] if attempts else None
+    known = [*(number(line.get("time")) for line in lines), *(event.time or None for event in events)]
+    times = [moment for moment in known if moment is not None and moment < _NO_DATE]
+    train = curves.get("train", {})
+    resources = _resources(run, config)
+    starts = _starts(run, config, resources, max(times, default=0.0))
+    epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
+    training = trained(epochs, number(epoch) or 0.0)
+    scores = _scores(result, curves, training)
+    return RunSummary(
+        run_id=clean(run.run_id),
+        state=_state(result, failure, attempts),
+        name=str(config.get("name", run.run_id)),
+        config=config,
+        resources=resources,
+        step=result.get("step", _newest(curves, "step")),
+        epoch=epoch,
+        epochs=section(config, "train").get("epochs"),
+        seconds=result.get("seconds", _seconds(attempts, times)),
+        samples_per_s=_median(train.get("samples_per_s", ())),
+        tokens_per_s=_median(train.get("tokens_per_s", ())),
+        best=_best(result, config, curves),
+        scores=scores,
+        train_epoch=training.epoch if training else None,
+        curves=curves,
+        by_epoch=epochs,
+        attempts=attempts,
+        hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
+        world_size=last.world_size if last else None,
+        device=last.device if last else None,
+        events=_tally(events),
+        failure=failure,
+        scored=_scored(result),
+        as_of=max(times, default=None),
+        goodput=total_time(starts),
+        starts=starts,
+        usage=_usage(run),
+        own=read_task_report(task_kind(config), run, scores, curves),
+    )
+
+
+def _starts(
+    run: RunDir, config: Mapping[str, Any], resources: Mapping[str, Any], now: float
+) -> tuple[AttemptUsage, ...]:
+    data_parallel = section(config, "train").get("parallel") == "dp"
+    return tuple(attempt_usage(run, now, policy_in(resources), data_parallel=data_parallel))
+
+
+def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for at last; no result hangs on it, so a damaged file is as good as none."""
+    try:
+        submitted = read(run.job, _read_config)
+    except (DataError, OSError):
+        submitted = {}
+    return submitted or dict(section(config, "resources"))
+
+
+def _usage(run: RunDir) -> tuple[RankUsage, ...]:
+    nonces = [each.nonce for each in read_attempts(run) if each.nonce]
+    found = (rank for nonce in nonces[-_USAGE_STARTS:] for rank in read_usage(run, nonce))
+    return tuple(_cleaned(rank) for rank in found)
+
+
+def _cleaned(rank: RankUsage) -> RankUsage:
+    gpu = rank.gpu and dataclasses.replace(rank.gpu, name=clean(rank.gpu.name))
+    return dataclasses.replace(rank, host=clean(rank.host), device=clean(rank.device), gpu=gpu)
+
+
+def _read_config(path: Path) -> Any:
+    return parse(read_text(path)).value if path.is_file() else None
+
+
+def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:
+    """Turn lines into columns per split; of two lines for one step the later one counts."""
+    by_split: dict[str, dict[int, dict[str, Any]]] = {}
+    for line in lines:
+        if isinstance(line.get("split"), str) and number(line.get("step")) is not None:
+            by_split.setdefault(line["split"], {})[line["step"]] = line
+    splits = sorted(by_split, key=lambda split: (split_position(split), split))
+    return {split: _columns([by_split[split][step] for step in sorted(by_split[split])]) for split in splits}
+
+
+def _columns(lines: Sequence[Mapping[str, Any]]) -> Columns:
+    names = dict.fromkeys(name for line in lines for name in line if name != "split")
+    return {name: tuple(_number(line.get(name)) for line in lines) for name in names}
+
+
+def _number(value: Any) -> float | None:
+    return value if number(value) is not None or value != value else None
+
+
+def _newest(curves: Mapping[str, Columns], name: str) -> Any:
+    found = [value for columns in curves.values() for value in columns.get(name, ()) if value is not None]
+    return max(found, default=None)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return statistics.median(known) if known else None
+
+
+def _ended(attempts: tuple[AttemptRecord, ...], result: Mapping[str, Any]) -> tuple[AttemptRecord, ...]:
+    """Complete the start that writes the report of its run's end: the ledger has no end of it yet."""
+    if not attempts or attempts[-1].time_end is not None:
+        return attempts
+    *before, last = attempts
+    step, why = result.get("step"), result.get("state")
+    return (*before, dataclasses.replace(last, time_end=time.time(), last_step=step, why=why))
+
+
+def _seconds(attempts: Sequence[AttemptRecord], times: Sequence[float]) -> float | None:
+    """Add up the attempts; one that was killed, or lives, counts up to the last line that it wrote."""
+    starts = [attempt.time_start for attempt in attempts if attempt.time_start is not None]
+    spans = []
+    for attempt in attempts:
+        if (start := attempt.time_start) is None:
+            continue
+        next_start = min((other for other in starts if other > start), default=math.inf)
+        written = (time for time in times if start <= time < next_start)
+        spans.append((attempt.time_end or max(written, default=start)) - start)
+    return sum(spans) if spans else None
+
+
+def _failure(run: RunDir, attempts: Sequence[AttemptRecord], events: Iterable[Event]) -> FailureRecord | None:
+    found = read(run.failure)
+    failed_at = max((event.time for event in events if event.name == "failure"), default=None)
+    started = attempts[-1].time_start if attempts else None
+    if not found or (failed_at is not None and started is not None and started > failed_at):
+        return None  # none, or one that a later start has left behind
+    return from_json(FailureRecord, {"class": "Error", **found})
+
+
+def _scored(result: Mapping[str, Any]) -> str:
+    """What an evaluation is of, in a line; empty for a run."""
+    if result.get("state") != "evaluated":
+        return ""
+    data = Path(result["data"]).name if result.get("data") else f"the {result.get('split')} set"
+    samples = formats.count(result.get("samples"))
+    return f"{data}, {samples} samples, with the best weights of {result.get('run_id')}"
+
+
+def _state(
+    result: Mapping[str, Any], failure: FailureRecord | None, attempts: Sequence[AttemptRecord]
+) -> str:
+    if result:
+        return str(result.get("state", "finished"))
+    if failure:
+        return "failed"
+    return "unfinished" if attempts else "pending"
+
+
+def _best(result: Mapping[str, Any], config: Mapping[str, Any], curves: Mapping[str, Columns]) -> Best | None:
+    """Take the best from the result, or find it in the validation curve while there is none."""
+    if best := result.get("best"):
+        return Best(step=best["step"], metric=str(best["metric"]).partition(":")[0], value=best["value"])
+    metric, goal = wanted_metric(config)
+    columns = curves.get("validation", {})
+    sign = 1 if goal == "min" else -1
+    steps = columns.get("step", ())
+    losses = columns.get("loss", (None,) * len(steps))
+    rows = zip(steps, columns.get(metric, ()), losses, strict=False)
+    candidates = [
+        (sign * value, math.inf if loss is None else loss, int(step), value)
+        for step, value, loss in rows
+        if step is not None and value is not None and math.isfinite(value)
+    ]
+    if goal is None or not candidates:
+        return None
+    *_, step, value = min(candidates)
+    return Best(step=step, metric=metric, value=value)
+
+
+def _scores(
+    result: Mapping[str, Any], curves: Mapping[str, Columns], training: Epoch | None
+) -> dict[str, dict[str, float | None]]:
+    """Scores of each split; those of training are means over an epoch, also where result.json has others."""
+    scores = {split: _last_line(columns) for split, columns in curves.items()}
+    found = result.get("metrics") or {}
+    if training is not None:
+        found = {**found, "train": training.training}
+    for split, metrics in found.items():
+        scores[split] = {name: _number(value) for name, value in metrics.items() if name not in NOT_SCORES}
+    return dict(sorted(scores.items(), key=lambda item: (split_position(item[0]), item[0])))
+
+
+def _last_line(columns: Columns) -> dict[str, float | None]:
+    return {name: values[-1] for name, values in columns.items() if name not in NOT_SCORES}
+
+
+def _tally(events: Iterable[Event]) -> dict[str, int]:
+    return dict(Counter(clean(event.name) for event in events))

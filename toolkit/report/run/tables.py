@@ -1,0 +1,129 @@
+"""The tables of a run that every task has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from toolkit.monitoring.usage.values import Moment
+from toolkit.registry import brief_metrics, metric_of
+from toolkit.report import formats
+from toolkit.report.blocks import Numbers, Table, table
+from toolkit.report.model import RunSummary, main_metric, score_names, to_json
+
+_EPOCHS = 20
+
+
+def scores_table(summary: RunSummary) -> Table:
+    """Return one row for each metric, with a column for each split."""
+    splits = summary.scores
+    rows = (
+        [formats.metric_title(name), *(formats.score(name, scores.get(name)) for scores in splits.values())]
+        for name in score_names([summary])
+        if _says_more(summary, name)
+    )
+    return table("Scores", ["metric", *(_split_title(summary, split) for split in splits)], rows)
+
+
+def _says_more(summary: RunSummary, name: str) -> bool:
+    """Whether a metric differs from the one of which it is another view, if it is of one."""
+    known = metric_of(name, summary.kind)
+    if known is None or not known.twin:
+        return True
+    return any(scores.get(name) not in (None, scores.get(known.twin)) for scores in summary.scores.values())
+
+
+def _split_title(summary: RunSummary, split: str) -> str:
+    """A split for people: its training scores are of weights that changed, the others of the best ones."""
+    if split != "train" or summary.train_epoch is None:
+        return split
+    under_way = " so far" if (summary.epoch or 0.0) < summary.train_epoch else ""
+    return f"train, mean over epoch {summary.train_epoch}{under_way}"
+
+
+def epochs_table(summary: RunSummary) -> Table | None:
+    """Return one row for each epoch: the loss and the main metrics; None where there are none yet."""
+    columns = [
+        (name, split)
+        for name in epoch_metrics(summary)
+        for split in ("training", "validation")
+        if any(name in getattr(epoch, split) for epoch in summary.by_epoch)
+    ]
+    if not columns:
+        return None
+    rows = [
+        [str(epoch.epoch), *(formats.score(name, getattr(epoch, split).get(name)) for name, split in columns)]
+        for epoch in summary.by_epoch
+    ]
+    head = ["epoch", *(f"{split} {formats.metric_title(name)}" for name, split in columns)]
+    few = tuple(range(len(rows)))[-_EPOCHS:]
+    note = f"the last {_EPOCHS} of {len(rows)} epochs" if len(few) < len(rows) else ""
+    return table("Epochs", head, rows, few=few, few_note=note)
+
+
+def epoch_metrics(summary: RunSummary) -> list[str]:
+    """The loss, what training is scored by too, what picks the best, and what the task shows first."""
+    trained = (name for epoch in summary.by_epoch for name in epoch.training)
+    first = [name for name in trained if name not in formats.NOT_SCORES]
+    wanted = ["loss", *first, *filter(None, [main_metric(summary)]), *brief_metrics(summary.kind)]
+    return list(dict.fromkeys(wanted))
+
+
+def attempts_table(summary: RunSummary) -> Table:
+    """Return one row for each start."""
+    rows = [
+        [
+            str(attempt.attempt),
+            attempt.job_id or formats.NOTHING,
+            ", ".join(attempt.hosts),
+            f"{formats.count(attempt.world_size)} × {attempt.device or '?'}",
+            f"{formats.count(attempt.first_step)} to {formats.count(attempt.last_step)}",
+            formats.moment(attempt.time_start),
+            formats.duration(_span(attempt.time_start, attempt.time_end)),
+            attempt.why or formats.NOTHING,
+        ]
+        for attempt in summary.attempts
+    ]
+    head = ["start", "job", "hosts", "ranks", "steps", "began", "took", "ended because"]
+    tally = ", ".join(f"{name} ({number})" for name, number in summary.events.items())
+    return table("Starts", head, rows, texts=len(head), note=f"Events: {tally}" if tally else "")
+
+
+def _span(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else end - start
+
+
+def metrics_numbers(summary: RunSummary) -> Numbers:
+    """Return all metrics: split, then the columns in the order of their first appearance."""
+    names = list(dict.fromkeys(name for columns in summary.curves.values() for name in columns))
+    rows = [
+        [split, *(columns[name][line] if name in columns else None for name in names)]
+        for split, columns in summary.curves.items()
+        for line in range(len(columns["step"]))
+    ]
+    return Numbers(name="metrics", head=["split", *names], rows=rows)
+
+
+def epochs_numbers(summary: RunSummary) -> Numbers:
+    """Return one line for each epoch and split."""
+    parts = [(epoch.epoch, "train", epoch.training) for epoch in summary.by_epoch]
+    parts += [(epoch.epoch, "validation", epoch.validation) for epoch in summary.by_epoch if epoch.validation]
+    names = list(dict.fromkeys(name for _, _, scores in parts for name in scores))
+    rows = [[epoch, split, *(scores.get(name) for name in names)] for epoch, split, scores in parts]
+    return Numbers(name="epochs", head=["epoch", "split", *names], rows=rows)
+
+
+def starts_numbers(summary: RunSummary) -> Iterator[Numbers]:
+    """Yield one line for each start: its seconds by what they were for, and the hours that it held."""
+    if rows := to_json(summary)["starts"]:
+        yield Numbers(name="starts", head=list(rows[0]), rows=[list(row.values()) for row in rows])
+
+
+def usage_numbers(summary: RunSummary) -> Numbers:
+    """Return one line for each record of each rank."""
+    names = Moment.__slots__
+    rows: Iterable[list[object]] = [
+        [rank.nonce, rank.rank, rank.host, *(getattr(moment, name) for name in names)]
+        for rank in summary.usage
+        for moment in rank.history
+    ]
+    return Numbers(name="usage", head=["start", "rank", "host", *names], rows=rows)

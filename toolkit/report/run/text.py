@@ -1,0 +1,114 @@
+"""What a run comes to in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from toolkit.report import formats
+from toolkit.report.model import RunSummary
+from toolkit.report.time_and_resources import times
+from toolkit.run.attempts.goodput import Goodput
+
+_HOSTS_SHOWN = 8
+
+
+def headline(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return name and value of the facts at the top; unknown ones are left out."""
+    facts = {
+        "state": summary.state,
+        "scored": summary.scored,
+        "steps": _steps(summary),
+        "trained for": formats.duration(summary.seconds),
+        "where": _where(summary),
+        "best": best_words(summary),
+        "speed": _speed(summary),
+        "starts": _starts(summary),
+        "time went to": _time(summary.goodput),
+        "goodput": times.goodput_words(summary),
+        "cost": times.hours_words(summary.starts),
+    }
+    return [(name, value) for name, value in facts.items() if value not in ("", formats.NOTHING)]
+
+
+def failure_place(summary: RunSummary) -> str:
+    """Return where it failed: rank, host, phase and step, as far as they are known."""
+    assert summary.failure is not None
+    found = summary.failure
+    parts = (
+        ("rank", found.rank),
+        ("on", found.host),
+        ("in phase", found.phase),
+        ("at step", found.step),
+    )
+    return " ".join(f"{word} {value}" for word, value in parts if value is not None)
+
+
+def compared_split(summaries: Sequence[RunSummary]) -> str:
+    """Return the split by which runs are compared: the test set where one of them has been scored on it."""
+    return "test" if any("test" in summary.scores for summary in summaries) else "validation"
+
+
+def setting(value: object) -> str:
+    """Return a config value as YAML would show it, on one line."""
+    if value is None:
+        return formats.NOTHING
+    return formats.one_line(str(value).lower() if isinstance(value, bool) else str(value), 60)
+
+
+def best_title(summaries: Sequence[RunSummary]) -> str:
+    """Return the heading of the best evaluations of several runs."""
+    metrics = {summary.best.metric for summary in summaries if summary.best}
+    return f"best {formats.metric_title(metrics.pop())}" if len(metrics) == 1 else "best"
+
+
+def _steps(summary: RunSummary) -> str:
+    if summary.step is None:
+        return ""
+    of = f" of {summary.epochs}" if summary.epochs else ""
+    epoch = f" (epoch {summary.epoch:.4g}{of})" if summary.epoch is not None else ""
+    return f"{formats.count(summary.step)}{epoch}"
+
+
+def _where(summary: RunSummary) -> str:
+    ranks = f"{summary.world_size} rank{'s' * (summary.world_size != 1)}" if summary.world_size else ""
+    device = f" on {summary.device}" if summary.device and ranks else ""
+    now = summary.attempts[-1].hosts if summary.attempts else ()
+    before = [host for host in summary.hosts if host not in now]
+    earlier = f"earlier {_hosts(before)}" if before else ""
+    return ", ".join(part for part in (f"{ranks}{device}", _hosts(now), earlier) if part)
+
+
+def _hosts(hosts: Sequence[str]) -> str:
+    shown = ", ".join(hosts[:_HOSTS_SHOWN])
+    return shown if len(hosts) <= _HOSTS_SHOWN else f"{shown} and {len(hosts) - _HOSTS_SHOWN} more"
+
+
+def best_words(summary: RunSummary, short: bool = False) -> str:
+    """Return the evaluation whose checkpoint was kept as best; empty where there is none."""
+    if summary.best is None:
+        return ""
+    value = formats.score(summary.best.metric, summary.best.value)
+    if short:
+        return f"{value} @ {formats.count(summary.best.step)}"
+    name, step = formats.metric_title(summary.best.metric), formats.count(summary.best.step)
+    return f"validation {name} {value} at step {step}"
+
+
+def _speed(summary: RunSummary) -> str:
+    rates = ((summary.samples_per_s, "samples/s"), (summary.tokens_per_s, "tokens/s"))
+    return ", ".join(f"{formats.count(rate)} {unit}" for rate, unit in rates if rate)
+
+
+def _time(spent: Goodput) -> str:
+    """Every second of the run's life once, the largest part first."""
+    parts = [(seconds / (spent.total or 1.0), name) for name, seconds in asdict(spent).items()]
+    return ", ".join(f"{name} {share:.1%}" for share, name in sorted(parts, reverse=True) if share >= 0.0005)
+
+
+def _starts(summary: RunSummary) -> str:
+    if not summary.attempts:
+        return ""
+    last = summary.attempts[-1]
+    why = f", the last one ended: {formats.one_line(last.why, 60)}" if last.why else ""
+    return f"{len(summary.attempts)}{why}"

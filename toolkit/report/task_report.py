@@ -1,0 +1,53 @@
+"""What a task adds to the report of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from toolkit.registry import load_code, task_kinds
+from toolkit.report.blocks import Section
+from toolkit.report.plotting.curves import Columns
+from toolkit.run.run_dir import RunDir
+
+#: Last known metrics of each split.
+Scores = Mapping[str, Mapping[str, float | None]]
+
+
+class TaskReport:
+    """What the artifacts of a run say, read once. A task names its subclass as `TaskSpec.report`.
+
+    The methods import late what takes long, and never torch.
+    """
+
+    @classmethod
+    def read(cls, run: RunDir, scores: Scores, curves: Mapping[str, Columns]) -> Self:
+        """Read the artifacts of a run, which may have just begun. Raises DataError for damaged ones.
+
+        curves   metrics of each split over the steps
+        """
+        return cls()
+
+    def sections(self) -> Iterable[Section]:
+        """Yield the sections, the most important first."""
+        return ()
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return what report.json holds of them: JSON values by keys that no other part of it has."""
+        return {}
+
+    @classmethod
+    def compared(cls, runs: Sequence[tuple[str, Self]], split: str) -> Iterable[Section]:
+        """Yield what several runs, which come with their names, have to show side by side of one split."""
+        return ()
+
+
+def read_task_report(
+    kind: str, run: RunDir, scores: Scores, curves: Mapping[str, Columns]
+) -> TaskReport | None:
+    """Read what a task kind adds to the report of its run; None for a kind that is not installed."""
+    spec = task_kinds().get(kind)
+    if spec is None or not spec.report:
+        return None
+    report: type[TaskReport] = load_code(spec.report)
+    return report.read(run, scores, curves)

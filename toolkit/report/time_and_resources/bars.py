@@ -1,0 +1,79 @@
+"""A time line of starts for a terminal of any width, with or without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from toolkit.report import formats
+from toolkit.report.time_and_resources.time_parts import BY_NAME, TIME_PARTS
+from toolkit.run.attempts.resource_hours import AttemptUsage
+
+_STARTS = 15
+_LEAST_CELLS = 10
+#: What a row needs besides its bar.
+_BESIDE = 9
+
+
+def time_line(starts: Sequence[AttemptUsage], width: int) -> Table:
+    """Return one bar for each start, all on one axis from the first submission to the last end.
+
+    starts  at least one; of many the last ones are shown
+    """
+    shown = starts[-_STARTS:]
+    grid = Table.grid(padding=(0, 2))
+    grid.title, grid.title_justify = Text("Time line", style="bold"), "left"
+    grid.add_column(justify="right")
+    grid.add_column(no_wrap=True)
+    begin, end = _limits(shown)
+    cells = max(_LEAST_CELLS, min(width - _BESIDE, 100))
+    for start in shown:
+        grid.add_row(Text(f"{start.time.attempt}"), bar(start, begin, end, cells))
+    grid.add_row("", Text(_scale(formats.duration(end - begin), cells), style="dim"))
+    grid.add_row("", legend(shown))
+    if len(shown) < len(starts):
+        grid.add_row("", Text(f"the last {len(shown)} of {len(starts)} starts", style="dim"))
+    return grid
+
+
+def bar(start: AttemptUsage, begin: float, end: float, cells: int) -> Text:
+    """Return a start's bar: each cell shows what most of its time was for."""
+    width = (end - begin) / cells or 1.0
+    time_of: list[dict[str, float]] = [{} for _ in range(cells)]
+    for span in start.time.spans():
+        first, last = (min(cells - 1, max(0, int((at - begin) / width))) for at in (span.begin, span.end))
+        for cell in range(first, last + 1):
+            left, right = begin + cell * width, begin + (cell + 1) * width
+            # The last cell may begin where the span ends.
+            if (inside := min(span.end, right) - max(span.begin, left)) <= 0:
+                continue
+            time_of[cell][span.kind] = time_of[cell].get(span.kind, 0.0) + inside
+    line = Text()
+    for times in time_of:
+        part = BY_NAME[max(times, key=lambda name: times[name])] if times else BY_NAME["away"]
+        line.append(part.mark, style=part.style)
+    return line
+
+
+def legend(starts: Sequence[AttemptUsage]) -> Text:
+    """Return the marks of the parts that these starts have."""
+    found = {span.kind for start in starts for span in start.time.spans()}
+    words = Text(overflow="fold")
+    for part in TIME_PARTS:
+        if part.name in found and part.name != "away":
+            words.append(f"{part.mark} ", style=part.style)
+            words.append(f"{part.title}  ")
+    return words
+
+
+def _limits(starts: Sequence[AttemptUsage]) -> tuple[float, float]:
+    begins = [span.begin for start in starts for span in start.time.spans()]
+    ends = [start.time.end for start in starts]
+    first = starts[0].time.begin
+    return min(begins, default=first), max([*ends, first])
+
+
+def _scale(length: str, cells: int) -> str:
+    return f"0{length:>{cells - 1}}"

@@ -1,0 +1,71 @@
+"""Where the time of a run went, start by start, as a table and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.report import formats
+from toolkit.report.blocks import Row, Table, table
+from toolkit.report.model import RunSummary
+from toolkit.report.time_and_resources.time_parts import TIME_PARTS
+from toolkit.run.attempts.goodput import Goodput
+from toolkit.run.attempts.resource_hours import AttemptUsage, Hours, total_cpu_hours, total_gpu_hours
+
+NOTE = (
+    "Goodput: the share of training in the time in which the run held its hosts. Repeated: steps that were "
+    "lost and done again. Away: before the next start was submitted."
+)
+
+
+def time_table(summary: RunSummary) -> Table:
+    """Return one row for each start, and the sums of several."""
+    spent = [start.time.spent for start in summary.starts]
+    parts = [part for part in TIME_PARTS if any(getattr(each, part.name) for each in spent)]
+    names = [part.name for part in parts]
+    gpus = any(start.gpus for start in summary.starts)
+    head = ["start", *(part.title for part in parts), "goodput", "GPU-h" if gpus else "CPU-h"]
+    rows = [
+        [
+            str(start.time.attempt),
+            *_cells(start.time.spent, names, start.gpu_hours if gpus else start.cpu_hours),
+        ]
+        for start in summary.starts
+    ]
+    hours = total_gpu_hours(summary.starts) if gpus else total_cpu_hours(summary.starts)
+    feet = (("all", *_cells(summary.goodput, names, hours)),) if len(rows) > 1 else ()
+    # The smallest of what a run usually has.
+    optional = tuple(head.index(name) for name in ("saving", "starting") if name in head)
+    return table("Where the time went", head, rows, feet=feet, optional=optional, note=NOTE)
+
+
+def _cells(spent: Goodput, names: Sequence[str], hours: Hours) -> Row:
+    share = formats.share(spent.training, spent.allocated)
+    return (*(seconds_text(getattr(spent, name)) for name in names), share, formats.hours(hours.allocated))
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time for a cell; a dash for none."""
+    return formats.clock(seconds) if seconds else formats.NOTHING
+
+
+def goodput_words(summary: RunSummary) -> str:
+    """Return the share of training in the time that was allocated; empty for a run that has not begun."""
+    spent = summary.goodput
+    if not spent.allocated:
+        return ""
+    return (
+        f"{formats.share(spent.training, spent.allocated)} of {formats.duration(spent.allocated)} allocated"
+    )
+
+
+def hours_words(starts: Sequence[AttemptUsage]) -> str:
+    """Return the GPU-hours, or the CPU-hours of a run without GPUs, and how many of them were lost."""
+    name, hours = ("GPU-hours", total_gpu_hours(starts))
+    if not hours.allocated:
+        name, hours = ("CPU-hours", total_cpu_hours(starts))
+    if not hours.allocated:
+        return ""
+    return (
+        f"{formats.hours(hours.allocated)} {name}: {formats.hours(hours.useful)} useful, "
+        f"{formats.hours(hours.lost)} lost"
+    )

@@ -1,0 +1,68 @@
+"""What the ranks took of their machines, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.monitoring.usage.values import GpuUsage, RankUsage
+from toolkit.report import formats
+from toolkit.report.blocks import Table, table
+from toolkit.report.model import RunSummary
+
+TITLE = "Memory, CPUs and GPUs"
+NONE = (
+    "The use of memory, CPUs and GPUs was not recorded: the run is older than this feature, or too short. "
+    "There is no advice on them."
+)
+
+
+def newest(usage: Sequence[RankUsage]) -> list[RankUsage]:
+    """Return the ranks of the start that was measured last."""
+    if not usage:
+        return []
+    nonce = max(usage, key=lambda rank: rank.time).nonce
+    return [rank for rank in usage if rank.nonce == nonce]
+
+
+def has_history(summary: RunSummary) -> bool:
+    """Whether there is something to draw: a line needs two points."""
+    return any(len(rank.history) > 1 for rank in summary.usage)
+
+
+def usage_table(summary: RunSummary) -> Table:
+    """Return one row for each rank of the newest start: memory, CPUs and GPU."""
+    ranks = newest(summary.usage)
+    gpus = any(rank.gpu for rank in ranks)
+    head = ["rank", "host", "peak memory", "CPUs busy", "of CPUs"]
+    if gpus:
+        head += ["GPU", "GPU busy", "GPU memory", "of its"]
+    rows = [_row(rank, gpus) for rank in ranks]
+    note = "Means over the newest start; memory is its peak. " + (
+        "A GPU's figures include other processes on it." if gpus else ""
+    )
+    # The kind of GPU is known to who asked for it.
+    optional = (5, 8, 4) if gpus else ()
+    return table(TITLE, head, rows, texts=2, optional=optional, note=note.strip())
+
+
+def _row(rank: RankUsage, gpus: bool) -> list[str]:
+    cells = [
+        str(rank.rank),
+        rank.host,
+        formats.memory(rank.rss_peak_mb),
+        formats.decimal(rank.cpu_percent_mean / 100),
+        str(rank.cpus),
+    ]
+    return cells + (_gpu(rank.gpu) if gpus else [])
+
+
+def _gpu(gpu: GpuUsage | None) -> list[str]:
+    if gpu is None:
+        return [formats.NOTHING] * 4
+    busy = formats.share(gpu.utilization_mean, 100)
+    return [
+        formats.one_line(gpu.name, 24),
+        busy,
+        formats.memory(gpu.memory_peak_mb),
+        formats.memory(gpu.memory_total_mb),
+    ]

@@ -1,0 +1,1 @@
+"""A run's folder: its paths, how it is made, and the records in it."""

@@ -1,0 +1,212 @@
+"""How an attempt ended that could not record it itself: worked out from the files that it left."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.files import read_json, write_json
+from toolkit.run.attempts.ledger import failure_facts
+from toolkit.run.attempts.records import AttemptRecord, amend, read_attempts
+from toolkit.run.events import failure_events
+from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, LAUNCH, OOM_KILLED, PEER_LOST
+from toolkit.run.failure.log_end import first_cause
+from toolkit.run.failure.records import failure_record, first_failure, last_heartbeat, silent_record
+from toolkit.run.phases import Phase
+from toolkit.run.records.ranks import hosts_of
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+#: Reason of an attempt that the scheduler ended without a signal and started again.
+REQUEUED = "requeued"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashHint:
+    """What the caller knows of ranks without a failure record: the failure class, and the rank if known."""
+
+    kind: str = KILLED
+    rank: int | None = None
+
+
+_NOTHING_KNOWN = CrashHint()
+
+
+def record_crash(
+    run: RunDir,
+    code: int,
+    *,
+    nonce: str | None = None,
+    job: str | None = None,
+    restart: int | None = None,
+    hint: CrashHint = _NOTHING_KNOWN,
+) -> None:
+    """Complete attempts.jsonl and failure.json after an attempt whose ranks ended with a failing status.
+
+    Of several failures the first one stands; if all recorded failures are lost peers, the peer without a
+    record is named. nonce, job and restart identify the attempt; one that died before it could write its
+    line gets one here. With any of them given, calling this twice is harmless.
+    """
+    attempts = read_attempts(run)
+    last = attempts[-1] if attempts else None
+    identity = {"nonce": nonce, "job_id": job, "restart": restart}
+    given = {name: value for name, value in identity.items() if value is not None}
+    if last is None or not _is_of(last, given):
+        _add_silent_start(run, attempts, code, given)
+    elif _is_open(last):
+        memory = "memory ran out, " if hint.kind == OOM_KILLED else ""
+        _complete(run, last, f"{memory}status {code}", hint)
+    elif not last.concluded:
+        amend(run, {"attempt": last.attempt, "concluded": True})
+
+
+def close_open_attempt(run: RunDir, world: World) -> None:
+    """Complete the line of the previous attempt if it is open. Rank 0 calls it at its start."""
+    attempts = read_attempts(run)
+    if not attempts or not _is_open(attempts[-1]):
+        return
+    last = attempts[-1]
+    failure = first_failure(run, last.nonce)
+    is_same_job = bool(world.job) and last.job_id == world.job
+    taken_back = is_same_job and last.restart < world.restart
+    if taken_back and (failure is None or failure["class"] == PEER_LOST):
+        # The scheduler ended it: a preemption without time to save, or a lost host.
+        amend(run, {**_end(run, last), "why": REQUEUED, "concluded": True})
+    else:
+        _complete(run, last, "cause unknown", _NOTHING_KNOWN)
+
+
+def _is_of(last: AttemptRecord, given: dict[str, Any]) -> bool:
+    if given:
+        return all(getattr(last, name) == value for name, value in given.items())
+    # Without an identity: an attempt that is explained already is an earlier one.
+    return not last.concluded and (_is_open(last) or last.why in FAILURE_CLASSES)
+
+
+def _is_open(last: AttemptRecord) -> bool:
+    """Whether the end of an attempt is still to be explained."""
+    return not last.concluded and last.why in (None, PEER_LOST)
+
+
+def _complete(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> None:
+    failure = _explanation(run, last, how, hint) or _all_died(run, last, how, hint)
+    present = read_json(run.failure)
+    if present is None or present.get("nonce") != failure["nonce"] or present["class"] != failure["class"]:
+        write_json(run.failure, failure)
+    amend(run, {**_end(run, last), **failure_facts(failure), "concluded": True})
+
+
+def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> dict[str, Any] | None:
+    """The first failure of an attempt; a rank without a record is found by the records of the others."""
+    nonce = last.nonce
+    failure = first_failure(run, nonce)
+    if failure is not None and failure["class"] != PEER_LOST:
+        return failure
+    if hint.rank is not None:
+        return _one_died(run, last, how, hint.kind, hint.rank)
+    if hint.kind == KILLED and (told := _found_in_logs(run, nonce, how)) is not None:
+        return told
+    spoke = {event.rank for event in failure_events(run) if event.nonce == nonce}
+    everybody = hosts_of(run, nonce)
+    silent = [rank for rank in sorted(everybody) if rank not in spoke]
+    if not spoke or not silent or len({everybody[rank] for rank in silent}) > 1:
+        return failure
+    rank, host = silent[0], everybody[silent[0]]
+    who = f"rank {rank}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
+    what = f"{who} on {host} exited without an error message ({how})"
+    return silent_record(run, nonce, hint.kind, what, rank, host)
+
+
+def _found_in_logs(run: RunDir, nonce: str, how: str) -> dict[str, Any] | None:
+    """The record of a rank that a library aborted, with its message; None if no log has one."""
+    hosts = hosts_of(run, nonce)
+    if (found := first_cause(run, nonce, hosts)) is None:
+        return None
+    rank, _ = found
+    what = f"rank {rank} on {hosts[rank]} was aborted ({how})"
+    return silent_record(run, nonce, KILLED, what, rank, hosts[rank])
+
+
+def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> dict[str, Any]:
+    hosts = last.hosts or ("unknown",)
+    what = f"all ranks exited without an error message ({how})"
+    failure = silent_record(run, last.nonce, hint.kind, what, 0, hosts[0])
+    # With several hosts it is unknown which one failed.
+    return failure if len(hosts) == 1 else {**failure, "blamed": None}
+
+
+def _one_died(run: RunDir, last: AttemptRecord, how: str, kind: str, rank: int) -> dict[str, Any]:
+    host = hosts_of(run, last.nonce).get(rank) or (last.hosts or ("unknown",))[0]
+    return silent_record(run, last.nonce, kind, f"rank {rank} on {host} was killed ({how})", rank, host)
+
+
+def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:
+    """Time and step of the end of an attempt; its last heartbeat gives those that it did not record."""
+    heartbeat = last_heartbeat(run, last.nonce, 0)
+    start, step = last.time_start or time.time(), last.first_step or 0
+    ended, done = max(start, heartbeat.get("time", start)), max(step, heartbeat.get("step", step))
+    return {
+        "attempt": last.attempt,
+        "time_end": ended if last.time_end is None else last.time_end,
+        "last_step": done if last.last_step is None else last.last_step,
+    }
+
+
+def _add_silent_start(
+    run: RunDir, attempts: Sequence[AttemptRecord], code: int, given: dict[str, Any]
+) -> None:
+    """Add the line of an attempt that wrote none, such as one that could not import the code."""
+    failure = _unclaimed_failure(run, attempts, given.get("nonce"))
+    if failure is None:
+        failure = _failure_before_start(given.get("nonce", ""), code)
+        write_json(run.failure, failure)
+    step = (attempts[-1].last_step or 0) if attempts else 0
+    now = time.time()
+    amend(
+        run,
+        {
+            "attempt": 1 + (attempts[-1].attempt if attempts else 0),
+            **given,
+            "hosts": [failure["host"]],
+            "time_start": now,
+            "first_step": step,
+            "time_end": now,
+            "last_step": step,
+            **failure_facts(failure),
+            "concluded": True,
+        },
+    )
+
+
+def _unclaimed_failure(
+    run: RunDir, attempts: Sequence[AttemptRecord], nonce: str | None
+) -> dict[str, Any] | None:
+    """The failure of an attempt that has no line."""
+    if nonce is not None:
+        return first_failure(run, nonce)
+    failure = read_json(run.failure)
+    if failure is None or failure.get("nonce") in {each.nonce for each in attempts}:
+        return None
+    return dict(failure)
+
+
+def _failure_before_start(nonce: str, code: int) -> dict[str, Any]:
+    kind, how = _death_before_start(code)
+    message = f"the ranks ended with {how} before the run began; their logs say why"
+    failure = failure_record(
+        nonce, kind, message, rank=0, host=socket.gethostname(), phase=Phase.START, step=None
+    )
+    return {**failure, "blamed": None}
+
+
+def _death_before_start(code: int) -> tuple[str, str]:
+    """The failure class that an exit status means, and the status in words."""
+    number = -code if code < 0 else code - 128
+    if number in {each.value for each in signal.Signals}:
+        return KILLED, signal.Signals(number).name
+    # Above all signals: a scheduler that could not start the rank reports the lowest byte of its own error.
+    return LAUNCH if number > signal.SIGRTMAX else "exception", f"status {code}"

@@ -1,0 +1,222 @@
+"""Where the time of a run went: from its first submission to its last end, every second once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from toolkit.files import read_json_lines
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.events import SaveEvent, save_events
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goodput:
+    """Seconds of a run by what they were for; they add up to the whole.
+
+    training  steps that count, with their evaluations
+    repeated  steps that were lost and done again
+    saving    training stood still for a checkpoint
+    starting  from the creation of a process to the end of its first step; the whole start if it made no step
+    waiting   from a submission, or from the end of a start whose job starts again, to the next start
+    away      between two starts, until the next one was submitted
+    """
+
+    training: float = 0.0
+    repeated: float = 0.0
+    saving: float = 0.0
+    starting: float = 0.0
+    waiting: float = 0.0
+    away: float = 0.0
+
+    @property
+    def total(self) -> float:
+        seconds: float = sum(asdict(self).values())
+        return seconds
+
+    @property
+    def allocated(self) -> float:
+        """Seconds in which the run held its hosts."""
+        return self.training + self.repeated + self.saving + self.starting
+
+    @property
+    def share(self) -> float:
+        """The share of training in what was allocated, from 0 to 1; 0 for a run that has not begun."""
+        return self.training / self.allocated if self.allocated else 0.0
+
+    def __add__(self, other: Goodput) -> Goodput:
+        return Goodput(**{name: getattr(self, name) + getattr(other, name) for name in Goodput.__slots__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of time, in seconds since 1970, and which part of Goodput it belongs to."""
+
+    kind: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptTime:
+    """One start and the time before it since the start before; times in seconds since 1970.
+
+    ready  when its first step was done; its end where it made none
+    spent  what its seconds were for; waiting and away are those before it
+    saves  when training stood still for a checkpoint, as begin and end
+    """
+
+    attempt: int
+    begin: float
+    ready: float
+    end: float
+    spent: Goodput
+    saves: tuple[tuple[float, float], ...] = ()
+
+    def spans(self) -> Iterator[Span]:
+        """Yield the stretches of this start in their order, for a time line.
+
+        When steps were repeated is known only as a share: the last ones were.
+        """
+        queued = self.begin - self.spent.waiting
+        lost = self.end - self.spent.repeated
+        spans = [
+            Span(kind="away", begin=queued - self.spent.away, end=queued),
+            Span(kind="waiting", begin=queued, end=self.begin),
+            Span(kind="starting", begin=self.begin, end=self.ready),
+            Span(kind="training", begin=self.ready, end=lost),
+            Span(kind="repeated", begin=lost, end=self.end),
+            *(Span(kind="saving", begin=begin, end=end) for begin, end in self.saves),
+        ]
+        yield from (span for span in spans if span.end > span.begin)
+
+
+def spans(
+    attempts: Sequence[AttemptRecord], submitted: Sequence[float], now: float, *, is_live: bool = True
+) -> tuple[Span, ...]:
+    """The time of a run from its first submission on, oldest first; saves are parts of training.
+
+    attempts   those without a start time are left out
+    submitted  times of submissions
+    now        up to when: the present of a run that is live, else its last sign of life
+    """
+    starts = account(attempts, (), submitted, now)
+    found = [span for start in starts for span in start.spans()]
+    end = starts[-1].end if starts else min(submitted, default=now)
+    if now > end and (is_live or not starts):
+        found.append(Span(kind="waiting", begin=end, end=now))
+    return tuple(found)
+
+
+class _Saves:
+    """The events of saves, found by their times."""
+
+    def __init__(self, events: Iterable[SaveEvent]) -> None:
+        self._events = sorted((save for save in events if save.time), key=lambda save: save.time)
+        self._times = [save.time for save in self._events]
+
+    def stalls(self, ready: float, end: float) -> tuple[tuple[float, float], ...]:
+        """Intervals of the stalls; an event marks the end of the write, so the stall precedes it."""
+        spans: list[tuple[float, float]] = []
+        for save in self._events[bisect_left(self._times, ready) : bisect_right(self._times, end)]:
+            length = save.stall_s + save.waited_s
+            begin = max(save.time - save.write_s - length, spans[-1][1] if spans else ready)
+            spans.append((begin, begin + length))
+        return tuple(spans)
+
+
+def timeline(run: RunDir, now: float) -> list[AttemptTime]:
+    """Where the time of each attempt of a run went, oldest first.
+
+    now  seconds since the epoch: the end of an attempt in progress. A killed attempt ends with its last sign
+         of life; the time after that counts as time before the next attempt.
+    """
+    times = (line.get("time") for line in read_json_lines(run.submissions))
+    submitted = [time for time in times if isinstance(time, int | float)]
+    return account(read_attempts(run), save_events(run), submitted, now)
+
+
+def account(
+    attempts: Sequence[AttemptRecord],
+    saves: Iterable[SaveEvent],
+    submitted: Sequence[float],
+    now: float,
+) -> list[AttemptTime]:
+    """The same, from the contents of the run's files.
+
+    attempts   those without a start time are left out
+    saves      events of checkpoints
+    submitted  times of submissions
+    """
+    known = [each for each in attempts if each.time_start is not None]
+    stalls = _Saves(saves)
+    found: list[AttemptTime] = []
+    for number, each in enumerate(known):
+        following = known[number + 1] if number + 1 < len(known) else None
+        before = (known[number - 1], found[-1].end) if found else None
+        begin = _begin(each, found[-1].end if found else 0.0)
+        found.append(_account(each, begin, following, _before(begin, each, before, submitted), stalls, now))
+    return found
+
+
+def _begin(attempt: AttemptRecord, earlier_end: float) -> float:
+    """When the process of an attempt was created, before its imports; at earliest the previous end."""
+    created = attempt.began if attempt.process_start is None else attempt.process_start
+    return min(attempt.began, max(earlier_end, created))
+
+
+def _before(
+    begin: float,
+    attempt: AttemptRecord,
+    before: tuple[AttemptRecord, float] | None,
+    submitted: Sequence[float],
+) -> Goodput:
+    """The time between an attempt and the end of the previous one."""
+    if before is None:
+        return Goodput(waiting=max(0.0, begin - min(submitted, default=begin)))
+    earlier, end = before
+    gap = max(0.0, begin - end)
+    if _is_put_back(earlier, attempt):
+        return Goodput(waiting=gap)
+    asked = max((time for time in submitted if earlier.began < time <= begin), default=begin)
+    waiting = min(gap, begin - asked)
+    return Goodput(waiting=waiting, away=gap - waiting)
+
+
+def _is_put_back(earlier: AttemptRecord, attempt: AttemptRecord) -> bool:
+    """Whether the same job has started again, from the queue or in place."""
+    is_same_job = attempt.job_id is not None and attempt.job_id == earlier.job_id
+    return is_same_job and attempt.restart >= earlier.restart
+
+
+def _account(
+    attempt: AttemptRecord,
+    begin: float,
+    following: AttemptRecord | None,
+    before: Goodput,
+    saves: _Saves,
+    now: float,
+) -> AttemptTime:
+    # An attempt that was replaced while it hung ends when the other one starts.
+    limits = [following.began if following else None, attempt.time_end]
+    end = max(begin, min((limit for limit in limits if limit is not None), default=now))
+    start = attempt.first_step_after_start_s
+    # After a clock was set back, the first step may seem to lie before the start.
+    ready = end if start is None else min(max(begin, attempt.began + start), end)
+    stalls = saves.stalls(ready, end)
+    saving = min(sum(until - since for since, until in stalls), end - ready)
+    busy = end - ready - saving
+    repeated = busy * _lost_share(attempt, following)
+    spent = Goodput(training=busy - repeated, repeated=repeated, saving=saving, starting=ready - begin)
+    return AttemptTime(
+        attempt=attempt.attempt, begin=begin, ready=ready, end=end, spent=before + spent, saves=stalls
+    )
+
+
+def _lost_share(attempt: AttemptRecord, following: AttemptRecord | None) -> float:
+    """The share of an attempt's steps that the next one repeats."""
+    first, last = attempt.first_step or 0, attempt.last_step or 0
+    resumed = last if following is None or following.first_step is None else following.first_step
+    return min(1.0, max(0, last - resumed) / (last - first)) if last > first else 0.0

@@ -1,0 +1,153 @@
+"""Writing of an attempt's line in attempts.jsonl, and of who its ranks are."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from toolkit.files import append_json_line
+from toolkit.run.attempts.records import amend, read_attempts
+from toolkit.run.failure.records import first_failure, forget_failure
+from toolkit.run.run_dir import RunDir
+from toolkit.system.processes import process_start_time
+from toolkit.world import World
+
+
+class Gathering(Protocol):
+    """What the ledger asks of a group of ranks (toolkit.distributed.process_group.Group)."""
+
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def device(self) -> object: ...
+
+    @property
+    def gpu(self) -> str: ...
+
+    def gather(self, value: Any) -> list[Any]: ...
+
+
+class Attempt:
+    """One attempt: how it began, how far it came, and how it ended. Rank 0 writes.
+
+    Its line is written at the beginning, so that an attempt which dies before its first step counts.
+    """
+
+    def __init__(self, run: RunDir, world: World) -> None:
+        self._run = run
+        self._world = world
+        self._started = time.time()
+        self._line: dict[str, Any] = {}
+        self.number = 0
+        if world.is_main:
+            self._begin()
+
+    def _begin(self) -> None:
+        forget_failure(self._run, self._world.nonce)
+        for path in self._run.ranks("").parent.glob("*.rank_*.json"):
+            # Heartbeats of earlier attempts: attempts.jsonl holds their contents by now.
+            path.unlink(missing_ok=True)
+        self.number = 1 + max((each.attempt for each in read_attempts(self._run)), default=0)
+        self._line = {
+            "attempt": self.number,
+            "job_id": self._world.job or None,
+            "restart": self._world.restart,
+            "nonce": self._world.nonce,
+            "hosts": [socket.gethostname()],
+            "world_size": self._world.size,
+            "process_start": process_start_time(),
+            "time_start": self._started,
+        }
+        with suppress(OSError):
+            append_json_line(self._run.attempts, self._line)
+
+    def joined(self, group: Gathering) -> None:
+        """Record who the ranks are, and get the number of this attempt. Collective."""
+        ranks = group.gather({**_describe_rank(group), "attempt": self.number})
+        self.number = ranks[0].pop("attempt")
+        self._line.update(hosts=list(dict.fromkeys(rank["host"] for rank in ranks)), device=_kind(group))
+        if self._world.is_main:
+            path = self._run.ranks(self._world.nonce)
+            with suppress(OSError):
+                path.parent.mkdir(exist_ok=True)
+                for rank in ranks:
+                    append_json_line(path, {**rank, "attempt": self.number})
+
+    def seconds(self) -> float:
+        """Seconds of all earlier attempts with a known end, and of this one so far."""
+        earlier = (each for each in read_attempts(self._run) if each.attempt != self.number)
+        before = sum(each.seconds for each in earlier)
+        return before + max(0.0, time.time() - self._started)
+
+    def started(self, step: int | None, resumed: bool) -> None:
+        """Record the step at which training starts; None where there are no steps."""
+        self._amend(first_step=step, resumed=resumed)
+
+    def stepped(self) -> None:
+        """Called after each step; after the first one, record how long the start took."""
+        if self._world.is_main and "first_step_s" not in self._line:
+            now = time.time()
+            self._amend(
+                first_step_s=round(now - process_start_time(), 3),
+                first_step_after_start_s=round(now - self._started, 3),
+            )
+
+    def ran_on(self, hosts: Iterable[str]) -> None:
+        """Record its hosts, where the ranks form no group; each counts once."""
+        self._amend(hosts=list(dict.fromkeys(hosts)))
+
+    def saved(self, is_saved: bool) -> None:
+        """Record whether it has saved, where that is not told by steps."""
+        self._amend(saved=is_saved)
+
+    def measured(self, **facts: float) -> None:
+        """Record figures that were measured during training."""
+        self._amend(**facts)
+
+    def ended(self, last_step: int | None, why: str, **facts: Any) -> None:
+        """Record the end, in order or failed."""
+        self._amend(time_end=time.time(), last_step=last_step, why=why, **facts)
+
+    def failed(self, last_step: int | None) -> None:
+        """Record that it failed, and the first failure as far as it is known."""
+        failure = first_failure(self._run, self._world.nonce)
+        if failure is not None:
+            self.ended(last_step, **failure_facts(failure))
+
+    def _amend(self, **facts: Any) -> None:
+        self._line.update(facts)
+        if self._world.is_main:
+            amend(self._run, self._line)
+
+
+def failure_facts(failure: dict[str, Any]) -> dict[str, Any]:
+    """The facts of failure.json that the line of an attempt holds."""
+    facts = {name: failure.get(name) for name in ("host", "rank", "step", "blamed")}
+    return {"why": failure["class"], **facts}
+
+
+def _kind(group: Gathering) -> str:
+    return str(group.device).partition(":")[0]
+
+
+def _describe_rank(group: Gathering) -> dict[str, Any]:
+    """Identify this rank: process, host and device."""
+    world = group.world
+    return {
+        "rank": world.rank,
+        "local_rank": world.local_rank,
+        "world_size": world.size,
+        "node": world.node,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "device": str(group.device),
+        "gpu": group.gpu or None,
+        "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "master_addr": os.environ["MASTER_ADDR"],
+        "master_port": int(os.environ["MASTER_PORT"]),
+    }

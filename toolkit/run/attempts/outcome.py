@@ -1,0 +1,16 @@
+"""How an attempt ended that did not fail."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Outcome(Enum):
+    """Finished, or left before the end because it was asked to."""
+
+    FINISHED = "finished"
+    YIELDED = "yielded"
+
+    @property
+    def is_finished(self) -> bool:
+        return self is Outcome.FINISHED

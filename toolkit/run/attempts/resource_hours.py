@@ -1,0 +1,104 @@
+"""GPU-hours and CPU-hours that the attempts of a run used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from toolkit.config.schema import RunPolicy
+from toolkit.run.attempts.goodput import AttemptTime, Goodput, timeline
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.records.ranks import RankRecord, read_ranks
+from toolkit.run.run_dir import RunDir
+
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """Hours of GPUs, or of CPUs: all allocated hours, and those of steps that count."""
+
+    allocated: float = 0.0
+    useful: float = 0.0
+
+    @property
+    def lost(self) -> float:
+        return self.allocated - self.useful
+
+    def __add__(self, other: Hours) -> Hours:
+        return Hours(allocated=self.allocated + other.allocated, useful=self.useful + other.useful)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptUsage:
+    """One attempt: where its time went, and how many GPUs and CPUs were allocated to it."""
+
+    time: AttemptTime
+    gpus: int = 0
+    cpus: int = 0
+
+    @property
+    def gpu_hours(self) -> Hours:
+        return _hours(self.time.spent, self.gpus)
+
+    @property
+    def cpu_hours(self) -> Hours:
+        return _hours(self.time.spent, self.cpus)
+
+
+def _hours(spent: Goodput, count: int) -> Hours:
+    return Hours(allocated=count * spent.allocated / _HOUR_S, useful=count * spent.training / _HOUR_S)
+
+
+def attempt_usage(
+    run: RunDir, now: float, policy: RunPolicy, *, data_parallel: bool = False
+) -> list[AttemptUsage]:
+    """The usage of each attempt of a run, oldest first; `now` as in timeline.
+
+    policy         says how many cores a rank was given
+    data_parallel  one process computes on all GPUs that it sees
+    """
+    records = {each.attempt: each for each in read_attempts(run)}
+    return [
+        _attempt_usage(run, each, records[each.attempt], policy, data_parallel) for each in timeline(run, now)
+    ]
+
+
+def _attempt_usage(
+    run: RunDir, time: AttemptTime, record: AttemptRecord, policy: RunPolicy, data_parallel: bool
+) -> AttemptUsage:
+    gpus = _gpus(run, record, data_parallel)
+    cpus = policy.cpus_of_rank(on_gpu=gpus > 0) * (record.world_size or 1)
+    return AttemptUsage(time=time, gpus=gpus, cpus=cpus)
+
+
+def total_time(starts: Iterable[AttemptUsage]) -> Goodput:
+    """Where the time of all attempts went."""
+    return sum((start.time.spent for start in starts), Goodput())
+
+
+def total_gpu_hours(starts: Iterable[AttemptUsage]) -> Hours:
+    """GPU-hours of all attempts."""
+    return sum((start.gpu_hours for start in starts), Hours())
+
+
+def total_cpu_hours(starts: Iterable[AttemptUsage]) -> Hours:
+    """CPU-hours of all attempts."""
+    return sum((start.cpu_hours for start in starts), Hours())
+
+
+def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int:
+    """Count the GPUs of an attempt's ranks by UUID; two ranks may share one."""
+    ranks = [rank for rank in read_ranks(run, record.nonce) if rank.device is not None]
+    if not ranks:
+        return (record.world_size or 1) if record.device == "cuda" else 0
+    on_gpus = [rank for rank in ranks if str(rank.device).startswith("cuda")]
+    if data_parallel:
+        return sum(_visible(rank) for rank in on_gpus)
+    # A GPU without a recorded UUID is identified by what its rank saw; several ranks may see the same one.
+    return len({rank.gpu or (rank.host, rank.cuda_visible_devices, rank.device) for rank in on_gpus})
+
+
+def _visible(rank: RankRecord) -> int:
+    names = (rank.cuda_visible_devices or "").split(",")
+    return max(1, len([name for name in names if name]))

@@ -1,0 +1,150 @@
+"""The code that a run keeps: the core's packages, and those of the workloads that it uses."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import uuid
+from collections.abc import Container, Iterable
+from itertools import groupby
+from pathlib import Path
+
+from toolkit.config.schema import Experiment
+from toolkit.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
+from toolkit.errors import UserError
+from toolkit.files import fsync_dir
+from toolkit.registry import GROUP, installed, kept_files
+from toolkit.run.run_dir import RunDir
+
+#: The core's.
+_PACKAGES = ("toolkit", "slurm")
+_WORKLOADS = "workloads"
+_DISTRIBUTION = "slurm-toolkit"
+
+_COMPILED = shutil.ignore_patterns("__pycache__")
+#: Rights to write that are taken from everybody but the owner.
+_OTHERS_WRITE = 0o022
+_SOURCE = Path(__file__).resolve().parents[2]
+
+
+def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
+    """Copy the code once: a run continues with the code that it started with.
+
+    shared   of one of many runs, a copy of the code that the run gets a link to
+    """
+    is_link = run.code.is_symlink()
+    if run.code.exists() and (shared is not None or not is_link):
+        return
+    if shared is not None and not is_link:
+        run.code.symlink_to(os.path.relpath(shared, run.path))
+        return
+    # Not the process id: those of two hosts may be equal.
+    temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
+    if run.code.exists():
+        shutil.copytree(run.code, temporary, copy_function=_link, ignore=_COMPILED)
+        _keep_for_owner(temporary)
+    else:
+        _copy_or_nothing(temporary, experiment)
+    try:
+        if is_link:
+            # Where another process was first, this is no link any more, and stays.
+            run.code.unlink()
+        os.rename(temporary, run.code)
+    except OSError:
+        # Another process was first.
+        shutil.rmtree(temporary, ignore_errors=True)
+        if not run.code.exists():
+            raise
+    fsync_dir(run.path)
+
+
+def _copy_or_nothing(target: Path, experiment: Experiment) -> None:
+    try:
+        copy_code(target, [experiment.task.kind], kept_files(experiment))
+    except (OSError, UserError):
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()) -> None:
+    """Copy the core, and the workloads of these task kinds, into a folder that is made for them.
+
+    files   further ones, each with its place in the folder
+    Raises UserError where a package of a workload cannot be found.
+    """
+    # First, because there may be too many, or one may be missing.
+    for file, place in files:
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, target / place)
+    for package in _PACKAGES:
+        source = _SOURCE / package
+        if source.is_dir():
+            shutil.copytree(source, target / package, ignore=_without_workloads)
+    used = {each.name: each for each in map(installed, kinds)}
+    for found in used.values():
+        for package in found.workload.packages:
+            _copy_package(package, target)
+    kept = {each.distribution.folder: each.distribution for each in used.values() if each.workload.packages}
+    ours = distribution(_DISTRIBUTION)
+    for each in {ours.folder: ours, **kept}.values():
+        _copy_metadata(each, target, used)
+    _keep_for_owner(target)
+
+
+def _without_workloads(folder: str, names: list[str]) -> set[str]:
+    is_parent = Path(folder) == _SOURCE / "toolkit" / _WORKLOADS
+    return {name for name in names if name == "__pycache__" or (is_parent and not name.endswith(".py"))}
+
+
+def _copy_package(name: str, target: Path) -> None:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise UserError(f"the package {name}, which a workload names, cannot be found: is it installed?")
+    source = Path(spec.origin)
+    if spec.submodule_search_locations:
+        shutil.copytree(source.parent, target.joinpath(*name.split(".")), ignore=_COMPILED)
+    else:
+        shutil.copyfile(source, target / source.name)
+
+
+def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) -> None:
+    """Keep the entry points: those of a later installation name modules that this code may not have.
+
+    Of the workloads, only those are kept whose names are given.
+    """
+    name, version = of.field("Name"), of.field("Version")
+    folder = target / f"{name.replace('-', '_')}-{version}.dist-info"
+    folder.mkdir(exist_ok=True)
+    # Written, not copied: an installation in place may hold it in a file of another name.
+    facts = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    (folder / "METADATA").write_text(facts, encoding="utf-8")
+    kept = (
+        each
+        for each in entry_points()
+        if each.distribution == of and (each.group != GROUP or each.name in workloads)
+    )
+    lines: list[str] = []
+    for group, points in groupby(kept, key=lambda point: point.group):
+        lines += [f"[{group}]", *(f"{each.name} = {each.code}" for each in points)]
+    (folder / ENTRY_POINTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _keep_for_owner(code: Path) -> None:
+    """Keep other users from writing the code, even if the umask or the modes of its source allow it."""
+    for folder, _, files in os.walk(code):
+        if any(name.endswith(".py") for name in files):
+            # Python would make it with the rights that the umask allows, and executes what it holds.
+            os.makedirs(os.path.join(folder, "__pycache__"), mode=0o755, exist_ok=True)
+        for path in (folder, *(os.path.join(folder, name) for name in files)):
+            mode = os.stat(path).st_mode
+            if mode & _OTHERS_WRITE:
+                os.chmod(path, mode & ~_OTHERS_WRITE & 0o7777)
+
+
+def _link(source: str, target: str) -> None:
+    """A second name of a file, or a copy where the file system has none."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

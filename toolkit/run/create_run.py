@@ -1,0 +1,63 @@
+"""Making a run's folder: its config and the code it will run with."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from toolkit.config import load_resolved, run_id, to_yaml
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.files import write_atomic, write_quickly
+from toolkit.run.code_snapshot import keep_code
+from toolkit.run.folder_trust import check_run
+from toolkit.run.run_dir import RunDir, experiment_dir
+
+__all__ = ["create_run", "experiment_dir", "fill_run"]
+
+
+def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = None) -> RunDir:
+    """Make the folder of an experiment's run, or find it. Any number of processes may call it.
+
+    shared_code   of one of many runs, a copy of the code that a new folder gets a link to, and nothing is
+                  flushed to the disk; the next call without it makes the copy the run's own
+    Raises UserError where the folder cannot be written or holds another experiment, UntrustedFolder.
+    """
+    run = RunDir(parent / run_id(experiment))
+    fill_run(run, experiment, shared_code)
+    return run
+
+
+def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> None:
+    """Make the folder of a run whose id is known, as `create_run` does: working it out takes its time."""
+    existed = run.path.exists()
+    try:
+        run.path.parent.mkdir(parents=True, exist_ok=True)
+        # What it holds is executed: no other user may write there, even if the umask allows it.
+        run.path.mkdir(mode=0o755, exist_ok=True)
+        check_run(run)
+        run.logs.mkdir(exist_ok=True)
+        if run.config.exists():
+            _check_same(run)
+        else:
+            write = write_atomic if shared_code is None else write_quickly
+            write(run.config, to_yaml(experiment))
+        keep_code(run, experiment, shared_code)
+    except (OSError, UserError) as error:
+        if not existed:
+            shutil.rmtree(run.path, ignore_errors=True)
+        if isinstance(error, UserError):
+            raise
+        raise UserError(
+            f"cannot write the run folder {run.path}: {error.strerror or error}. "
+            "STK_EXPERIMENT_DIR chooses another place."
+        ) from error
+
+
+def _check_same(run: RunDir) -> None:
+    stored = run_id(load_resolved(run.config))
+    if stored != run.run_id:
+        raise UserError(
+            f"{run.config} holds the experiment {stored}, not {run.run_id}: it was edited. "
+            "Put it back, or move the folder away."
+        )

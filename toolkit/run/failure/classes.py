@@ -1,0 +1,296 @@
+"""Failure classes: how to recognize one, what the user should do, and whether a retry makes sense."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from toolkit.config.sections import Setting, with_hint
+from toolkit.errors import (
+    CheckpointError,
+    DeviceError,
+    NoProgress,
+    RanksDiverged,
+    RendezvousError,
+    TrainingDiverged,
+    UserError,
+)
+
+PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
+DEVICE, COMMUNICATION = "device", "communication"
+#: Memory ran out: reported to the program itself, or the kernel killed it.
+OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
+
+
+class Policy(Enum):
+    """What follows from a failure."""
+
+    RETRY = "of the infrastructure: start again"
+    ONCE = "start again, but not after the same failure at the same step"
+    STOP = "of the user: stop, with the error on top"
+    HOLD = "stop until somebody has looked at it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureClass:
+    """A class of failures.
+
+    policy       what follows
+    advice       what the user should do
+    setting      what to change then, if a section of another package may have the key for it
+    blames_host  whether the host is suspect
+    """
+
+    policy: Policy
+    advice: str
+    setting: Setting | None = None
+    blames_host: bool = False
+
+
+_RESUME = "stk resume continues from the last checkpoint."
+
+FAILURE_CLASSES: dict[str, FailureClass] = {
+    # -- of the infrastructure
+    KILLED: FailureClass(
+        policy=Policy.RETRY,
+        blames_host=True,
+        advice="An unexplained SIGKILL often means that the machine ran out of memory: see its kernel log. "
+        + _RESUME,
+    ),
+    PEER_LOST: FailureClass(
+        policy=Policy.RETRY,
+        advice=f"Another rank exited without an error message; see the end of its log. {_RESUME}",
+    ),
+    COMMUNICATION: FailureClass(
+        policy=Policy.RETRY,
+        advice="NCCL could not reach another rank: check the network between the hosts and their GPUs "
+        f"(NCCL_DEBUG=INFO logs more). {_RESUME}",
+    ),
+    HANG: FailureClass(
+        policy=Policy.RETRY,
+        blames_host=True,
+        advice="The rank's log has the stacks of all its threads. If a single operation takes that long, "
+        "raise train.hang_timeout_s.",
+    ),
+    "node_failure": FailureClass(
+        policy=Policy.RETRY,
+        blames_host=True,
+        advice=f"The host was lost. {_RESUME}",
+        setting="excluded_hosts",
+    ),
+    "ranks_diverged": FailureClass(
+        policy=Policy.RETRY,
+        blames_host=True,
+        advice="The same work gave different weights: a processor or its memory may be faulty, or the task "
+        "uses its own random numbers. The last checkpoint before the failure is good.",
+    ),
+    DEVICE: FailureClass(
+        policy=Policy.RETRY,
+        blames_host=True,
+        advice=f"The GPU or its driver failed, not the program. {_RESUME}",
+        setting="excluded_hosts",
+    ),
+    LAUNCH: FailureClass(
+        policy=Policy.RETRY,
+        advice=f"The job's log names the host on which nothing could be started. {_RESUME}",
+        setting="excluded_hosts",
+    ),
+    "rendezvous": FailureClass(
+        policy=Policy.RETRY, advice="Check the network between the hosts, then resume the run."
+    ),
+    "address_in_use": FailureClass(
+        policy=Policy.RETRY, advice=f"Another process uses the port; a new start takes another. {_RESUME}"
+    ),
+    "io": FailureClass(
+        policy=Policy.RETRY,
+        advice="Check the file system that the message names, then resume the run.",
+    ),
+    # -- of the user
+    OOM_KILLED: FailureClass(
+        policy=Policy.ONCE,
+        advice="The kernel killed it because memory ran out: request more, or start fewer processes on a "
+        f"host. {_RESUME}",
+        setting="memory",
+    ),
+    "diverged": FailureClass(
+        policy=Policy.ONCE, advice="Change the experiment: it would diverge at the same step again."
+    ),
+    "input": FailureClass(
+        policy=Policy.STOP, advice="Correct what the message names and start the run again."
+    ),
+    OUT_OF_MEMORY: FailureClass(
+        policy=Policy.STOP,
+        advice="Request more memory, or raise train.accumulation, which needs less (that makes another run).",
+    ),
+    "not_deterministic": FailureClass(
+        policy=Policy.STOP,
+        advice="CUDA has no deterministic form of the operation that the message names: use another one, or "
+        "set train.deterministic=false (that makes another run, whose bytes differ each time).",
+    ),
+    "import": FailureClass(
+        policy=Policy.STOP, advice="Install what is missing where the job runs, then resume the run."
+    ),
+    "checkpoint": FailureClass(
+        policy=Policy.STOP, advice="Check space and rights of the run folder, then resume the run."
+    ),
+    "exception": FailureClass(policy=Policy.STOP, advice="The traceback shows the line at fault."),
+    NO_PROGRESS: FailureClass(
+        policy=Policy.HOLD,
+        advice="Fix the problem that the message names; stk resume then restarts the run and its counters.",
+    ),
+}
+
+_PEER_LOST_WORDS = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "connection was closed",
+    "Connection was likely closed",
+    "Broken pipe",
+    # Our own message, from ranks that wait for rank 0 (toolkit.distributed.secure.store).
+    "rank 0's store is gone",
+    # Timeouts of gloo and NCCL.
+    "Timed out waiting",
+    "Application timeout caused pair closure",
+    "remote process exited",
+    "ncclRemoteError",
+    "NCCL communicator was aborted",
+)
+#: Messages of CUDA, cuBLAS, cuDNN and NCCL if torch's allocator did not fail first, of torch's allocator
+#: for host memory, and of a fork that the kernel refuses.
+_MEMORY_WORDS = (
+    "CUDA out of memory",
+    "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "Cuda failure 'out of memory'",
+    "Cuda failure 2 'out of memory'",
+    "can't allocate memory",
+    "not enough memory",
+)
+_DEVICE_WORDS = (
+    "uncorrectable ECC error",
+    "uncorrectable NVLink error",
+    "hardware error",
+    "fallen off the bus",
+    "GPU is lost",
+    "unspecified launch failure",
+    "no CUDA-capable device is detected",
+    "CUDA driver initialization failed",
+    "CUDA-capable device(s) is/are busy or unavailable",
+)
+#: A CUDA kernel at fault, for example with an index out of range.
+_PROGRAM_WORDS = ("device-side assert triggered", "an illegal memory access", "misaligned address")
+_COMMUNICATION_WORDS = (
+    "Watchdog caught collective operation timeout",
+    "ProcessGroupNCCL watchdog hang",
+    "unhandled system error",
+    "ncclSystemError",
+    "ncclInternalError",
+    "Some NCCL operations have failed or timed out",
+)
+#: (class, words); the first match counts, causes before consequences.
+_WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (OUT_OF_MEMORY, _MEMORY_WORDS),
+    (DEVICE, _DEVICE_WORDS),
+    ("exception", _PROGRAM_WORDS),
+    (PEER_LOST, _PEER_LOST_WORDS),
+    (COMMUNICATION, _COMMUNICATION_WORDS),
+)
+#: Messages of torch under use_deterministic_algorithms, about its own operations and cuBLAS.
+_NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "operation is not deterministic")
+#: Faults of a disk or the network; not every system has all of them.
+_IO_ERRORS = {
+    getattr(errno, name, None)
+    for name in (
+        "EIO",
+        "ENOSPC",
+        "EDQUOT",
+        "ESTALE",
+        "EROFS",
+        "EREMOTEIO",
+        "ENETDOWN",
+        "ENETUNREACH",
+        "EHOSTUNREACH",
+        "ETIMEDOUT",
+        "ECONNRESET",
+        "ECONNREFUSED",
+        "ENFILE",
+    )
+} - {None}
+
+#: Classes that are recognized by words, causes before consequences.
+CAUSES = tuple(name for name, _ in _WORDS)
+
+
+def _is(*kinds: type[BaseException]) -> Callable[[BaseException], bool]:
+    return lambda error: isinstance(error, kinds)
+
+
+def class_by_words(text: str) -> tuple[str, str] | None:
+    """The class that a library's message means, and the matching words; None without a match."""
+    found = ((name, word) for name, words in _WORDS for word in words if word in text)
+    return next(found, None)
+
+
+def _says(*words: str) -> Callable[[BaseException], bool]:
+    """Match by words, because torch raises one type of error for many causes."""
+    return lambda error: isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
+def _says_out_of_memory(error: BaseException) -> bool:
+    return _says(*_MEMORY_WORDS)(error) or _errno(error) == errno.ENOMEM
+
+
+def _errno(error: BaseException) -> int | None:
+    return error.errno if isinstance(error, OSError) else None
+
+
+def _io(error: BaseException) -> bool:
+    """Whether a disk or the network caused an OSError; a missing file is the user's fault."""
+    cause = error.__cause__ if isinstance(error, CheckpointError) else error
+    return cause is not None and _errno(cause) in _IO_ERRORS
+
+
+def _address_in_use(error: BaseException) -> bool:
+    return _errno(error) == errno.EADDRINUSE or _says("EADDRINUSE", "Address already in use")(error)
+
+
+#: (class, test), the first that fits.
+_TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
+    ("input", _is(UserError)),
+    ("diverged", _is(TrainingDiverged)),
+    ("ranks_diverged", _is(RanksDiverged)),
+    (NO_PROGRESS, _is(NoProgress)),
+    (DEVICE, _is(DeviceError)),
+    ("rendezvous", _is(RendezvousError)),
+    ("io", _io),
+    ("checkpoint", _is(CheckpointError)),
+    (OUT_OF_MEMORY, _out_of_memory),
+    (OUT_OF_MEMORY, _says_out_of_memory),
+    ("address_in_use", _address_in_use),
+    (DEVICE, _says(*_DEVICE_WORDS)),
+    (PEER_LOST, _says(*_PEER_LOST_WORDS)),
+    (COMMUNICATION, _says(*_COMMUNICATION_WORDS)),
+    ("not_deterministic", _says(*_NOT_DETERMINISTIC_WORDS)),
+    ("import", _is(ImportError)),
+    ("exception", _is(BaseException)),
+)
+
+
+def describe(error: BaseException) -> tuple[str, str]:
+    """The class of a failure and what to do about it."""
+    name = next(name for name, fits in _TESTS if fits(error))
+    return name, advice_on(name)
+
+
+def advice_on(name: str) -> str:
+    """What to do about a failure of this class."""
+    found = FAILURE_CLASSES[name]
+    return found.advice if found.setting is None else with_hint(found.advice, found.setting)

@@ -1,0 +1,34 @@
+"""The exit status of a rank, and what it says on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from toolkit.errors import StkError
+from toolkit.run.failure.classes import PEER_LOST, describe
+from toolkit.run.run_dir import RunDir
+from toolkit.world import NONCE_VARIABLE
+
+
+def exit_status(work: Callable[[], int], folder: Path) -> int:
+    """Do the work of a rank and return its exit status; an error is told, unless a launcher tells it.
+
+    folder   the run's; a launcher shows the failure.json that lies there, of whichever rank
+    """
+    try:
+        return work()
+    except StkError as error:
+        if NONCE_VARIABLE not in os.environ or not RunDir(folder).failure.exists():
+            print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:
+        # If a rank only lost its peers, the log is enough: the first failure matters.
+        if describe(error)[0] == PEER_LOST:
+            print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)
+        else:
+            traceback.print_exc()
+        return StkError.exit_code

@@ -1,0 +1,83 @@
+"""failure.json as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolkit.run.phases import Phase
+from toolkit.system.sanitize import clean
+
+
+def format_failure(failure: Mapping[str, Any]) -> str:
+    """The failure, its place, batch and memory, and what to do: a line for each."""
+    message, facts = failure_facts(failure)
+    return "\n".join([f"error: {message}", *(f"  {name:<10}   {text}" for name, text in facts)])
+
+
+def failure_facts(failure: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """The message, and (name, text) for each fact that the record holds."""
+    # The message of an error may contain any text of the data.
+    known = clean(dict(failure))
+    facts = [(name, text) for name, text in _lines(known) if text]
+    return str(known.get("message", "unknown")), facts
+
+
+def _lines(failure: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "where", _where(failure)
+    yield "class", str(failure.get("class") or "")
+    yield "batch", _batch(failure.get("batch") or {})
+    memory = failure.get("memory") or {}
+    yield "memory", _memory(memory)
+    yield "GPU memory", _gpu_memory(memory.get("gpu") or {})
+    yield "what to do", str(failure.get("advice") or "")
+
+
+def _where(failure: Mapping[str, Any]) -> str:
+    gpu = failure.get("gpu") or {}
+    parts = [f"rank {failure.get('rank')} on {failure.get('host')}"]
+    if gpu:
+        names = ", ".join(str(gpu[key]) for key in ("name", "uuid") if gpu.get(key))
+        parts.append(f"GPU {gpu.get('index')}" + (f" ({names})" if names else ""))
+    # `step` counts the completed steps: the failed one is the next.
+    step = failure.get("step")
+    parts.append(f"in {failure.get('phase')}")
+    # Where there are no steps, there is no first one.
+    if failure.get("phase") != Phase.PROGRAM:
+        parts.append(f"after step {step}" if step else "before step 1")
+    return ", ".join(parts)
+
+
+def _batch(batch: Mapping[str, Any]) -> str:
+    if "samples" not in batch:
+        return ""
+    text = f"{batch['samples']:,} samples"
+    if "tokens" in batch:
+        text += f", {batch['tokens']:,} tokens, the longest {batch['longest']:,}"
+    of = f" (one of {batch['micro_batches']:,} micro-batches of the step)" if "micro_batches" in batch else ""
+    return text + of
+
+
+def _memory(memory: Mapping[str, Any]) -> str:
+    parts = [
+        ("this process {}", "rss_mb"),
+        ("at most {}", "rss_peak_mb"),
+        ("its limit {}", "limit_mb"),
+        ("the host has {}", "host_mb"),
+    ]
+    return ", ".join(text.format(_size(memory[key])) for text, key in parts if memory.get(key) is not None)
+
+
+def _gpu_memory(gpu: Mapping[str, Any]) -> str:
+    parts = [
+        ("allocated {}", "allocated_mb"),
+        ("at most {}", "allocated_peak_mb"),
+        ("reserved {}", "reserved_mb"),
+        ("free {}", "free_mb"),
+        ("of {}", "total_mb"),
+    ]
+    return ", ".join(text.format(_size(gpu[key])) for text, key in parts if gpu.get(key) is not None)
+
+
+def _size(mb: float) -> str:
+    return f"{mb / 1024:.1f} GiB" if mb >= 1024 else f"{mb:.0f} MiB"

@@ -1,0 +1,50 @@
+"""Why a process was aborted outside of Python: found at the end of its log.
+
+A watchdog thread of torch aborts the process when an NCCL collective fails, before any exception reaches the
+program. Its message is in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.files import read_end
+from toolkit.run.failure.classes import CAUSES, class_by_words
+from toolkit.run.run_dir import RunDir
+
+_TAIL_BYTES = 1 << 17
+_LONGEST = 300
+#: Of the C++ runtime, of Python's faulthandler, and of torch before it ends the process.
+_SIGNS = (
+    "terminate called",
+    "Fatal Python error: Aborted",
+    "taking the entire process down",
+    "Terminating the process",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWords:
+    """A failure class, and the line of the log that shows it."""
+
+    kind: str
+    line: str
+
+
+def last_words(log: Path) -> LastWords | None:
+    """Why the process was aborted; None if the log does not show an abort and its cause."""
+    text = read_end(log, _TAIL_BYTES).decode("utf-8", "replace")
+    if not any(sign in text for sign in _SIGNS) or (found := class_by_words(text)) is None:
+        return None
+    kind, words = found
+    line = next(line for line in text.splitlines() if words in line)
+    return LastWords(kind=kind, line=line.strip()[:_LONGEST])
+
+
+def first_cause(run: RunDir, nonce: str, hosts: Mapping[int, str]) -> tuple[int, LastWords] | None:
+    """The rank whose log shows the cause, else one whose log shows a consequence; None without any."""
+    found = {rank: words for rank in hosts if (words := last_words(run.log(nonce, rank))) is not None}
+    rank = min(found, key=lambda rank: (CAUSES.index(found[rank].kind), rank), default=None)
+    return None if rank is None else (rank, found[rank])

@@ -1,0 +1,179 @@
+"""failure.json: what failed first, where, and what to do."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.secrets import concealed
+from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
+from toolkit.files import create_once, read_json, write_json
+from toolkit.run.events import note_event
+from toolkit.run.failure.classes import (
+    FAILURE_CLASSES,
+    KILLED,
+    PEER_LOST,
+    advice_on,
+    describe,
+)
+from toolkit.run.failure.log_end import last_words
+from toolkit.run.fence import is_fenced
+from toolkit.run.phases import Phase
+from toolkit.run.records.ranks import hosts_of
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+#: The first record of a cause stands; until there is one, the first record of a consequence.
+_CLAIMS = ("cause", "consequence")
+
+
+def record_failure(
+    run: RunDir,
+    world: World,
+    phase: str,
+    step: int,
+    error: BaseException,
+    samples: Sequence[int] = (),
+    failure_context: Mapping[str, Any] | None = None,
+) -> bool:
+    """Write failure.json unless another rank was first; return whether this call wrote it.
+
+    A cause replaces a consequence of another rank's death.
+    samples          indices of the present micro-batch
+    failure_context  GPU, batch and memory of this rank
+    """
+    name, _ = describe(error)
+    rank, host = _culprit(run, world, error)
+    message = str(error) if isinstance(error, StkError) else f"{type(error).__name__}: {error}"
+    trace = "".join(traceback.format_exception(error))
+    record = failure_record(
+        world.nonce, name, message, rank=rank, host=host, phase=phase, step=step, trace=trace
+    )
+    if isinstance(error, RanksDiverged) and not error.ranks:
+        record["blamed"] = None
+    # The context is this rank's; that of another rank is unknown.
+    found = failure_context if failure_context is not None and rank == world.rank else {}
+    return write_first(run, {**record, **found, "samples": list(samples)})
+
+
+def failure_record(
+    nonce: str,
+    name: str,
+    message: str,
+    *,
+    rank: int | None,
+    host: str,
+    phase: str,
+    step: int | None,
+    trace: str = "",
+) -> dict[str, Any]:
+    """The contents of failure.json. `blamed` is the suspect host, if there is one."""
+    return {
+        "time": time.time(),
+        "nonce": nonce,
+        "rank": rank,
+        "host": host,
+        "phase": phase,
+        "step": step,
+        "class": name,
+        "blamed": host if FAILURE_CLASSES[name].blames_host else None,
+        "message": concealed(message),
+        "advice": advice_on(name),
+        "traceback": concealed(trace),
+    }
+
+
+def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host: str) -> dict[str, Any]:
+    """The record of a rank that could not write one: from its last heartbeat and the end of its log."""
+    if name == KILLED and (words := last_words(run.log(nonce, rank))) is not None:
+        name, what = words.kind, f"{what}: {words.line}"
+    seen = last_heartbeat(run, nonce, rank)
+    # The ranks that lost it know its step; its heartbeat is some seconds old.
+    others = first_failure(run, nonce) or {}
+    steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
+    where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
+    record = failure_record(
+        nonce,
+        name,
+        what + where,
+        rank=rank,
+        host=host,
+        phase=seen.get("phase", Phase.START),
+        step=max(steps, default=None),
+    )
+    return {**record, **seen.get("scene", {})}
+
+
+def last_heartbeat(run: RunDir, nonce: str, rank: int) -> dict[str, Any]:
+    """The last heartbeat of a rank (toolkit.reliability.watchdog); empty without one."""
+    try:
+        return read_json(run.heartbeat(nonce, rank)) or {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _culprit(run: RunDir, world: World, error: BaseException) -> tuple[int, str]:
+    """Rank and host at fault. All ranks know it for unequal weights and for a loss that is not finite."""
+    rank = error.rank if isinstance(error, TrainingDiverged) else None
+    if isinstance(error, RanksDiverged) and error.ranks:
+        rank = error.ranks[0]
+    if rank is not None and rank != world.rank and (host := hosts_of(run, world.nonce).get(rank)) is not None:
+        return rank, host
+    return world.rank, socket.gethostname()
+
+
+def write_first(run: RunDir, record: dict[str, Any]) -> bool:
+    """Write a record to failure.json; the first one of an attempt stands, unless it was a consequence.
+
+    If ranks fail at the same time, exactly one wins. A process of a replaced attempt writes nothing.
+    """
+    if is_fenced(run, record["nonce"]):
+        return False
+    facts = ("rank", "host", "phase", "step", "class", "samples", "nonce")
+    note_event(run, "failure", **{name: record[name] for name in facts if name in record})
+    try:
+        return _write_first(run, record)
+    except OSError:
+        # A full disk; the log and the exit status remain.
+        return False
+
+
+def _write_first(run: RunDir, record: dict[str, Any]) -> bool:
+    cause, consequence = (_claim(run, record["nonce"], what) for what in _CLAIMS)
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    cause.parent.mkdir(parents=True, exist_ok=True)
+    if record["class"] != PEER_LOST:
+        won = create_once(cause, text)
+    else:
+        won = not cause.exists() and create_once(consequence, text)
+    if won:
+        write_json(run.failure, record)
+        if record["class"] == PEER_LOST and (known := read_json(cause)) is not None:
+            # A cause was recorded meanwhile: it stands.
+            write_json(run.failure, known)
+    return won
+
+
+def _claim(run: RunDir, nonce: str, what: str) -> Path:
+    """The file for the first cause, or the first consequence, of an attempt."""
+    return run.ranks(nonce).with_name(f"{nonce}.{what}.json")
+
+
+def first_failure(run: RunDir, nonce: str) -> dict[str, Any] | None:
+    """The first failure of an attempt; None without a record."""
+    for what in _CLAIMS:
+        if (record := read_json(_claim(run, nonce, what))) is not None:
+            return dict(record)
+    return None
+
+
+def forget_failure(run: RunDir, nonce: str) -> None:
+    """Delete the records of an earlier attempt with this nonce, because a launcher may use one again."""
+    run.failure.unlink(missing_ok=True)
+    for what in _CLAIMS:
+        _claim(run, nonce, what).unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""The fence: two attempts of a run never write at the same time.
+
+While it trains, rank 0 holds the run's lock, and fence.json names its attempt. An attempt that the scheduler
+starts for the same job raises the fence first: an earlier one that still lives sees it and leaves. If the
+earlier one is frozen and keeps the lock, the new attempt does not wait forever, because a process that wakes
+up behind the fence leaves before it writes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import ExitCode, RunBusy
+from toolkit.files import read_json, write_json
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+# filelock is slow to import, and only a process that trains needs it.
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+#: Number of replaced attempts that the fence remembers.
+_KEPT = 256
+
+#: `stk status` takes the lock for an instant to see whether it is free.
+_MOMENT_S = 2.0
+
+log = logging.getLogger("toolkit")
+
+
+class Fenced(RunBusy):
+    """Another attempt has replaced this one, which must not write any more."""
+
+    exit_code = ExitCode.FENCED
+
+
+def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
+    """Make an attempt the newest of its run. Called on rank 0."""
+    present = _read(run)
+    if present.get("nonce") == nonce:
+        return
+    earlier = [*present.get("earlier", ()), *([present["nonce"]] if present else ())]
+    facts = {"nonce": nonce, "job": job, "host": socket.gethostname(), "pid": os.getpid()}
+    kept = [name for name in earlier if name != nonce][-_KEPT:]
+    write_json(run.fence, {**facts, "time": time.time(), "earlier": kept})
+
+
+def is_fenced(run: RunDir, nonce: str) -> bool:
+    """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced."""
+    present = _read(run)
+    return present.get("nonce") != nonce and nonce in present.get("earlier", ())
+
+
+def check(run: RunDir, nonce: str) -> None:
+    """Raise Fenced if a later attempt has replaced this one."""
+    if is_fenced(run, nonce):
+        raise Fenced(f"{run.run_id} has been started anew: this start, {nonce}, writes nothing more")
+
+
+def leave_if_fenced(run: RunDir, nonce: str) -> None:
+    """End this process at once, with exit status FENCED, if a later attempt has replaced its own."""
+    if is_fenced(run, nonce):
+        log.warning("another start has replaced this one: leaving without writing anything")
+        os._exit(ExitCode.FENCED)
+
+
+def _read(run: RunDir) -> dict[str, Any]:
+    try:
+        return read_json(run.fence) or {}
+    except (OSError, ValueError):
+        # A temporary fault of a network file system; the next write will find out.
+        return {}
+
+
+@contextmanager
+def hold_run(run: RunDir, world: World, patience_s: float) -> Iterator[None]:
+    """Hold the run's lock on rank 0, with the fence raised, so that only this attempt writes.
+
+    An attempt of the job that holds the lock waits at most patience_s for it and then continues without it.
+    Raises RunBusy at once if any other process trains the run.
+    """
+    if not world.is_main:
+        yield
+        return
+    lock = _take_over(run, world, patience_s) if _continues(run, world, patience_s) else _take(run)
+    try:
+        raise_fence(run, world.nonce, world.job)
+        yield
+    finally:
+        lock.release()
+
+
+def _continues(run: RunDir, world: World, patience_s: float) -> bool:
+    """Whether the scheduler started this attempt in place of the one that may hold the lock."""
+    if not world.job:
+        return False
+    holder = _read(run)
+    if not holder:
+        return world.restart > 0
+    return holder.get("job") == world.job or _is_silent(run, holder["nonce"], patience_s)
+
+
+def _is_silent(run: RunDir, nonce: str, patience_s: float) -> bool:
+    """Whether the heartbeat of an attempt's rank 0 has stopped."""
+    try:
+        heartbeat = read_json(run.heartbeat(nonce, 0))
+    except (OSError, ValueError):
+        return False
+    return heartbeat is not None and time.time() - float(heartbeat["time"]) > patience_s
+
+
+def _take(run: RunDir) -> FileLock:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(run.alive)
+    try:
+        lock.acquire(timeout=_MOMENT_S)
+    except Timeout:
+        raise RunBusy(
+            f"{run.run_id} is being trained by another process right now: stk status shows it"
+        ) from None
+    return lock
+
+
+def _take_over(run: RunDir, world: World, patience_s: float) -> FileLock:
+    """Take the lock from an earlier attempt of the same job, alive or frozen."""
+    from filelock import FileLock, Timeout
+
+    raise_fence(run, world.nonce, world.job)
+    lock = FileLock(run.alive)
+    try:
+        lock.acquire(timeout=patience_s)
+        return lock
+    except Timeout:
+        # The frozen holder keeps its lock on a file without a name; ours is a new one.
+        with suppress(FileNotFoundError):
+            run.alive.unlink()
+        return _take(run)

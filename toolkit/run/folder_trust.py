@@ -1,0 +1,125 @@
+"""Whether what is executed from a run's folder can be trusted: its code, its config, its jobs.
+
+Everything that executes files of a run's folder checks here first; reading a run needs no check. As with
+git's `safe.directory`, the owner decides, and here also who may write: the name of a run is predictable, so
+another member of a group can make a run's folder before its owner does.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from toolkit.errors import UntrustedFolder
+from toolkit.run.run_dir import RunDir
+
+#: Folders whose contents are executed even if other users may write them, separated by colons; `*` for all.
+VARIABLE = "STK_TRUSTED_FOLDERS"
+_OTHERS_ENTER = 0o011
+#: Linux keeps access lists here; the group's bits of the mode then limit all users named in it.
+_ACCESS_LIST = "system.posix_acl_access"
+
+
+def check_run(run: RunDir) -> None:
+    """Raise UntrustedFolder if another user owns or may write the files of a run that are executed."""
+    check_folder(run.path, run.config, run.job, run.code, run.submitit)
+
+
+def check_folder(folder: Path, *executed: Path) -> None:
+    """Raise UntrustedFolder if another user owns or may write a folder, or these files and folders in it."""
+    if _is_trusted(folder):
+        return
+    for path in (str(folder), *_all_of(executed)):
+        if why := _fault(path):
+            raise UntrustedFolder(
+                f"{path} {why}, and it would be executed as you. If you know what is in there, give "
+                f"--trust-folder, or set {VARIABLE}={folder}"
+            )
+
+
+def python_path(run: RunDir, inherited: str | None) -> str:
+    """Return PYTHONPATH with a run's own code before the inherited one. Raises UntrustedFolder."""
+    check_run(run)
+    return os.pathsep.join(filter(None, [str(run.code), inherited]))
+
+
+def _is_trusted(folder: Path) -> bool:
+    named = os.environ.get(VARIABLE, "").split(os.pathsep)
+    trusted = [os.path.realpath(each) for each in named if each]
+    return "*" in named or any(folder.resolve().is_relative_to(each) for each in trusted)
+
+
+def _all_of(paths: tuple[Path, ...]) -> Iterator[str]:
+    """Iterate over the existing paths and everything in the folders among them."""
+    for path in paths:
+        if os.path.lexists(path):
+            yield str(path)
+        for folder, folders, files in os.walk(path):
+            if not os.stat(folder).st_mode & _OTHERS_ENTER:
+                # Only the owner can enter, whatever the modes inside.
+                folders.clear()
+                continue
+            yield from (os.path.join(folder, name) for name in (*folders, *files))
+
+
+def _fault(path: str) -> str:
+    """Say why a path cannot be trusted: its owner and mode; empty if it can."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return "" if not os.path.islink(path) else "is a link to nothing"
+    except OSError as error:
+        return f"cannot be looked at ({error.strerror})"
+    mode = stat.filemode(found.st_mode)
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"belongs to {_user(found.st_uid)} (mode {mode})"
+    if found.st_mode & stat.S_IWOTH:
+        return f"belongs to {_user(found.st_uid)}, and everybody may write it (mode {mode})"
+    is_own_group = found.st_gid == _private_group(os.geteuid()) and not _has_access_list(path)
+    if found.st_mode & stat.S_IWGRP and not is_own_group:
+        who = f"the group {_group(found.st_gid)} may write it"
+        return f"belongs to {_user(found.st_uid)}, and {who} (mode {mode})"
+    return ""
+
+
+@cache
+def _private_group(uid: int) -> int | None:
+    """The primary group of a user, if it is of that user alone; None where others are in it.
+
+    By its name or number, as systems make one for each user: who else has it as the primary group cannot be
+    asked of every directory of users.
+    """
+    try:
+        user = pwd.getpwuid(uid)
+        group = grp.getgrgid(user.pw_gid)
+    except KeyError:
+        return None
+    is_own = group.gr_name == user.pw_name or group.gr_gid == user.pw_uid
+    return group.gr_gid if is_own and set(group.gr_mem) <= {user.pw_name} else None
+
+
+def _has_access_list(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, _ACCESS_LIST))
+    except (OSError, AttributeError):
+        # None is set, or the file system, or this system, has none.
+        return False
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)

@@ -1,0 +1,1 @@
+"""Typed records of the JSON that a run writes down."""

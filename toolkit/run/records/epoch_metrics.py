@@ -1,0 +1,88 @@
+"""The lines of metrics.jsonl, one value for each epoch. Light: the report reads with it, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.system.sanitize import number
+
+#: What the means of a line of training are over: samples, words or tokens, as its task counts them.
+COUNT = "count"
+#: Columns that say where a line belongs and how much it weighs, not what was measured.
+_PLACE = ("time", "step", "epoch", "split", COUNT)
+#: An epoch's last step may lie a rounding error beyond its end.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One pass over the training set, the first is 1.
+
+    training    means of its lines, each weighted by its count; by its steps where a line has no count
+    validation  scores of the last evaluation in it; empty where there was none
+    """
+
+    epoch: int
+    training: Mapping[str, float]
+    validation: Mapping[str, float]
+
+
+def by_epoch(lines: Iterable[Mapping[str, Any]]) -> tuple[Epoch, ...]:
+    """Sum lines of metrics up by epoch; a line belongs to the epoch in which it was written.
+
+    Of two lines for one step the later one counts. The last epoch may be under way.
+    """
+    splits: dict[str, dict[int, Mapping[str, Any]]] = {"train": {}, "validation": {}}
+    for line in lines:
+        if line.get("split") in splits and line.get("epoch") is not None and "step" in line:
+            splits[line["split"]][line["step"]] = line
+    training = _means(splits["train"])
+    validation = {_epoch(line): _numbers(line) for _, line in sorted(splits["validation"].items())}
+    return tuple(
+        Epoch(epoch=epoch, training=training.get(epoch, {}), validation=validation.get(epoch, {}))
+        for epoch in sorted({*training, *validation})
+    )
+
+
+def trained(epochs: Sequence[Epoch], done: float) -> Epoch | None:
+    """The last whole epoch that was trained; the one under way where there is none yet."""
+    known = [epoch for epoch in epochs if epoch.training]
+    whole = [epoch for epoch in known if epoch.epoch <= done + _ROUNDING]
+    return next(iter(whole[-1:] or known[:1]), None)
+
+
+def _means(lines: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, float]]:
+    """Average the lines of each epoch."""
+    found: dict[int, list[tuple[Mapping[str, Any], int]]] = {}
+    before = 0
+    for step, line in sorted(lines.items()):
+        found.setdefault(_epoch(line), []).append((line, step - before))
+        before = step
+    return {epoch: _mean(weighted) for epoch, weighted in found.items()}
+
+
+def _mean(lines: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, float]:
+    """Average lines that come with their steps, by count where all of them have one."""
+    has_counts = all(number(line.get(COUNT)) is not None for line, _ in lines)
+    totals: dict[str, tuple[float, float]] = {}
+    for line, steps in lines:
+        weight = line[COUNT] if has_counts else steps
+        for name, value in _numbers(line).items():
+            total, weights = totals.get(name, (0.0, 0.0))
+            totals[name] = (total + value * weight, weights + weight)
+    return {name: total / weights for name, (total, weights) in totals.items() if weights}
+
+
+def _epoch(line: Mapping[str, Any]) -> int:
+    return max(1, math.ceil(float(line["epoch"]) - _ROUNDING))
+
+
+def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        name: value
+        for name, value in line.items()
+        if name not in _PLACE and isinstance(value, int | float) and math.isfinite(value)
+    }

@@ -1,0 +1,360 @@
+"""RunDir: all file names of a run. No other module builds a path inside a run folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from glob import escape
+from pathlib import Path
+
+from toolkit.errors import RunNotFound, UserError
+
+#: Files of a checkpoint; the manifest is written last.
+MANIFEST = "MANIFEST.json"
+WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
+
+#: Where runs go that start anew, beside the runs.
+_OLD = "old"
+
+_STEP = re.compile(r"step_(\d{8})")
+_RANK_LOG = re.compile(r"(.+)\.rank_(\d+)\.log")
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The entries of a folder; none if it does not exist."""
+    try:
+        return [folder / name for name in os.listdir(folder)]
+    except FileNotFoundError:
+        return []
+
+
+def user_code_in(code: Path) -> Path:
+    """Where a copy of the code holds the user's own."""
+    # No package has such a name: PYTHONPATH leads to the folder around it.
+    return code / "user-code"
+
+
+class ReportFiles:
+    """Names of the files of the report that belongs to a folder."""
+
+    __slots__ = ()
+    path: Path
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report"
+
+    @property
+    def report_html(self) -> Path:
+        return self.report / "report.html"
+
+    @property
+    def report_json(self) -> Path:
+        """The numbers of the report."""
+        return self.report / "report.json"
+
+    @property
+    def report_markdown(self) -> Path:
+        """The report's tables, for an issue or a README."""
+        return self.report / "report.md"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir(ReportFiles):
+    """A run's folder: self-contained and readable without this project.
+
+    Properties name files; none of them creates anything.
+    """
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    # -- what was asked for ------------------------------------------------------------------
+    @property
+    def config(self) -> Path:
+        """The resolved experiment, YAML."""
+        return self.path / "config.yaml"
+
+    @property
+    def job(self) -> Path:
+        """Resources as submitted, YAML."""
+        return self.path / "job.yaml"
+
+    @property
+    def code(self) -> Path:
+        """The code that the run was submitted with."""
+        return self.path / "code"
+
+    @property
+    def user_code(self) -> Path:
+        """The user's own code, by the names that it has where the user works."""
+        return user_code_in(self.code)
+
+    @property
+    def work(self) -> Path:
+        """The folder in which the user's own program runs, over all attempts."""
+        return self.path / "work"
+
+    def has_code(self, module: str) -> bool:
+        """Whether that code has a module that can be run, such as toolkit.training.worker."""
+        path = self.code.joinpath(*module.split("."))
+        return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+
+    @property
+    def submissions(self) -> Path:
+        """One line per submission."""
+        return self.path / "submissions.jsonl"
+
+    @property
+    def intent(self) -> Path:
+        """Exists from just before sbatch until its answer is recorded."""
+        return self.path / "intent.json"
+
+    @property
+    def submitit(self) -> Path:
+        """submitit's own files: the pickle, which holds a path, and the script."""
+        return self.path / "submitit"
+
+    @property
+    def lock(self) -> Path:
+        """Locked during a submission; rank 0 of a live run locks `alive`."""
+        return self.path / ".submit.lock"
+
+    @property
+    def alive(self) -> Path:
+        """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends."""
+        return self.path / ".alive.lock"
+
+    # -- what happened -----------------------------------------------------------------------
+    @property
+    def attempts(self) -> Path:
+        """One line per attempt."""
+        return self.path / "attempts.jsonl"
+
+    @property
+    def events(self) -> Path:
+        """Saves, signals, requeues, failures, with times."""
+        return self.path / "events.jsonl"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object per line: step, epoch, split, loss, …"""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def step_records(self) -> Path:
+        """One line per step: which samples it read, its loss, and the chain of all steps so far."""
+        return self.path / "receipts.jsonl"
+
+    @property
+    def quarantine(self) -> Path:
+        """Samples that are left out because they failed, and why; JSON."""
+        return self.path / "quarantine.json"
+
+    @property
+    def fence(self) -> Path:
+        """Names the newest attempt; processes of an earlier one leave as soon as they see it."""
+        return self.path / "fence.json"
+
+    @property
+    def failure(self) -> Path:
+        """The first failing rank's error."""
+        return self.path / "failure.json"
+
+    @property
+    def result(self) -> Path:
+        """Written last: its existence means finished."""
+        return self.path / "result.json"
+
+    @property
+    def progress(self) -> Path:
+        """Progress of a live run, rewritten every few seconds: for views only."""
+        return self.path / "progress.json"
+
+    def ranks(self, nonce: str) -> Path:
+        """The ranks of one attempt: host, pid, device, rendezvous; JSON lines."""
+        return self.path / "ranks" / f"{nonce}.jsonl"
+
+    def rendezvous(self, nonce: str) -> Path:
+        """The file in which rank 0 of one attempt publishes its store."""
+        return self.path / "ranks" / f"{nonce}.store.json"
+
+    def address(self, nonce: str) -> Path:
+        """Where rank 0 of one attempt can be reached, for a worker that trains nothing itself; JSON."""
+        return self.path / "ranks" / f"{nonce}.address.json"
+
+    def stop_request(self, nonce: str) -> Path:
+        """Exists once a rank of one attempt has been asked to leave; JSON."""
+        return self.path / "ranks" / f"{nonce}.stop.json"
+
+    def process(self, nonce: str, rank: int) -> Path:
+        """The process that a rank of one attempt has started, and how it ended; JSON."""
+        return self.path / "ranks" / f"{nonce}.process_{rank:05d}.json"
+
+    def secret(self, nonce: str) -> Path:
+        """The secret that the ranks of one attempt prove; only the run's owner may read it."""
+        return self.path / "ranks" / f"{nonce}.secret"
+
+    def heartbeat(self, nonce: str, rank: int) -> Path:
+        """The heartbeat of one rank of one attempt, rewritten every few seconds; JSON."""
+        return self.path / "ranks" / f"{nonce}.rank_{rank:05d}.json"
+
+    def usage(self, nonce: str, rank: int) -> Path:
+        """Resource usage of one rank of one attempt, rewritten every few seconds; JSON."""
+        return self.path / "ranks" / f"{nonce}.usage_{rank:05d}.json"
+
+    def usages(self, nonce: str) -> list[Path]:
+        """The usage files of all ranks of one attempt."""
+        return sorted((self.path / "ranks").glob(f"{escape(nonce)}.usage_*.json"))
+
+    # -- logs --------------------------------------------------------------------------------
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def log(self, nonce: str, rank: int) -> Path:
+        """The log of one rank in one attempt."""
+        return self.logs / f"{nonce}.rank_{rank:05d}.log"
+
+    def rank_logs(self) -> Iterator[tuple[str, int, Path]]:
+        """Nonce, rank and file of every existing rank log, in no order."""
+        for path in _listed(self.logs):
+            if match := _RANK_LOG.fullmatch(path.name):
+                yield match[1], int(match[2]), path
+
+    def launcher_log(self, name: str) -> Path:
+        """The output of the launcher of one local submission."""
+        return self.logs / f"{name}.launcher.log"
+
+    def job_log(self, job: str) -> Path:
+        """The output of the batch script of one job, over all its restarts."""
+        return self.logs / f"{job}.batch.log"
+
+    def job_logs(self) -> list[Path]:
+        """The logs of the run's batch scripts and launchers, the most recently written last."""
+        found = (path for path in _listed(self.logs) if path.name.endswith((".batch.log", ".launcher.log")))
+        return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
+
+    # -- checkpoints -------------------------------------------------------------------------
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def checkpoint(self, step: int) -> Path:
+        """The checkpoint of a step: complete or absent."""
+        return self.checkpoints / f"step_{step:08d}"
+
+    @property
+    def best(self) -> Path:
+        """Link to the best checkpoint."""
+        return self.checkpoints / "best"
+
+    @property
+    def last(self) -> Path:
+        """Link to the newest checkpoint, for people; loading scans instead."""
+        return self.checkpoints / "last"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps of the existing checkpoints, oldest first. They are not verified."""
+        if not self.checkpoints.is_dir():
+            return []
+        found = (_STEP.fullmatch(entry.name) for entry in self.checkpoints.iterdir())
+        return sorted(int(match[1]) for match in found if match)
+
+    def checkpoint_leftovers(self) -> list[Path]:
+        """Hidden folders beside the checkpoints: half written, half deleted, or set aside as damaged."""
+        return sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
+
+    # -- results -----------------------------------------------------------------------------
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def artifacts(self) -> Path:
+        """Predictions, scores and exports."""
+        return self.path / "artifacts"
+
+    def artifact(self, name: str) -> Path:
+        """A file or folder below `artifacts/`, which is what a workload writes.
+
+        name   a relative path. Raises ValueError for one that leads elsewhere.
+        """
+        relative = Path(name)
+        if relative.is_absolute() or not relative.parts or ".." in relative.parts:
+            raise ValueError(f"{name!r} does not name a file below a run's artifacts/")
+        return self.artifacts / relative
+
+    # -- scored again ------------------------------------------------------------------------
+    def evaluation(self, name: str) -> RunDir:
+        """The best weights scored again: a folder like a run's, with config, scores, artifacts, report."""
+        return RunDir(self.path / "evaluations" / name)
+
+    @property
+    def scores(self) -> Path:
+        """In an evaluation's folder: its scores, and what they are of; written last, JSON."""
+        return self.path / "metrics.json"
+
+
+def archive_run(run: RunDir) -> Path:
+    """Move a run's folder to `old/` beside it, so that the run can start again; return the new path."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+    target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
+    target.parent.mkdir(exist_ok=True)
+    run.path.rename(target)
+    return target
+
+
+def archived_runs(experiment_dir: Path) -> list[RunDir]:
+    """Folders that `archive_run` has moved, by name; symbolic links are skipped."""
+    folder = experiment_dir / _OLD
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return [RunDir(entry) for entry in sorted(folder.iterdir()) if entry.is_dir() and not entry.is_symlink()]
+
+
+def experiment_dir() -> Path:
+    """Where runs are kept: STK_EXPERIMENT_DIR, or `experiments` in the working directory."""
+    return Path(os.environ.get("STK_EXPERIMENT_DIR") or "experiments").resolve()
+
+
+def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
+    """Every run folder directly under the experiment folder, by name. Raises UserError."""
+    try:
+        # Plain strings: of ten thousand runs, paths would take half a second.
+        names = sorted(os.listdir(experiment_dir))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise UserError(f"the runs under {experiment_dir} cannot be read: {error.strerror}") from None
+    config = RunDir(Path()).config.name
+    for name in names:
+        if os.path.isfile(f"{experiment_dir}/{name}/{config}"):
+            yield RunDir(experiment_dir / name)
+
+
+def find_run(name: str, experiment_dir: Path) -> RunDir:
+    """The run that a folder, a file in it, an id, or a unique prefix of an id names.
+
+    Raises RunNotFound, which lists the candidates.
+    """
+    given = Path(name)
+    # Any file of a run names it, too: its predictions, say.
+    for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
+        if (folder / "config.yaml").is_file():
+            return RunDir(folder.resolve())
+    runs = list(find_runs(experiment_dir))
+    exact = [run for run in runs if run.run_id == name]
+    matches = exact or [run for run in runs if run.run_id.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunNotFound(f"{name!r} names {len(matches)} runs: {', '.join(run.run_id for run in matches)}")
+    known = ", ".join(run.run_id for run in runs[:10]) or "none"
+    raise RunNotFound(f"no run {name!r} under {experiment_dir}; runs there: {known}")

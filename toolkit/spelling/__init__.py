@@ -1,1 +1,0 @@
-"""What a text, a word and a spelling error are: words, noise, dictionaries, misspellings, benchmarks."""

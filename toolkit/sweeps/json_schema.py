@@ -1,0 +1,43 @@
+"""The JSON Schema of the section `sweep`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.config.schema import NAME_PATTERN
+from toolkit.sweeps.section import CHOICES
+
+_COUNT = {"type": "integer", "minimum": 1}
+_KEYS: Mapping[str, Mapping[str, Any]] = {
+    "name": {"type": "string", "pattern": f"^({NAME_PATTERN})$"},
+    "method": {"enum": list(CHOICES["method"])},
+    "parameters": {
+        "type": "object",
+        "description": "key: a list of values, one value, or a range such as {loguniform: [1e-5, 1e-3]}",
+    },
+    "runs": {
+        "type": "array",
+        "items": {"type": "object", "minProperties": 1},
+        "minItems": 1,
+        "description": "The runs, each as {key: value, ...}",
+    },
+    "zip": {"type": "array", "minItems": 1, "description": "Keys whose values go together"},
+    "seeds": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    "samples": {**_COUNT, "description": "Runs of a random sweep"},
+    "seed": {"type": "integer", "minimum": 0, "description": "Fixes what is drawn"},
+    "sampler": {"type": "string", "minLength": 1, "description": "A sampler of Optuna"},
+    "max_parallel": {**_COUNT, "description": "Runs that train at the same time"},
+    "metric": {"type": "string", "minLength": 1, "description": "What ranks the runs"},
+    "goal": {"enum": list(CHOICES["goal"])},
+}
+
+
+def sweep_schema() -> dict[str, Any]:
+    """The schema of the section, which may stand in a file of its own."""
+    keys = {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in _KEYS.items()}
+    section = {"type": "object", "properties": keys, "additionalProperties": False}
+    return {
+        "anyOf": [section, {"type": "null"}, {"$ref": "#/$defs/reference"}],
+        "description": "The runs that `stk sweep` makes of this experiment.",
+    }

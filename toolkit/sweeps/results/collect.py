@@ -1,0 +1,163 @@
+"""What the runs of a sweep came to: ranked by one metric, and grouped over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.files import read_json
+from toolkit.report.formats import clean
+from toolkit.sweeps.folder import Member, Record, SweepDir
+from toolkit.sweeps.results.ranking import declared_goal, with_split
+from toolkit.sweeps.sweep import Point
+from toolkit.system.sanitize import number
+
+#: The key whose values a mean is taken over.
+SEED = "seed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One run. `value` is its metric, of the best weights; None unless it has finished and has it."""
+
+    run_id: str
+    values: Point
+    state: str
+    value: float | None = None
+    step: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Runs that differ in their seed alone: mean and sample standard deviation, which one run has not."""
+
+    values: Point
+    runs: int
+    mean: float
+    sd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """All runs, the best first, those without a value last; groups where the seed is one of several keys."""
+
+    name: str
+    config: str
+    metric: str
+    goal: str
+    keys: tuple[str, ...]
+    spaces: Mapping[str, str]
+    log: tuple[str, ...]
+    rows: tuple[Result, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def ranked(self) -> tuple[Result, ...]:
+        """The runs that have a value."""
+        return tuple(row for row in self.rows if row.value is not None)
+
+    @property
+    def best(self) -> Result | None:
+        return next(iter(self.ranked), None)
+
+    @property
+    def metric_name(self) -> str:
+        """The metric without its split."""
+        return self.metric.partition(".")[2]
+
+
+def read_results(
+    sweep: SweepDir,
+    record: Record,
+    states: Mapping[str, str],
+    *,
+    metric: str | None = None,
+    goal: str | None = None,
+) -> Results:
+    """Read what each member came to; a file that is damaged is that run's state, and no more.
+
+    states   by run id, for those that have not finished
+    metric, goal   in place of the sweep's own; another metric alone has the goal that is declared for it
+    Raises UserError where runs have finished, but none has the metric, or nothing says which way is better.
+    """
+    metric = record.metric if metric is None else with_split(metric)
+    found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
+    if not any(row.value is not None for row, _ in found):
+        _refuse_unknown(metric, {name for _, names in found for name in names})
+    way = goal or (record.goal if metric == record.metric else declared_goal(metric, record.task))
+    rows = tuple(sorted((row for row, _ in found), key=lambda row: _order(row.value, way)))
+    keys = tuple(dict.fromkeys(key for each in record.members for key in each.values))
+    return Results(
+        name=record.name,
+        config=record.config,
+        metric=metric,
+        goal=way,
+        keys=keys,
+        spaces=record.spaces,
+        log=record.log,
+        rows=rows,
+        groups=_groups(rows, way) if SEED in keys else (),
+    )
+
+
+def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[Result, list[str]]:
+    """A run, and the metrics that it has."""
+    values = {clean(key): clean(value) for key, value in member.values.items()}
+    try:
+        known = read_json(sweep.run(member.run_id).result)
+        if known is None:
+            return Result(run_id=member.run_id, values=values, state=state), []
+        scores = {
+            f"{split}.{name}": score
+            for split, metrics in known["metrics"].items()
+            for name, score in metrics.items()
+        }
+        row = Result(
+            run_id=member.run_id,
+            values=values,
+            state="finished",
+            value=number(scores.get(metric)),
+            step=known.get("step"),
+            seconds=known.get("seconds"),
+        )
+        return row, list(scores)
+    except (ValueError, OSError, KeyError, AttributeError, TypeError):
+        return Result(run_id=member.run_id, values=values, state="result.json is damaged"), []
+
+
+def _order(value: float | None, goal: str) -> tuple[bool, float]:
+    if value is None:
+        return True, 0.0
+    return False, -value if goal == "max" else value
+
+
+def _refuse_unknown(metric: str, known: Iterable[str]) -> None:
+    if names := sorted(known):
+        raise UserError(f"no finished run has the metric {metric}; they have {', '.join(names)}")
+
+
+def _groups(rows: Sequence[Result], goal: str) -> tuple[Group, ...]:
+    by_values: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for row in rows:
+        if row.value is not None:
+            others = tuple((key, value) for key, value in row.values.items() if key != SEED)
+            by_values.setdefault(others, []).append(row.value)
+    groups = [
+        Group(values=dict(others), runs=len(values), mean=fmean(values), sd=_deviation(values))
+        for others, values in by_values.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: _order(group.mean, goal)))
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    return stdev(values) if len(values) > 1 else None
+
+
+def to_json(results: Results) -> dict[str, Any]:
+    """What --json prints, and what report.json holds."""
+    best = results.best
+    return {**asdict(results), "best": asdict(best) if best else None}

@@ -1,0 +1,133 @@
+"""Plots of a sweep: parallel coordinates, and the metric over each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from toolkit.report.formats import one_line, score
+from toolkit.report.plotting.figures import many_panels, one_panel, png
+from toolkit.report.plotting.themes import Theme
+from toolkit.sweeps.axes import Axis, axis, of_numbers
+from toolkit.sweeps.results.collect import Results
+from toolkit.sweeps.results.tables import short_names
+
+#: Axes that still have room beside each other.
+_MOST_AXES = 9
+
+
+def sweep_plots(results: Results) -> dict[str, Callable[[Theme], bytes]]:
+    """File name -> how it is drawn, as PNG; empty where no run has finished or nothing differs."""
+    axes = _axes(results)
+    if not results.ranked or not axes:
+        return {}
+    return {
+        "parallel.png": lambda theme: _parallel(theme, results, axes[: _MOST_AXES - 1]),
+        "scatter.png": lambda theme: _scatter(theme, results, axes),
+    }
+
+
+def _axes(results: Results) -> list[Axis]:
+    """An axis for each key that differs between the finished runs."""
+    axes = []
+    for key, title in short_names(results.keys).items():
+        values = [row.values.get(key) for row in results.ranked]
+        if len(set(values)) > 1:
+            axes.append(axis(title, values, is_log=_is_log(results, key)))
+    return axes
+
+
+def _is_log(results: Results, key: str) -> bool | None:
+    """Whether the key is drawn from a logarithmic range; None for listed values, which may be either."""
+    if key in results.log:
+        return True
+    return False if results.spaces.get(key, "").startswith(("uniform", "randint")) else None
+
+
+def _colours(theme: Theme) -> Any:
+    """From quiet to strong: the better, the stronger; legible on the theme's background."""
+    strong, middle = theme.series[1], theme.series[0]
+    return LinearSegmentedColormap.from_list("sweep", [theme.grid, theme.quiet, middle, strong])
+
+
+def _goodness(results: Results) -> list[float]:
+    """Between 0, the worst, and 1, the best, for each ranked run."""
+    values = [row.value or 0.0 for row in results.ranked]
+    low, high = min(values), max(values)
+    shares = [0.5 if high == low else (value - low) / (high - low) for value in values]
+    return shares if results.goal == "max" else [1 - share for share in shares]
+
+
+def _parallel(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
+    metric = of_numbers(results.metric_name, [row.value for row in results.ranked])
+    axes = [*keys, metric]
+    goodness, colours = _goodness(results), _colours(theme)
+    title = f"{results.name}: a line for each run, the best one in front"
+    with one_panel(theme, title, height=4.4) as (figure, panel):
+        panel.grid(False)
+        for place in range(len(axes)):
+            panel.axvline(place, color=theme.quiet, linewidth=1, zorder=1)
+        # The best last, so that it lies above the others.
+        for number in reversed(range(len(results.ranked))):
+            places = [(at, each.places[number]) for at, each in enumerate(axes)]
+            known = [(at, axes[at].share(place)) for at, place in places if place is not None]
+            is_best = number == 0
+            panel.plot(
+                [at for at, _ in known],
+                [share for _, share in known],
+                color=theme.series[1] if is_best else colours(0.15 + 0.6 * goodness[number]),
+                linewidth=2.6 if is_best else 1.1,
+                alpha=1.0 if is_best else 0.75,
+                zorder=3 if is_best else 2,
+            )
+        _label(panel, axes, theme, results.metric_name)
+        return png(figure)
+
+
+def _label(panel: Axes, axes: Sequence[Axis], theme: Theme, metric: str) -> None:
+    """Titles below, and the ticks of each axis beside it."""
+    panel.set_xlim(-0.15, len(axes) - 1 + 0.45)
+    panel.set_ylim(-0.06, 1.06)
+    panel.set_yticks([])
+    panel.spines[:].set_visible(False)
+    width = max(10, 96 // len(axes))
+    panel.set_xticks(range(len(axes)), [one_line(each.title, width) for each in axes])
+    panel.tick_params(axis="x", length=0, labelcolor=theme.ink)
+    box = {"facecolor": theme.background, "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
+    style: dict[str, Any] = {"fontsize": 8, "va": "center", "color": theme.ink, "bbox": box, "zorder": 4}
+    for at, each in enumerate(axes):
+        for place, label in each.ticks:
+            text = score(metric, place) if at == len(axes) - 1 else label
+            panel.text(at + 0.025, each.share(place), text, **style)
+
+
+def _scatter(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
+    values = [row.value or 0.0 for row in results.ranked]
+    title = f"{results.name}: {results.metric} over each key"
+    with many_panels(theme, title, len(keys), same_x=False) as (figure, panels):
+        for panel, each in zip(panels, keys, strict=True):
+            known = [(at, value) for at, value in zip(each.places, values, strict=True) if at is not None]
+            places, heights = [at for at, _ in known], [value for _, value in known]
+            panel.scatter(places, heights, s=14, color=theme.series[0], alpha=0.65, linewidths=0)
+            if each.places[0] is not None:
+                panel.scatter(each.places[0], values[0], s=52, color=theme.series[1], marker="*", zorder=3)
+            panel.set_xlabel(one_line(each.title, 34), fontsize=8)
+            _scale(panel, each)
+        return png(figure)
+
+
+def _scale(panel: Axes, each: Axis) -> None:
+    if each.is_log:
+        panel.set_xscale("log")
+        # Plain numbers: the settings of these plots know no formulas.
+        panel.xaxis.set_major_formatter(lambda place, _: f"{place:g}")
+        panel.xaxis.set_minor_formatter(lambda place, _: "")
+    if each.is_named or len({place for place in each.places if place is not None}) <= 6:
+        width = max(4, 44 // max(1, len(each.ticks)))
+        labels = [one_line(label, width) for _, label in each.ticks]
+        panel.set_xticks([place for place, _ in each.ticks], labels)
+    if each.is_named:
+        panel.set_xlim(-0.5, len(each.ticks) - 0.5 if each.ticks else None)

@@ -1,0 +1,71 @@
+"""The report of a sweep: one page to read, keep and send around, its plots, and the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.files import write_json
+from toolkit.report.blocks import Document, Figure, Section, table, table_section
+from toolkit.report.formats import duration, score
+from toolkit.report.rendering.writing import write_document
+from toolkit.sweeps.folder import SweepDir
+from toolkit.sweeps.results.collect import Results, to_json
+from toolkit.sweeps.results.tables import group_head, group_row, numbers, run_head, run_row
+
+_TITLES = {"parallel.png": "All keys at once", "scatter.png": "Each key"}
+#: Rows of a page; the CSV file holds all.
+_MOST_ROWS = 500
+
+
+def write_report(sweep: SweepDir, results: Results) -> Path:
+    """Write report.html, its plots, and the table as CSV, JSON and Markdown; return the page's path.
+
+    Raises OSError where nothing can be written.
+    """
+    sweep.report.mkdir(parents=True, exist_ok=True)
+    write_json(sweep.report_json, to_json(results))
+    return write_document(_document(results), sweep.report, sweep.report_html, sweep.report_markdown)
+
+
+def _document(results: Results) -> Document:
+    return Document(
+        title=f"Sweep {results.name}",
+        note="; ".join(f"{key} from {space}" for key, space in results.spaces.items()),
+        facts=_facts(results),
+        sections=tuple(_sections(results)),
+    )
+
+
+def _facts(results: Results) -> tuple[tuple[str, str], ...]:
+    best, less = results.best, "less is better" if results.goal == "min" else "more is better"
+    values = ", ".join(f"{key} {value}" for key, value in best.values.items()) if best else "–"
+    spent = [row.seconds for row in results.rows if row.seconds is not None]
+    return (
+        (f"best {results.metric} ({less})", score(results.metric_name, best.value) if best else "–"),
+        ("best run", best.run_id if best else "no run has finished yet"),
+        ("its values", values),
+        ("finished", f"{len(results.ranked)} of {len(results.rows)} runs"),
+        ("training in all", duration(sum(spent)) if spent else "–"),
+        ("made from", Path(results.config).name),
+    )
+
+
+def _sections(results: Results) -> Iterator[Section]:
+    # matplotlib takes longer to import than all else here.
+    from toolkit.sweeps.results.plots import sweep_plots
+
+    for name, draw in sweep_plots(results).items():
+        about = f"{_TITLES[name]} of the sweep {results.name}, by {results.metric}"
+        drawn = Figure(name=name.removesuffix(".png"), about=about, draw=draw)
+        yield Section(title=_TITLES[name], blocks=(drawn,))
+    if len(results.groups) > 1:
+        rows = [group_row(results, place, each) for place, each in enumerate(results.groups, 1)]
+        head, note = group_head(results), "Mean ± sample standard deviation over the seeds."
+        yield table_section(table("Over the seeds", head, rows, texts=len(head) - 2, note=note))
+    head = run_head(results)
+    rows = [run_row(results, place, each) for place, each in enumerate(results.rows[:_MOST_ROWS], 1)]
+    hidden = len(results.rows) - len(rows)
+    note = f"{hidden} more runs stand in runs.csv." if hidden else ""
+    runs = table("Runs", head, rows, texts=len(head) - 4, note=note)
+    yield Section(title=runs.title, blocks=(runs, numbers(results)))

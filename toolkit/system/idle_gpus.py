@@ -1,0 +1,171 @@
+"""The GPUs of this machine that are least busy, as NVIDIA's management library sees them.
+
+Chosen only among those that CUDA_VISIBLE_DEVICES leaves, and told to the ranks by UUID: numbers mean one
+order to the library and, unless CUDA_DEVICE_ORDER says otherwise, another one to CUDA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import UserError
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+#: From 2.30 on NCCL lets several ranks share a GPU where this is 1.
+SHARING_VARIABLE = "NCCL_MULTI_RANK_GPU_ENABLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU as the library sees it.
+
+    index           in the order of the PCI bus
+    memory_used_mb  by all processes of the machine
+    utilisation     per cent of the last moment in which something was computed; 0 where it cannot be told
+    """
+
+    index: int
+    uuid: str
+    name: str
+    memory_used_mb: int
+    utilisation: int
+
+
+class NoGpus(UserError):
+    """The library is not installed, or finds no driver."""
+
+
+def least_busy(count: int, gpus: Sequence[Gpu], visible: str | None, order: str | None = None) -> list[Gpu]:
+    """So many of the visible GPUs, the least busy first: by memory used, then by utilisation.
+
+    visible, order: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Raises UserError where there are fewer.
+    """
+    candidates = list(gpus) if visible is None else _visible(gpus, visible, order)
+    if count > len(candidates):
+        within = "" if visible is None else f" among {VARIABLE}={visible}"
+        raise UserError(f"{count} GPUs are wanted, but there are {len(candidates)}{within} on this machine")
+    return sorted(candidates, key=lambda gpu: (gpu.memory_used_mb, gpu.utilisation, gpu.index))[:count]
+
+
+def _visible(gpus: Sequence[Gpu], visible: str, order: str | None) -> list[Gpu]:
+    """The GPUs that CUDA would see: up to the first entry that names none."""
+    found: list[Gpu] = []
+    for entry in (part.strip() for part in visible.split(",")):
+        gpu = _named(gpus, entry, order)
+        if gpu is None or gpu in found:
+            break
+        found.append(gpu)
+    return found
+
+
+def _named(gpus: Sequence[Gpu], entry: str, order: str | None) -> Gpu | None:
+    if entry.startswith("MIG-"):
+        raise UserError(
+            f"{VARIABLE} names a part of a GPU, {entry}: parts cannot be chosen among, leave --gpus out"
+        )
+    if entry.startswith("GPU-"):
+        matches = [gpu for gpu in gpus if gpu.uuid.startswith(entry)]
+        return matches[0] if len(matches) == 1 else None
+    if not entry.isdecimal() or int(entry) >= len(gpus):
+        return None
+    if order != "PCI_BUS_ID" and len({gpu.name for gpu in gpus}) > 1:
+        raise UserError(
+            f"{VARIABLE} names GPU {entry}, and this machine has GPUs of different kinds: which one is meant "
+            "depends on CUDA_DEVICE_ORDER. Set that to PCI_BUS_ID, or name them by UUID (nvidia-smi -L)"
+        )
+    return next(gpu for gpu in gpus if gpu.index == int(entry))
+
+
+def read_gpus() -> list[Gpu]:
+    """All GPUs of this machine, in the order of the PCI bus. Raises NoGpus."""
+    with management_library() as nvml:
+        return [_read(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+
+
+@contextmanager
+def management_library() -> Iterator[Any]:
+    """NVIDIA's management library, ready to be asked. Raises NoGpus, also for what fails in the block."""
+    try:
+        import pynvml  # of nvidia-ml-py; only wanted where GPUs are chosen
+    except ImportError:
+        raise NoGpus("choosing GPUs needs the package nvidia-ml-py: pip install nvidia-ml-py") from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise NoGpus(f"no NVIDIA GPU can be chosen on this machine: {error}") from None
+    try:
+        yield pynvml
+    except pynvml.NVMLError as error:
+        raise NoGpus(f"the GPUs of this machine cannot be read: {error}") from error
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _read(nvml: Any, index: int) -> Gpu:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    try:
+        utilisation = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+    except nvml.NVMLError:
+        # A GPU that is cut into parts does not tell.
+        utilisation = 0
+    return Gpu(
+        index=index,
+        uuid=nvml.nvmlDeviceGetUUID(handle),
+        name=nvml.nvmlDeviceGetName(handle),
+        memory_used_mb=nvml.nvmlDeviceGetMemoryInfo(handle).used >> 20,
+        utilisation=utilisation,
+    )
+
+
+def count_present(proc: Path = Path("/proc/driver/nvidia/gpus")) -> int:
+    """How many GPUs this machine has, whether this process may use them or not.
+
+    By the library, which a broken driver does not answer, or by what the kernel's module shows.
+    """
+    try:
+        return len(read_gpus())
+    except NoGpus:
+        return len(list(proc.glob("*")))
+
+
+def whole_of(part: str) -> str:
+    """UUID of the GPU that a part (MIG) belongs to; the part's own where the library does not tell."""
+    try:
+        with management_library() as nvml:
+            handle = nvml.nvmlDeviceGetHandleByUUID(part)
+            return str(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)))
+    except NoGpus:
+        return part
+
+
+def choose(count: int, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with the least busy GPUs in CUDA_VISIBLE_DEVICES. Raises NoGpus, UserError."""
+    chosen = least_busy(count, read_gpus(), environ.get(VARIABLE), environ.get("CUDA_DEVICE_ORDER"))
+    return {**environ, VARIABLE: ",".join(gpu.uuid for gpu in chosen)}
+
+
+def visible_gpus(environ: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs that a process in this environment sees, in CUDA's order. Raises NoGpus, UserError.
+
+    UserError where that order cannot be told.
+    """
+    gpus = read_gpus()
+    visible = environ.get(VARIABLE, ",".join(str(gpu.index) for gpu in gpus))
+    return _visible(gpus, visible, environ.get("CUDA_DEVICE_ORDER"))
+
+
+def count_visible(environ: Mapping[str, str]) -> int:
+    """How many GPUs a process started in this environment would see; 0 where none can be found."""
+    try:
+        gpus = read_gpus()
+    except NoGpus:
+        return 0
+    visible = environ.get(VARIABLE)
+    if visible is None:
+        return len(gpus)
+    # CUDA uses one part of a GPU in a process, however many are named. No order changes the number.
+    return 1 if visible.startswith("MIG-") else len(_visible(gpus, visible, "PCI_BUS_ID"))

@@ -1,0 +1,50 @@
+"""The main function of a child process: its exit, and its standard output as one document."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TextIO
+
+from toolkit.errors import StkError
+
+
+def process_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Call main with the arguments of this process and exit with the status that it returns."""
+    exit_process(main(sys.argv[1:]))
+
+
+def exit_process(code: int) -> NoReturn:
+    """Flush the standard streams and exit at once.
+
+    Not sys.exit: a thread of torch that asks for the GIL while the interpreter shuts down would abort the
+    process (Python before 3.14), after all work has been done.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def take_stdout(newline: str | None = None) -> TextIO:
+    """Standard output for the caller alone; what libraries print goes to standard error from now on."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8", newline=newline)
+    os.dup2(2, 1)
+    return output
+
+
+def write_answer(answer: Callable[[], Any], **json_options: Any) -> int:
+    """Write what `answer` returns to standard output as JSON; return the exit status.
+
+    A StkError becomes a message on standard error and its own exit code.
+    """
+    document = take_stdout()
+    try:
+        content = answer()
+    except StkError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    with document:
+        json.dump(content, document, ensure_ascii=False, **json_options)
+    return 0

@@ -1,0 +1,1 @@
+"""Building what a rank trains with: model, optimizer, reduction over the ranks, and their context."""

@@ -1,0 +1,134 @@
+"""The context of a failure, for its record: the GPU, the present batch and the memory in use."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import torch
+
+from toolkit.system.cgroups import memory_limit_mb
+
+if TYPE_CHECKING:
+    from toolkit.training.context import TrainContext
+
+_MB = 1 << 20
+#: Share of a GPU's memory above which the use by other processes is mentioned.
+_OTHERS_SHARE = 0.1
+
+
+def failure_context(
+    context: TrainContext | None, device: torch.device | None, gpu: Mapping[str, Any]
+) -> dict[str, Any]:
+    """GPU, batch and memory as they are now; what cannot be queried is left out. Never raises.
+
+    gpu  the answer of `describe_gpu` from before the failure
+    """
+    parts: dict[str, Callable[[], Mapping[str, Any]]] = {
+        "gpu": lambda: gpu,
+        "batch": lambda: batch_at_work(context),
+        "memory": lambda: _memory(device),
+    }
+    found: dict[str, Any] = {}
+    for name, look in parts.items():
+        # A device that has failed does not answer.
+        with suppress(Exception):
+            if facts := dict(look()):
+                found[name] = facts
+    return found
+
+
+def describe_gpu(device: torch.device, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Number, name and UUID of a GPU; empty for any other device, or if it does not answer."""
+    if device.type != "cuda":
+        return {}
+    index = device.index or 0
+    found: dict[str, Any] = {"index": _number_on_host(index, environ)}
+    with suppress(Exception):
+        known = torch.cuda.get_device_properties(index)
+        found["name"] = known.name
+        # Not in every version of torch.
+        found["uuid"] = f"GPU-{known.uuid}"
+    return found
+
+
+def _number_on_host(index: int, environ: Mapping[str, str]) -> int:
+    """The number of a GPU in the host; CUDA numbers only the visible ones."""
+    visible = environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    return int(visible[index]) if index < len(visible) and visible[index].strip().isdecimal() else index
+
+
+def batch_at_work(context: TrainContext | None) -> dict[str, Any]:
+    """The present micro-batch: its samples and tokens."""
+    if context is None or (samples := context.activity.batch) is None or len(samples) == 0:
+        return {}
+    lengths = context.task.splits["train"].lengths[samples]
+    return {
+        "samples": len(samples),
+        "tokens": int(lengths.sum()),
+        "longest": int(lengths.max()),
+        "micro_batches": context.micro_batches,
+    }
+
+
+def process_memory() -> dict[str, float]:
+    """Memory in MB: this process now and at its peak, the host, and the limit if there is one."""
+    # Linux counts in KB.
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    facts = {
+        "rss_mb": psutil.Process().memory_info().rss / _MB,
+        "rss_peak_mb": peak_kb / 1024,
+        "host_mb": psutil.virtual_memory().total / _MB,
+    }
+    limit = memory_limit_mb()
+    return facts if limit is None else {**facts, "limit_mb": limit}
+
+
+def _memory(device: torch.device | None) -> dict[str, Any]:
+    facts: dict[str, Any] = dict(process_memory())
+    if device is not None and device.type == "cuda":
+        with suppress(Exception):
+            facts["gpu"] = _gpu_memory(device)
+    return {name: _rounded(value) for name, value in facts.items()}
+
+
+def _gpu_memory(device: torch.device) -> dict[str, float]:
+    free, total = torch.cuda.mem_get_info(device)
+    reserved = torch.cuda.memory_reserved(device)
+    numbers = {
+        "allocated_mb": torch.cuda.memory_allocated(device),
+        "allocated_peak_mb": torch.cuda.max_memory_allocated(device),
+        "reserved_mb": reserved,
+        "free_mb": free,
+        "total_mb": total,
+        "others_mb": max(0, total - free - reserved),
+    }
+    return {name: value / _MB for name, value in numbers.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return round(value, 1)
+
+
+def memory_advice(found: Mapping[str, Any], accumulation: int) -> str:
+    """What the user can do after memory ran out: on the GPU if the record has one, else on the host."""
+    batch, memory = found.get("batch", {}), found.get("memory", {})
+    what = f"The micro-batch of {batch['samples']:,} samples did not fit: " if batch else ""
+    halve = f"train.accumulation={2 * accumulation} needs less for each micro-batch (that makes another run)"
+    if (gpu := memory.get("gpu")) is not None:
+        return f"{what}{halve}, train.precision=bf16 likewise; or take a GPU with more memory.{_others(gpu)}"
+    limit = f", which is {memory['limit_mb'] / 1024:.1f} GiB now" if "limit_mb" in memory else ""
+    return f"{what}{halve}; or ask for more memory (resources.mem){limit}."
+
+
+def _others(gpu: Mapping[str, float]) -> str:
+    """How much of a GPU's memory other processes use, if that is worth a sentence."""
+    if gpu["others_mb"] <= _OTHERS_SHARE * gpu["total_mb"]:
+        return ""
+    return f" Others take {gpu['others_mb'] / 1024:.1f} GiB of this GPU."

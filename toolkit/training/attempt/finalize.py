@@ -1,0 +1,128 @@
+"""The end of a run: score the best weights, write the artifacts and the report, then result.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from toolkit.checkpoint.broadcast import broadcast_checkpoint
+from toolkit.checkpoint.store import load_weights, verify
+from toolkit.data.prepared.results import Result, keeps_results, record_result
+from toolkit.files import read_json_lines, write_json
+from toolkit.run.events import note_event
+from toolkit.run.phases import Phase
+from toolkit.run.records.epoch_metrics import by_epoch, trained
+from toolkit.run.run_dir import RunDir
+from toolkit.training.context import TrainContext
+from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+
+
+def finish(run: RunDir, context: TrainContext, attempts: int, seconds: float) -> None:
+    """Score validation and test with the best weights and close the run. Collective."""
+    progress = context.state.progress
+    best_step = progress.step if progress.best_step is None else progress.best_step
+    _load_weights(run.checkpoint(best_step), context)
+    metrics = {"train": _train_metrics(run, context.schedule.epoch(progress.step))}
+    for split in _final_splits(context):
+        metrics[split] = _score(run, context, split, best_step)
+    if context.group.world.is_main:
+        result = {
+            "state": "finished",
+            "step": progress.step,
+            "epoch": context.schedule.epoch(progress.step),
+            "metrics": metrics,
+            "best": {
+                "step": best_step,
+                "metric": context.experiment.evaluation.metric,
+                "value": progress.best_value,
+            },
+            "attempts": attempts,
+            "seconds": round(seconds, 3),
+        }
+        _write(run, context, result)
+
+
+def _load_weights(folder: Path, context: TrainContext) -> None:
+    """Load the weights of a checkpoint on all ranks. Collective."""
+    if context.group.world.is_main:
+        # Scoring may take long or fail; `stk status` shows meanwhile that all steps are done.
+        context.metrics_writer.progress(context.state.progress.step)
+        verify(folder)
+    # The others wait for rank 0, which has written the checkpoint.
+    context.group.barrier()
+    broadcast_checkpoint(folder, context.group)
+    load_weights(folder, context.state.model)
+
+
+def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
+    """Write artifacts, report and scores on rank 0, and result.json last: with it the run has finished."""
+    context.metrics_writer.flush()
+    # This may take long without a heartbeat.
+    context.enter(Phase.REPORT)
+    context.task.export(run, context.state.model)
+    _report(run, result)
+    _record_scores(run, context, result["metrics"])
+    write_json(run.result, result)
+
+
+def _final_splits(context: TrainContext) -> list[str]:
+    wanted = ["validation", "test"] if context.experiment.evaluation.test else ["validation"]
+    return [split for split in wanted if split in context.task.splits]
+
+
+def _score(run: RunDir, context: TrainContext, split: str, step: int) -> dict[str, float]:
+    result = evaluate(
+        context.task,
+        context.state.model,
+        split,
+        context.group,
+        context.experiment.evaluation,
+        context.precision,
+        on_batch=context.activity.heartbeat,
+    )
+    metrics = metrics_on_all_ranks(context.task, split, result, context.group)
+    if split == "test":
+        context.metrics_writer.evaluation(split, step, metrics)
+    if result is not None:
+        context.task.write_report(run, split, result)
+    return metrics
+
+
+def _train_metrics(run: RunDir, epochs: float) -> dict[str, float]:
+    """Means over the last whole epoch of training, in which the weights changed."""
+    found = trained(by_epoch(read_json_lines(run.metrics)), epochs)
+    return dict(found.training) if found else {}
+
+
+def _record_scores(run: RunDir, context: TrainContext, metrics: Mapping[str, Mapping[str, float]]) -> None:
+    """Add the scores to the results of all runs on the prepared data. A failure does not fail the run."""
+    experiment, prepared = context.experiment, context.task.prepared
+    if prepared is None or not keeps_results(prepared):
+        return
+    problem = record_result(
+        prepared,
+        Result(
+            run=run.run_id,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            name=experiment.name,
+            model=experiment.model.kind,
+            task=experiment.task.kind,
+            seed=experiment.seed,
+            step=context.state.progress.step,
+            metrics=metrics,
+        ),
+    )
+    if problem is not None:
+        note_event(run, "results_not_recorded", reason=problem)
+
+
+def _report(run: RunDir, result: dict[str, Any]) -> None:
+    """Write the report. It can be written again at any time, so a failure does not fail the run."""
+    from toolkit.report import write_report  # matplotlib is slow to import, and only rank 0 draws
+
+    try:
+        write_report(run, result, thorough=False)
+    except Exception as error:
+        note_event(run, "report_failed", reason=f"{type(error).__name__}: {error}")

@@ -1,0 +1,249 @@
+"""The stages of an attempt on one rank: lock the run, join the group, build, load, train, finish or yield.
+
+Who records what:
+
+    attempts.jsonl   rank 0, through Attempt: how this attempt began and ended. At its start it also explains
+                     the end of the previous attempt, if that one could not record it itself
+    failure.json     the rank that fails, in `RankAttempt.run`, which is the one boundary of errors
+    result.json      rank 0, last, in toolkit.training.attempt.finalize
+
+If a rank was killed, the process that started it records that.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from toolkit.config import load_to_run
+from toolkit.config.schema import Experiment
+from toolkit.distributed.process_group import Group, join
+from toolkit.distributed.shared_folder import shares_folder
+from toolkit.errors import RunBusy, StkError, UserError
+from toolkit.monitoring.usage.sampling import UsageSampler
+from toolkit.reliability.fault_injection import Faults
+from toolkit.reliability.quarantine import Quarantine
+from toolkit.reliability.restart_policy import check_progress
+from toolkit.reliability.stop import Stop
+from toolkit.reliability.watchdog import Pulse, Watchdog
+from toolkit.run.attempts.crash_record import close_open_attempt
+from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.attempts.outcome import Outcome
+from toolkit.run.events import note_event
+from toolkit.run.failure.classes import OUT_OF_MEMORY, describe
+from toolkit.run.failure.records import record_failure
+from toolkit.run.fence import hold_run, leave_if_fenced
+from toolkit.run.phases import Phase
+from toolkit.run.run_dir import RunDir
+from toolkit.training.assembly.build_training import build_training
+from toolkit.training.assembly.data_parallel import check_parallel
+from toolkit.training.assembly.open_task import open_task
+from toolkit.training.attempt import finalize
+from toolkit.training.attempt.failure_context import describe_gpu, failure_context, memory_advice
+from toolkit.training.attempt.time_limits import LEAVE_WITHIN_S, hang_limit_s, lock_patience_s
+from toolkit.training.context import Activity, TrainContext
+from toolkit.training.loop import train
+from toolkit.training.numerics.arithmetic import set_arithmetic
+from toolkit.training.output.progress_display import Display, choose_display
+from toolkit.training.warm_start.load import load_initial_weights
+from toolkit.world import World
+
+log = logging.getLogger("toolkit")
+
+
+class RankAttempt:
+    """One attempt of a run on one rank. Raises UserError if the run's experiment cannot be read."""
+
+    def __init__(self, run: RunDir, world: World) -> None:
+        self._run = run
+        self._world = world
+        self._experiment = load_to_run(run.config)
+        self._activity = Activity()
+        self._display: Display = choose_display(world.is_main, is_log=True)
+        self._exit_timer = threading.Timer(LEAVE_WITHIN_S, os._exit, (StkError.exit_code,))
+        self._exit_timer.daemon = True
+        # The stages set these. A failure record and the watchdog use what is known by then.
+        self._attempt: Attempt | None = None
+        self._device: torch.device | None = None
+        self._gpu: dict[str, Any] = {}
+        self._context: TrainContext | None = None
+        self._is_loaded = False
+
+    def run(self, stop: Stop) -> Outcome:
+        """Go through all stages, once. Collective.
+
+        Raises StkError, or any error of the task, after it has been recorded.
+        """
+        try:
+            with ExitStack() as stack:
+                return self._run_recorded(stop, stack)
+        finally:
+            self._exit_timer.cancel()
+            self._display.stop()
+
+    def _run_recorded(self, stop: Stop, stack: ExitStack) -> Outcome:
+        """Go through all stages. The one place where a failure is recorded, before other ranks notice it.
+
+        An attempt that must leave the folder to another one records nothing.
+        """
+        try:
+            outcome = self._run_stages(stop, stack)
+            # Here, so that a failure to leave the group is recorded as well.
+            stack.close()
+            return outcome
+        except RunBusy:
+            raise
+        except BaseException as error:
+            # A replaced attempt that was frozen may find its peers gone before its watchdog looks.
+            leave_if_fenced(self._run, self._world.nonce)
+            self._record_failure(error)
+            raise
+
+    def _run_stages(self, stop: Stop, stack: ExitStack) -> Outcome:
+        """Lock the run, join the group, build and train; the stack undoes all of it."""
+        stack.enter_context(hold_run(self._run, self._world, lock_patience_s(self._experiment.train)))
+        _check_size(self._world, self._experiment)
+        set_arithmetic(self._experiment)
+        self._attempt = attempt = self._begin_attempt()
+        group = self._join(attempt, stack)
+        self._context = context = self._build(group, attempt)
+        with closing(context.reduction), closing(context.step_records), closing(context.checkpoints):
+            self._load(context, attempt)
+            outcome = self._train(context, attempt, stop)
+        # Rank 0 still writes when the others are done: a launcher that ends all ranks once one has left
+        # must not interrupt that.
+        context.enter(Phase.COMMUNICATION)
+        group.barrier()
+        return outcome
+
+    def _begin_attempt(self) -> Attempt:
+        """Close the record of the previous attempt if it is open, and begin this one's."""
+        if self._world.is_main:
+            close_open_attempt(self._run, self._world)
+            check_progress(self._run)
+        return Attempt(self._run, self._world)
+
+    def _join(self, attempt: Attempt, stack: ExitStack) -> Group:
+        """Join the other ranks, and start to watch this one. Collective."""
+        self._activity.phase = Phase.RENDEZVOUS
+        train = self._experiment.train
+        group = stack.enter_context(join(self._run, self._world, train))
+        stack.enter_context(Watchdog(self._run, self._world, train.hang_timeout_s, self._pulse))
+        stack.enter_context(UsageSampler(self._run, self._world, str(group.device)))
+        # Queried now: a device that has failed does not answer.
+        self._device, self._gpu = group.device, describe_gpu(group.device)
+        attempt.joined(group)
+        return replace(group, shares_folder=shares_folder(self._run, group))
+
+    def _build(self, group: Group, attempt: Attempt) -> TrainContext:
+        """Open the data, build the model and everything around it, as at step 0. Collective."""
+        self._activity.phase = Phase.DATA_PREPARATION
+        task = open_task(self._experiment, group, self._display.preparing)
+        self._activity.phase = Phase.MODEL
+        own = Quarantine.of(self._run, self._experiment.train.quarantine)
+        return build_training(
+            self._run,
+            self._experiment,
+            task,
+            group,
+            self._display,
+            attempt=attempt,
+            faults=self._faults(attempt),
+            quarantine=Quarantine.from_json(group.agree(own.to_json())),
+            activity=self._activity,
+        )
+
+    def _faults(self, attempt: Attempt) -> Faults | None:
+        rank = self._world.rank
+        return Faults.from_environment(
+            rank,
+            attempt.number,
+            note=lambda event, **facts: note_event(self._run, event, rank=rank, **facts),
+        )
+
+    def _load(self, context: TrainContext, attempt: Attempt) -> None:
+        """Restore the newest checkpoint, or load the weights that the experiment names. Collective."""
+        self._activity.phase = Phase.LOAD
+        resumed = context.checkpoints.load_latest(context.state)
+        if not resumed:
+            file = load_initial_weights(self._experiment, context.state.model, context.group)
+            if file is not None:
+                note_event(self._run, "weights_loaded", file=str(file))
+        attempt.started(self._step, resumed)
+        context.metrics_writer.start(self._step)
+        context.step_records.start(self._step)
+        self._is_loaded = True
+
+    def _train(self, context: TrainContext, attempt: Attempt, stop: Stop) -> Outcome:
+        """Train, finish or yield, and record how it ended. Collective."""
+        outcome = train(context, stop)
+        if outcome is Outcome.FINISHED:
+            context.enter(Phase.EVALUATION)
+            finalize.finish(self._run, context, attempt.number, attempt.seconds())
+        context.metrics_writer.close(self._step)
+        attempt.ended(
+            self._step,
+            _why(outcome, stop, context.group),
+            step_s=round(self._activity.step_s, 4),
+            save_s=round(context.checkpoints.seconds, 4),
+        )
+        return outcome
+
+    @property
+    def _step(self) -> int:
+        return self._context.state.progress.step if self._context else 0
+
+    def _pulse(self) -> Pulse:
+        """What this rank is doing, for its watchdog."""
+        phase = self._activity.phase
+        return Pulse(
+            phase=phase,
+            step=self._step,
+            beats=self._activity.beats,
+            limit_s=self._limit_s(phase),
+            failure_context=failure_context(self._context, None, self._gpu),
+        )
+
+    def _limit_s(self, phase: Phase) -> float | None:
+        """Seconds without a heartbeat after which this rank counts as hanging; None for no limit."""
+        if self._context is None or not self._is_loaded:
+            # Preparing data and reading a checkpoint have no known duration.
+            return None
+        return hang_limit_s(self._experiment.train, phase, self._context.checkpoints.seconds)
+
+    def _record_failure(self, error: BaseException) -> None:
+        log.error("rank %d failed", self._world.rank, exc_info=error)
+        activity = self._activity
+        samples = [] if activity.batch is None else activity.batch.tolist()
+        found = failure_context(self._context, self._device, self._gpu)
+        if describe(error)[0] == OUT_OF_MEMORY:
+            found["advice"] = memory_advice(found, self._experiment.train.accumulation)
+        record_failure(self._run, self._world, activity.phase, self._step, error, samples, found)
+        if self._attempt is not None:
+            self._attempt.failed(self._step)
+        # The others wait until this process has ended, and leaving a broken group may never return.
+        self._exit_timer.start()
+
+
+def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
+    """Why an attempt ended, in a word: that of the first rank that was asked to stop. Collective."""
+    if outcome is Outcome.FINISHED:
+        return "finished"
+    return next((str(reason) for reason in group.gather(stop.reason_to_stop(0.0)) if reason), "requested")
+
+
+def _check_size(world: World, experiment: Experiment) -> None:
+    """Raise UserError if there are more processes than the run has work for."""
+    logical_ranks = experiment.train.logical_ranks
+    check_parallel(experiment.train.parallel, world.size)
+    if world.size > logical_ranks:
+        raise UserError(
+            f"{world.size} processes were started, but train.logical_ranks is {logical_ranks}: "
+            f"start at most {logical_ranks}, or set train.logical_ranks higher (that makes another run)"
+        )

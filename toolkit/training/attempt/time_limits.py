@@ -1,0 +1,29 @@
+"""How long an attempt waits: for the run's lock, for a sign of life, for its own end."""
+
+from __future__ import annotations
+
+from toolkit.config.schema import Train
+from toolkit.reliability.watchdog import period_s
+from toolkit.run.phases import Phase
+
+#: Seconds after which a failed rank exits, even if a library hangs.
+LEAVE_WITHIN_S = 25.0
+#: Seconds that drawing the report may take.
+_REPORT_S = 600.0
+
+
+def lock_patience_s(train: Train) -> float:
+    """Seconds to wait for the lock of an earlier attempt of the same job, which may be frozen."""
+    return max(3 * period_s(train.hang_timeout_s), min(60.0, train.hang_timeout_s))
+
+
+def hang_limit_s(train: Train, phase: Phase, save_s: float) -> float:
+    """Seconds without a heartbeat after which a rank that trains counts as hanging.
+
+    save_s  seconds that a checkpoint takes
+    """
+    # Before torch gives up waiting for the others, which it does without naming the rank at fault.
+    limit_s = min(train.hang_timeout_s, 0.75 * train.collective_timeout_s)
+    if phase is Phase.SAVE:
+        return max(limit_s, 10 * save_s)
+    return max(limit_s, _REPORT_S) if phase is Phase.REPORT else limit_s

@@ -1,0 +1,129 @@
+"""TrainContext: what the loop works with. Activity: what a process is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from toolkit.checkpoint.state import TrainState
+from toolkit.checkpoint.store import Checkpoints
+from toolkit.config.schema import Experiment, Train
+from toolkit.distributed.process_group import Group
+from toolkit.distributed.reduction import Reduction, block, passes
+from toolkit.reliability.fault_injection import Faults
+from toolkit.reliability.quarantine import Quarantine
+from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.phases import Phase
+from toolkit.run.records.step_records import StepRecords
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Task
+from toolkit.training.numerics.arithmetic import PRECISIONS
+from toolkit.training.output.metrics_writer import MetricsWriter
+from toolkit.training.schedule.due_steps import StepSchedule
+
+
+@dataclass(slots=True)
+class Activity:
+    """What this process is doing; the watchdog's thread reads it.
+
+    phase         the present phase, for failure records
+    beats         grows with all work; if it stands still, the process hangs
+    step_s        seconds of the slowest of the latest steps
+    evaluation_s  seconds of the latest evaluation of the validation set
+    batch         sample indices of the present forward pass
+    """
+
+    phase: Phase = Phase.START
+    beats: int = 0
+    step_s: float = 0.0
+    evaluation_s: float = 0.0
+    batch: np.ndarray | None = None
+
+    def heartbeat(self) -> None:
+        """Record that work goes on."""
+        self.beats += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainContext:
+    """What the loop works with.
+
+    attempt     None where training is not an attempt of a run, as in a replay
+    faults      None where no fault is to be injected
+    quarantine  the samples that are left out
+    passes      micro-batches that this process computes in a step, by forward pass
+    """
+
+    run: RunDir
+    experiment: Experiment
+    task: Task
+    state: TrainState
+    group: Group
+    reduction: Reduction
+    checkpoints: Checkpoints
+    metrics_writer: MetricsWriter
+    schedule: StepSchedule
+    step_records: StepRecords
+    passes: Sequence[Sequence[int]]
+    attempt: Attempt | None = None
+    faults: Faults | None = None
+    quarantine: Quarantine = field(default_factory=Quarantine)
+    activity: Activity = field(default_factory=Activity)
+
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase. A fault that is to be injected into it strikes here."""
+        self.activity.phase = phase
+        self.activity.heartbeat()
+        if self.faults is not None:
+            self.faults.at(phase, self.state.progress.step)
+
+    @property
+    def seconds_to_save(self) -> float:
+        """Seconds until a save is done after one more step, with an evaluation if one is due."""
+        step, schedule = self.state.progress.step, self.schedule
+        # The step at work and the next one: after the next one it would be too late to leave before it.
+        evaluates = schedule.evaluates_at(step + 1) or schedule.evaluates_at(step + 2)
+        evaluation_s = self.activity.evaluation_s if evaluates else 0.0
+        return self.activity.step_s + evaluation_s + self.checkpoints.seconds
+
+    @property
+    def precision(self) -> torch.dtype | None:
+        return PRECISIONS[self.experiment.train.precision]
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """The context of a forward pass in `train.precision`."""
+        precision = self.precision
+        return torch.autocast(self.group.device.type, precision) if precision else nullcontext()
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of one step, over all ranks."""
+        return self.experiment.train.logical_ranks * self.experiment.train.accumulation
+
+    def without_quarantined(self, indices: np.ndarray) -> np.ndarray:
+        """Drop the samples that are in quarantine in the present step."""
+        return self.quarantine.without(indices, self.state.progress.step)
+
+    def rank_of(self, micro_batch: int) -> int:
+        """The rank that computes a micro-batch."""
+        train, size = self.experiment.train, self.group.world.size
+        blocks = (block(rank, size, train.logical_ranks) for rank in range(size))
+        return next(rank for rank, own in enumerate(blocks) if micro_batch // train.accumulation in own)
+
+    def computed_with(self, micro_batch: int) -> Sequence[int]:
+        """The micro-batches of the pass whose first one is this, on whichever rank."""
+        of_its_rank = self.passes_of(self.rank_of(micro_batch), self.group.world.size)
+        return next(each for each in (*self.passes, *of_its_rank) if each[0] == micro_batch)
+
+    def passes_of(self, rank: int, size: int) -> Sequence[Sequence[int]]:
+        """The micro-batches that a rank of a world of this size computes in a step, by forward pass."""
+        return passes_of(self.experiment.train, self.reduction, rank, size)
+
+
+def passes_of(train: Train, reduction: Reduction, rank: int, size: int) -> Sequence[Sequence[int]]:
+    """The micro-batches that a rank of a world of this size computes in a step, by forward pass."""
+    return passes(rank, size, train.logical_ranks, train.accumulation, joined=reduction.joins_parts)

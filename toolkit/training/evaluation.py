@@ -1,0 +1,158 @@
+"""Evaluation: the ranks share the batches, rank 0 adds them up; the same bytes on any number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.config import schema
+from toolkit.data.order.batches import evaluation_plan
+from toolkit.data.ragged import Array, Lists, offsets_of
+from toolkit.distributed.process_group import Group
+from toolkit.task import Evaluation, Task, lists_of
+
+
+def evaluate(
+    task: Task,
+    model: nn.Module,
+    split: str,
+    group: Group,
+    settings: schema.Evaluation,
+    precision: torch.dtype | None,
+    *,
+    on_batch: Callable[[], None] = lambda: None,
+    with_outputs: bool = True,
+) -> Evaluation | None:
+    """Score a whole split; rank 0 returns the evaluation, other ranks None. Collective.
+
+    The plan of the batches does not depend on the ranks. Each batch is scored by one rank and sent to
+    rank 0, which adds the sums in the order of the plan. So the result does not depend on the number of
+    ranks, and other ranks hold one batch at a time. Every sample is counted exactly once, which is checked.
+
+    on_batch      called after each batch of this rank
+    with_outputs  whether rank 0 collects the outputs
+    """
+    samples = task.splits[split]
+    plan = evaluation_plan(settings, samples.lengths)
+
+    def own_batches() -> Iterator[_BatchScores]:
+        for number in range(group.world.rank, plan.steps, group.world.size):
+            batch = task.collate(split, plan.step(number), group.device)
+            scores = _score(task, model, batch, precision, group.device, with_outputs)
+            on_batch()
+            yield scores
+
+    total = _SplitScores(len(samples), len(task.score_sums))
+    model.eval()
+    for number, scores in enumerate(_on_rank_0(own_batches(), plan.steps, group)):
+        total.add(plan.step(number), scores)
+    model.train()
+    return total.evaluation() if group.world.is_main else None
+
+
+def metrics_on_all_ranks(
+    task: Task, split: str, evaluation: Evaluation | None, group: Group
+) -> dict[str, float]:
+    """Compute the metrics of a split on rank 0, which has the evaluation, for all ranks. Collective."""
+    metrics: dict[str, float] = group.agree(evaluation and task.metrics(split, evaluation))
+    return metrics
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchScores:
+    """The scores of one batch: sums, shape [len(task.score_sums)], and outputs of its samples."""
+
+    sums: Array
+    outputs: Mapping[str, Lists]
+
+    def to_bytes(self) -> bytes:
+        arrays = {f"values:{name}": lists.values for name, lists in self.outputs.items()}
+        arrays |= {f"offsets:{name}": lists.offsets for name, lists in self.outputs.items()}
+        stream = BytesIO()
+        # To mypy an array could be named allow_pickle.
+        np.savez(stream, sums=self.sums, **arrays)  # type: ignore[arg-type]
+        return stream.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> _BatchScores:
+        with np.load(BytesIO(content), allow_pickle=False) as arrays:
+            names = [name.removeprefix("values:") for name in arrays if name.startswith("values:")]
+            outputs = {name: Lists(arrays[f"values:{name}"], arrays[f"offsets:{name}"]) for name in names}
+            return cls(arrays["sums"], outputs)
+
+
+@torch.no_grad()
+def _score(
+    task: Task,
+    model: nn.Module,
+    batch: object,
+    precision: torch.dtype | None,
+    device: torch.device,
+    with_outputs: bool,
+) -> _BatchScores:
+    with torch.autocast(device.type, precision, enabled=precision is not None):
+        score = task.score(model, batch)
+    outputs = score.outputs if with_outputs else {}
+    return _BatchScores(score.sums.cpu().numpy(), {name: lists_of(each) for name, each in outputs.items()})
+
+
+def _on_rank_0(own: Iterator[_BatchScores], count: int, group: Group) -> Iterator[_BatchScores]:
+    """Yield the scores of all batches on rank 0, in the order of the plan; nothing on other ranks."""
+    if not group.world.is_main:
+        for scores in own:
+            group.send_to_main(scores.to_bytes())
+        return
+    for number in range(count):
+        rank = number % group.world.size
+        yield _BatchScores.from_bytes(group.receive(rank)) if rank else next(own)
+
+
+class _SplitScores:
+    """The scores of a split, added up batch by batch."""
+
+    def __init__(self, samples: int, sums: int) -> None:
+        self._sums = np.zeros(sums)
+        self._seen = np.zeros(samples, dtype=np.int64)
+        self._outputs: dict[str, _Output] = {}
+
+    def add(self, indices: Array, scores: _BatchScores) -> None:
+        self._sums += scores.sums
+        self._seen[indices] += 1
+        for name, lists in scores.outputs.items():
+            self._outputs.setdefault(name, _Output(len(self._seen))).add(name, indices, lists)
+
+    def evaluation(self) -> Evaluation:
+        assert (self._seen == 1).all(), "an evaluation must count every sample exactly once"
+        return Evaluation(self._sums, {name: output.lists() for name, output in self._outputs.items()})
+
+
+class _Output:
+    """One output of a split: values as they arrive, and where those of each sample begin."""
+
+    def __init__(self, samples: int) -> None:
+        self._values = bytearray()
+        self._dtype = np.dtype(np.int64)
+        self._starts = np.zeros(samples, dtype=np.int64)
+        self._lengths = np.zeros(samples, dtype=np.int64)
+
+    def add(self, name: str, indices: Array, lists: Lists) -> None:
+        found = f"{len(lists)} outputs {name!r} for {len(indices)} samples"
+        assert len(lists) == len(indices), f"{found}, expected one of each"
+        self._dtype = lists.values.dtype
+        self._starts[indices] = len(self._values) // self._dtype.itemsize + lists.offsets[:-1]
+        self._lengths[indices] = np.diff(lists.offsets)
+        self._values += lists.values.tobytes()
+
+    def lists(self) -> Lists:
+        """The lists in the order of the samples."""
+        arrived, offsets = np.frombuffer(self._values, self._dtype), offsets_of(self._lengths)
+        values = np.empty_like(arrived)
+        for start, (first, last) in zip(self._starts, pairwise(offsets), strict=True):
+            values[first:last] = arrived[start : start + last - first]
+        return Lists(values, offsets)

@@ -1,0 +1,197 @@
+"""train(): the loop. Read `train` first; the functions below it follow in the order of its lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+
+from toolkit.checkpoint.state import Progress
+from toolkit.data.order.batches import epoch_plan
+from toolkit.data.order.sample_order import EpochPlan
+from toolkit.distributed.replica_check import compare_weights
+from toolkit.distributed.step_sync import StepSync, StepTotals
+from toolkit.errors import CheckpointError
+from toolkit.reliability.stop import Stop
+from toolkit.run.attempts.outcome import Outcome
+from toolkit.run.phases import Phase
+from toolkit.training.context import TrainContext
+from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+from toolkit.training.step.dry_run import dry_run
+from toolkit.training.step.exact_cost import ExactCost
+from toolkit.training.step.take_step import take_step
+
+
+def train(context: TrainContext, stop: Stop) -> Outcome:
+    """Train to the end, or until any rank is asked to stop; save a checkpoint then. Collective.
+
+    All ranks leave after the same step, because the control vector of the step carries the request.
+    Raises TrainingDiverged if the loss is not finite.
+    """
+    sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
+    cost = ExactCost(context, partial(dry_run, context))
+    for plan, position in _steps_left(context):
+        started = time.perf_counter()
+        _examine_suspects(context, plan)
+        cost.measure_if_due(plan, position)
+        totals = take_step(context, sync, plan, position, stop)
+        _record_step(context, totals, plan.step(position))
+        context.checkpoints.reserve(context.state)
+        _note_duration(context, time.perf_counter() - started)
+        _compare_weights_if_due(context)
+        _evaluate_if_due(context)
+        outcome = _outcome(context, totals)
+        _save_if_due(context, outcome)
+        if outcome is not None:
+            return outcome
+    # An earlier attempt did the last step and was killed before it wrote result.json.
+    return Outcome.FINISHED
+
+
+def _steps_left(context: TrainContext) -> Iterator[tuple[EpochPlan, int]]:
+    """Yield the steps that are not done: the plan of the epoch, and the position of the step in it."""
+    if _is_finished(context):
+        return
+    progress, steps_per_epoch = context.state.progress, context.schedule.steps_per_epoch
+    for epoch in range(progress.step // steps_per_epoch, context.experiment.train.epochs):
+        plan = plan_of(context, epoch)
+        for position in range(progress.step % steps_per_epoch, steps_per_epoch):
+            yield plan, position
+
+
+def plan_of(context: TrainContext, epoch: int) -> EpochPlan:
+    """The plan of an epoch, counted from 0."""
+    return epoch_plan(
+        context.experiment.train,
+        context.task.splits["train"].lengths,
+        seed=context.experiment.seed,
+        epoch=epoch,
+        fingerprint=context.task.fingerprint,
+    )
+
+
+def _examine_suspects(context: TrainContext, plan: EpochPlan) -> None:
+    """If this step has failed before, find the samples that fail on their own. Collective."""
+    step = context.state.progress.step
+    if step not in context.quarantine.suspects:
+        return
+    context.activity.phase = Phase.DATA
+    split = context.task.splits["train"]
+    context.quarantine.examine(context.run, context.group, split, step, plan.order, partial(dry_run, context))
+
+
+def _record_step(context: TrainContext, totals: StepTotals, samples: np.ndarray) -> None:
+    """Add the step to the step records and the running metrics, and log the metrics if due.
+
+    samples  those of the step over all ranks, before any are left out
+    """
+    progress = context.state.progress
+    _add_to_sums(progress, totals)
+    read = context.quarantine.without(samples, progress.step - 1)
+    context.step_records.add(progress, read, totals.loss)
+    # If all samples of a step are in quarantine, there is no mean and no update.
+    if totals.count:
+        context.metrics_writer.count(progress.step, totals, len(read))
+    _log_metrics_if_due(context)
+    if context.attempt is not None:
+        context.attempt.stepped()
+
+
+def _add_to_sums(progress: Progress, totals: StepTotals) -> None:
+    """Add a step to the sums since the last line of training metrics."""
+    added = {"loss": totals.loss, "count": totals.count, **totals.sums}
+    progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
+
+
+def _log_metrics_if_due(context: TrainContext) -> None:
+    """Write the means since the last line of training metrics, if a line is due."""
+    progress, sums = context.state.progress, context.state.progress.sums
+    if not context.schedule.logs_at(progress.step) or not sums["count"]:
+        return
+    metrics = {
+        "loss": sums["loss"] / sums["count"],
+        **context.task.train_metrics(sums, sums["count"]),
+        "lr": context.state.optimizer.param_groups[0]["lr"],
+        "count": sums["count"],
+    }
+    context.metrics_writer.train(progress.step, metrics)
+    progress.sums = {}
+
+
+def _note_duration(context: TrainContext, seconds: float) -> None:
+    """Keep the duration of the slowest of the latest steps."""
+    context.activity.step_s = max(seconds, 0.9 * context.activity.step_s)
+
+
+def _compare_weights_if_due(context: TrainContext) -> None:
+    step = context.state.progress.step
+    if context.schedule.compares_at(step):
+        context.enter(Phase.COMMUNICATION)
+        compare_weights(context.group, context.state.model, step)
+
+
+def _evaluate_if_due(context: TrainContext) -> None:
+    """Score the validation set if due, and update which step is the best."""
+    progress, evaluation = context.state.progress, context.experiment.evaluation
+    if not context.schedule.evaluates_at(progress.step):
+        return
+    context.enter(Phase.EVALUATION)
+    started = time.perf_counter()
+    metrics = _validation_metrics(context)
+    context.activity.evaluation_s = time.perf_counter() - started
+    name, goal = evaluation.metric.split(":")
+    progress.judge(metrics[name], metrics["loss"], goal)
+    context.metrics_writer.evaluation("validation", progress.step, metrics)
+
+
+def _validation_metrics(context: TrainContext) -> dict[str, float]:
+    """Score the validation set. Collective."""
+    result = evaluate(
+        context.task,
+        context.state.model,
+        "validation",
+        context.group,
+        context.experiment.evaluation,
+        context.precision,
+        on_batch=context.activity.heartbeat,
+        with_outputs=context.task.metrics_need_outputs("validation"),
+    )
+    return metrics_on_all_ranks(context.task, "validation", result, context.group)
+
+
+def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
+    """How training ends after this step; None if it goes on."""
+    if _is_finished(context):
+        return Outcome.FINISHED
+    return Outcome.YIELDED if totals.stop else None
+
+
+def _is_finished(context: TrainContext) -> bool:
+    """Whether the last step is done, or patience has run out."""
+    progress, patience = context.state.progress, context.experiment.evaluation.patience
+    if patience is not None and progress.since_best >= patience:
+        return True
+    return progress.step >= context.schedule.total_steps
+
+
+def _save_if_due(context: TrainContext, outcome: Outcome | None) -> None:
+    """Save a checkpoint if one is due; before training ends, wait until it is written.
+
+    Only rank 0 saves, so it may decide by its own timer.
+    """
+    step, schedule, checkpoints = context.state.progress.step, context.schedule, context.checkpoints
+    leaves, is_best = outcome is not None, context.state.progress.best_step == step
+    if not (leaves or schedule.evaluates_at(step) or schedule.saves_at(step) or checkpoints.is_due()):
+        return
+    context.enter(Phase.SAVE)
+    context.step_records.flush()
+    checkpoints.save(context.state, needed=leaves or is_best)
+    if outcome is Outcome.FINISHED:
+        checkpoints.wait()
+    elif outcome is Outcome.YIELDED:
+        # If this one cannot be written, the events say so, and the previous checkpoint is the one to resume.
+        with suppress(CheckpointError):
+            checkpoints.wait()

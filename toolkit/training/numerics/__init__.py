@@ -1,0 +1,1 @@
+"""What makes results reproducible: random seeds and the settings of the arithmetic."""

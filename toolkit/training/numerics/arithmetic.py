@@ -1,0 +1,32 @@
+"""The arithmetic of a process: floating-point types, number of threads, deterministic kernels."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from toolkit.config.schema import Experiment
+
+#: The type of autocast for each value of `train.precision`; None for no autocast.
+PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def set_arithmetic(experiment: Experiment) -> None:
+    """Make results reproducible: fix the thread count and, on CUDA, kernels and precision."""
+    train = experiment.train
+    torch.set_num_threads(train.threads)
+    # torch's default is TF32 for convolutions and not for products.
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = train.precision == "tf32"
+    if train.deterministic and train.device != "cpu" and torch.cuda.is_available():
+        _use_deterministic_kernels()
+
+
+def _use_deterministic_kernels() -> None:
+    # Before CUDA starts, because cuBLAS reads it once.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    # Not warn_only: attention's kernels add in a fixed order only where anything else is an error.
+    torch.use_deterministic_algorithms(True)
+    # It would write to all memory that is allocated, and no kernel here reads what it has not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cudnn.benchmark = False

@@ -1,0 +1,166 @@
+"""Progress of training for people: a live bar on a terminal, a line every half minute in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as RemainingColumn
+
+from toolkit.run.records.headline import headline
+
+_LINE_EVERY_S = 30.0
+_SHOWN = 2
+
+
+class Display(Protocol):
+    """Shows the progress of training."""
+
+    def preparing(self, what: str, done: int, total: int | None) -> None: ...
+
+    def start(self, total_steps: int, step: int) -> None: ...
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None: ...
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None: ...
+
+    def message(self, text: str) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class NullDisplay:
+    """Shows nothing: for all ranks but rank 0."""
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        pass
+
+    def start(self, total_steps: int, step: int) -> None:
+        pass
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class LogDisplay(NullDisplay):
+    """Plain lines without control characters, one every half minute.
+
+    is_log  whether each line starts with the time, like the other lines of a rank's log
+    """
+
+    def __init__(self, *, is_log: bool = False) -> None:
+        self._is_log = is_log
+        self._total = 0
+        self._shown = time.monotonic()
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        if self._is_due():
+            self.message(f"{what}: {done:,}{'' if total is None else f' of {total:,}'}")
+
+    def start(self, total_steps: int, step: int) -> None:
+        self._total = total_steps
+        self.message(f"training: step {step} of {total_steps}")
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
+        if self._is_due():
+            speed = metrics.get("train_samples_per_s", 0.0)
+            facts = f"epoch {epoch:.2f}  loss {metrics['train_loss']:.4f}  {speed:.0f} samples/s"
+            self.message(f"step {step}/{self._total}  {facts}")
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
+        self.message(_scores(split, epoch, metrics))
+
+    def message(self, text: str) -> None:
+        print(f"{_now()} INFO {text}" if self._is_log else text, flush=True)
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if now - self._shown < _LINE_EVERY_S:
+            return False
+        self._shown = now
+        return True
+
+
+class BarDisplay(NullDisplay):
+    """A live progress bar, refreshed at most four times a second."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeElapsedColumn(),
+            RemainingColumn(),
+            console=console,
+            refresh_per_second=4,
+            expand=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task("starting", total=None, facts="")
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        self._progress.update(self._task, description=what, completed=done, total=total)
+
+    def start(self, total_steps: int, step: int) -> None:
+        self._progress.reset(self._task, description="training", total=total_steps, completed=step)
+
+    def step(self, step: int, epoch: float, metrics: Mapping[str, float]) -> None:
+        facts = f"epoch {epoch:.1f}  loss {metrics['train_loss']:.3f}"
+        if (value := headline(metrics)) is not None:
+            facts += f"  validation {value:.3f}"
+        self._progress.update(self._task, completed=step, facts=facts)
+
+    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
+        self.message(_scores(split, epoch, metrics))
+
+    def message(self, text: str) -> None:
+        self._progress.console.print(text, highlight=False, markup=False, emoji=False)
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
+    # The first ones are the main ones, and a line should fit a terminal; the report has them all.
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in list(metrics.items())[:_SHOWN])
+    return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
+
+
+@contextmanager
+def transient_bar() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A progress bar on standard error, if that is a terminal, which is removed at the end.
+
+    Yields a function of (what is being done, how much is done, the total or None).
+    """
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+def _now() -> str:
+    """The time as `logging` writes it, to the millisecond."""
+    now = time.time()
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))},{int(1000 * (now % 1)):03d}"
+
+
+def choose_display(is_main: bool, *, is_log: bool = False) -> Display:
+    """The display for this process: none, a live bar, or lines, which start with the time in a log."""
+    if not is_main:
+        return NullDisplay()
+    console = Console()
+    return BarDisplay(console) if console.is_terminal else LogDisplay(is_log=is_log)

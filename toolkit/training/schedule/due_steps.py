@@ -1,0 +1,55 @@
+"""When to log, evaluate and save: pure functions of the step, the same in a resumed run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.config.schema import Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSchedule:
+    """The schedule of a run. `step` counts completed updates: 1 after the first one."""
+
+    steps_per_epoch: int
+    total_steps: int
+    log_per_epoch: int
+    eval_per_epoch: int
+    save_every: int | None
+    compare_every: int | None
+
+    @classmethod
+    def of(cls, experiment: Experiment, steps_per_epoch: int) -> StepSchedule:
+        """The schedule of an experiment, given the steps of each epoch."""
+        train = experiment.train
+        return cls(
+            steps_per_epoch=steps_per_epoch,
+            total_steps=steps_per_epoch * train.epochs,
+            log_per_epoch=train.log_per_epoch,
+            eval_per_epoch=train.eval_per_epoch,
+            save_every=experiment.checkpoint.every_steps,
+            compare_every=train.check_ranks_every,
+        )
+
+    def epoch(self, step: int) -> float:
+        """Epochs done after a number of steps."""
+        return round(step / self.steps_per_epoch, 4)
+
+    def logs_at(self, step: int) -> bool:
+        return self._is_due(step, self.log_per_epoch)
+
+    def evaluates_at(self, step: int) -> bool:
+        return self._is_due(step, self.eval_per_epoch)
+
+    def saves_at(self, step: int) -> bool:
+        """Whether a save is due besides the one at every evaluation."""
+        return self.save_every is not None and step % self.save_every == 0
+
+    def compares_at(self, step: int) -> bool:
+        return self.compare_every is not None and step % self.compare_every == 0
+
+    def _is_due(self, step: int, per_epoch: int) -> bool:
+        """Whether one of `per_epoch` events, evenly spaced with the last at the end of the epoch, is due."""
+        position = (step - 1) % self.steps_per_epoch + 1
+        before, now = (place * per_epoch // self.steps_per_epoch for place in (position - 1, position))
+        return now > before

@@ -1,0 +1,68 @@
+"""The cost of computing the logical ranks of a step one after the other, measured once per attempt.
+
+Every forward and backward pass has a fixed cost. It is negligible in steps of many milliseconds; in short
+steps it is most of the cost of `train.reduction: exact`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from toolkit.data.order.sample_order import EpochPlan
+from toolkit.training.context import TrainContext
+
+#: Steps of an attempt before the measurement: the first ones are slower.
+_FIRST, _LAST = 10, 20
+#: In longer steps the fixed cost of a pass is negligible.
+_LONGEST_STEP_S = 0.05
+_ROUNDS = 3
+
+
+@dataclass(slots=True)
+class ExactCost:
+    """Counts the steps of an attempt and measures before one of them.
+
+    compute  computes loss and gradients of some samples and changes no state
+    steps    steps of this attempt so far
+    since    time at which the first of the timed steps began, in seconds
+    """
+
+    context: TrainContext
+    compute: Callable[[np.ndarray], object]
+    steps: int = 0
+    since: float = 0.0
+
+    def measure_if_due(self, plan: EpochPlan, position: int) -> None:
+        """On rank 0, record how much longer the passes of a step take than one pass over all its samples."""
+        self.steps += 1
+        if self.steps == _FIRST:
+            self.since = time.perf_counter()
+        attempt = self.context.attempt
+        if self.steps != _LAST or len(self.context.passes) == 1 or attempt is None:
+            return
+        step_s = (time.perf_counter() - self.since) / (_LAST - _FIRST)
+        if self.context.group.world.is_main and step_s < _LONGEST_STEP_S:
+            exact_s = self._extra_s(plan, position)
+            attempt.measured(exact_s=round(exact_s, 6), exact_share=round(min(1.0, exact_s / step_s), 3))
+
+    def _extra_s(self, plan: EpochPlan, position: int) -> float:
+        """Seconds that the passes of a step take longer than one pass over all its samples."""
+        parts = [
+            self.context.without_quarantined(plan.micro_batches_of(position, numbers))
+            for numbers in self.context.passes
+        ]
+        separate_s, joined_s = (
+            min(self._seconds(passes) for _ in range(_ROUNDS)) for passes in (parts, [np.concatenate(parts)])
+        )
+        return max(0.0, separate_s - joined_s)
+
+    def _seconds(self, passes: Sequence[np.ndarray]) -> float:
+        started = time.perf_counter()
+        for samples in passes:
+            if len(samples):
+                self.compute(samples)
+        return time.perf_counter() - started

@@ -1,0 +1,89 @@
+"""take_step(): one step of training. The functions below it follow in the order of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from toolkit.data.order.sample_order import EpochPlan
+from toolkit.distributed.step_sync import StepSync, StepTotals
+from toolkit.reliability.stop import Stop
+from toolkit.run.phases import Phase
+from toolkit.task import Loss
+from toolkit.training.context import TrainContext
+from toolkit.training.numerics.rng import seed_everything
+from toolkit.training.step.divergence import diverged, samples_of
+from toolkit.training.step.update import update
+
+
+def take_step(
+    context: TrainContext, sync: StepSync, plan: EpochPlan, position: int, stop: Stop
+) -> StepTotals:
+    """One update: the own micro-batches, one control vector, one reduction, one optimizer step. Collective.
+
+    Raises TrainingDiverged if the loss is not finite.
+    """
+    activity, first_row = context.activity, context.passes[0][0]
+    # Called as late as possible, so that a stop request leads to a save after this very step.
+    context.reduction.start(
+        lambda: sync.local_rows(
+            first_row, stop.reason_to_stop(context.seconds_to_save) is not None, activity.step_s
+        )
+    )
+    for numbers in context.passes:
+        _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])
+    activity.batch = None
+    context.enter(Phase.COMMUNICATION)
+    totals = sync.combine(context.reduction.finish())
+    if not totals.is_finite:
+        activity.batch = samples_of(context, plan, position, totals.bad_rows)
+        raise diverged(context, totals, activity.batch)
+    context.enter(Phase.OPTIMIZER)
+    update(context, totals.count)
+    return totals
+
+
+def _pass(
+    context: TrainContext,
+    sync: StepSync,
+    plan: EpochPlan,
+    position: int,
+    numbers: Sequence[int],
+    *,
+    last: bool,
+) -> None:
+    """Forward and backward pass of some micro-batches together, seeded by the number of the first one.
+
+    Without samples nothing is computed, but a rank that must take part in the reduction computes a
+    placeholder of weight zero.
+    """
+    number, reduction = numbers[0], context.reduction
+    indices = context.without_quarantined(plan.micro_batches_of(position, numbers))
+    context.activity.batch = indices
+    with reduction.micro_batch(last):
+        if len(indices):
+            loss = _forward(context, number, indices)
+            sync.add(number, loss)
+            _backward(context, loss.total)
+        elif last and reduction.needs_backward:
+            placeholder = plan.placeholder(context.quarantine.ids_at(context.state.progress.step))
+            _backward(context, 0.0 * _forward(context, number, placeholder).total)
+
+
+def _forward(context: TrainContext, number: int, samples: np.ndarray) -> Loss:
+    """The loss of some samples, with the random numbers of the micro-batch with this number."""
+    context.enter(Phase.DATA)
+    # Seeded before the batch is made, so that a task may draw random numbers for it.
+    seed_everything(context.experiment.seed, context.state.progress.step, number)
+    batch = context.task.collate("train", samples, context.group.device)
+    context.enter(Phase.FORWARD)
+    with context.autocast():
+        loss = context.task.loss(context.reduction.module, batch)
+    return loss if context.faults is None else context.faults.inject_nan(loss)
+
+
+def _backward(context: TrainContext, total: torch.Tensor) -> None:
+    context.enter(Phase.BACKWARD)
+    context.state.scaler.scale(total).backward()

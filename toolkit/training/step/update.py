@@ -1,0 +1,63 @@
+"""The update at the end of a step: learning rate, mean of the gradients, clipping, optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from toolkit.training.context import TrainContext
+from toolkit.training.schedule.learning_rate import lr_factor
+
+
+class Same(Protocol):
+    """The part of toolkit.distributed.process_group.Group that clipping needs."""
+
+    def same(self, tensor: torch.Tensor) -> torch.Tensor: ...
+
+
+def update(context: TrainContext, count: float) -> None:
+    """Set the learning rate and step the optimizer. Collective if the ranks' devices differ.
+
+    count  what the summed gradients are divided by; with 0, a step without samples, no weight changes
+    """
+    _set_learning_rate(context)
+    if count > 0:
+        _step_optimizer(context, count)
+    context.state.progress.step += 1
+
+
+def _set_learning_rate(context: TrainContext) -> None:
+    experiment, schedule, state = context.experiment, context.schedule, context.state
+    factor = lr_factor(
+        experiment.lr_scheduler, state.progress.step, schedule.total_steps, schedule.steps_per_epoch
+    )
+    for group in state.optimizer.param_groups:
+        group["lr"] = experiment.optimizer.lr * factor
+
+
+def _step_optimizer(context: TrainContext, count: float) -> None:
+    """Divide the summed gradients once by the global count, clip, step."""
+    state, clip_norm = context.state, context.experiment.train.clip_norm
+    state.scaler.unscale_(state.optimizer)
+    # From the optimizer's lists: model.parameters() would walk through all modules.
+    lists = [each["params"] for each in state.optimizer.param_groups]
+    gradients = [p.grad for parameters in lists for p in parameters if p.grad is not None]
+    torch._foreach_mul_(gradients, 1.0 / count)
+    if clip_norm is not None:
+        clip(state.model.parameters(), clip_norm, context.group)
+    state.scaler.step(state.optimizer)
+    state.scaler.update()
+
+
+def clip(parameters: Iterable[nn.Parameter], largest: float, group: Same) -> None:
+    """Clip the gradient to a norm, by the same factor on all ranks. Collective if their devices differ.
+
+    The ranks hold the same gradient, but different kinds of GPUs sum its norm in different orders, and the
+    weights would drift apart.
+    """
+    parameters = list(parameters)
+    norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+    nn.utils.clip_grads_with_norm_(parameters, largest, group.same(norm))

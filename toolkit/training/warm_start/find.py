@@ -1,0 +1,80 @@
+"""The weights of an earlier run that an experiment begins with.
+
+Imports nothing slow: a login node checks this before a submission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.config.schema import Experiment
+from toolkit.errors import DataError
+from toolkit.files import read_json
+from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
+
+#: Runs that will have finished when the experiment begins: their experiments, by folder.
+Coming = Mapping[Path, Experiment] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """A file of weights.
+
+    file        in the safetensors format
+    checkpoint  folder whose manifest has the checksum of the file; None for a single file
+    """
+
+    file: Path
+    checkpoint: Path | None
+
+
+def check_earlier(experiment: Experiment, coming: Coming = None) -> None:
+    """Raise DataError if the weights that an experiment starts from are missing.
+
+    A run that has not finished is accepted if it is one of `coming`, or if the job waits for other jobs:
+    it may have finished when the job begins.
+    """
+    begins_with = experiment.train.start_from_checkpoint
+    if begins_with is not None and Path(begins_with).resolve() not in (coming or {}):
+        find_weights("train.start_from_checkpoint", begins_with, experiment.policy.waits_for_jobs)
+
+
+def find_weights(key: str, name: str, waits: bool = False) -> Weights:
+    """Find the weights that a key names: a run's best ones, those of a checkpoint, or a file.
+
+    Raises DataError if there are none.
+
+    waits  whether the run may be unfinished, so that its best weights are not known yet
+    """
+    path = Path(name)
+    if (path / "config.yaml").is_file():
+        return _of_checkpoint(key, _best(key, RunDir(path), waits))
+    if (path / MANIFEST).is_file():
+        return _of_checkpoint(key, path)
+    if path.is_file():
+        return Weights(file=path, checkpoint=None)
+    what = "holds neither a run nor a checkpoint" if path.is_dir() else "is not there"
+    raise DataError(
+        f"{key}: {path} {what}; expected the folder of a run, one of its checkpoints, or a {WEIGHTS}"
+    )
+
+
+def _of_checkpoint(key: str, folder: Path) -> Weights:
+    return Weights(file=folder / WEIGHTS, checkpoint=folder)
+
+
+def _best(key: str, run: RunDir, waits: bool) -> Path:
+    result = read_json(run.result)
+    if result is None:
+        if waits:
+            return run.best
+        raise DataError(
+            f"{key}: {run.path} has not finished, so its best weights are not known; wait for it "
+            "(a job does that with resources.dependency)"
+        )
+    folder = run.checkpoint(int(result["best"]["step"]))
+    if not folder.is_dir():
+        raise DataError(f"{key}: {folder}, the best checkpoint of that run, is gone; name another run")
+    return folder

@@ -1,0 +1,46 @@
+"""Initial weights of a new run that come from an earlier one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch.distributed as dist
+from torch import nn
+
+from toolkit.checkpoint.loading import load_file_of_weights
+from toolkit.checkpoint.manifest import verify
+from toolkit.config.schema import Experiment
+from toolkit.distributed.process_group import Group
+from toolkit.errors import CheckpointError, DataError
+from toolkit.training.warm_start.find import Weights, find_weights
+
+_KEY = "train.start_from_checkpoint"
+
+
+def load_initial_weights(experiment: Experiment, model: nn.Module, group: Group) -> Path | None:
+    """Load the weights that train.start_from_checkpoint names, if any, and return their file. Collective.
+
+    Rank 0 reads and broadcasts them. Raises DataError if they are damaged or do not fit the model.
+    """
+    name = experiment.train.start_from_checkpoint
+    if name is None:
+        return None
+    file = None
+    if group.world.is_main:
+        weights = find_weights(_KEY, name)
+        load_exact_weights(_KEY, weights, model)
+        file = weights.file
+    if group.world.size > 1:
+        for tensor in model.state_dict().values():
+            dist.broadcast(tensor, src=0)
+    return file
+
+
+def load_exact_weights(key: str, weights: Weights, model: nn.Module) -> None:
+    """Load verified weights whose names match the model exactly. Raises DataError naming key and fault."""
+    try:
+        if weights.checkpoint is not None:
+            verify(weights.checkpoint)
+        load_file_of_weights(weights.file, model)
+    except CheckpointError as error:
+        raise DataError(f"{key}: {error}") from error

@@ -1,0 +1,30 @@
+"""Names and shapes of the tensors of a model: python -P -m toolkit.training.warm_start.shapes CONFIG ANSWER
+
+Writes them as JSON for an experiment whose data are prepared. The model is made on torch's meta device: that
+takes no memory, and reads no weights of a pretrained one.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from toolkit.checkpoint.loading import tensors_of
+from toolkit.config import load_to_run
+from toolkit.files import write_json
+from toolkit.task import task_class
+
+
+def main(config: Path, answer: Path) -> None:
+    """Write the tensors of an experiment's model. Raises StkError."""
+    experiment = load_to_run(config)
+    task = task_class(experiment)(experiment)
+    with torch.device("meta"):
+        model = task.model()
+    write_json(answer, tensors_of(model))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

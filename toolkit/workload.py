@@ -1,0 +1,352 @@
+"""What a workload gives to the toolkit: its tasks, and for each of them sections, rules and metrics.
+
+A workload is a package. It registers a `Workload` under the entry-point group `slurm_toolkit.workloads`; ours
+do so in `pyproject.toml`. Code is named, not imported, so that checking an experiment imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+
+from toolkit.errors import DataError
+
+Goal: TypeAlias = Literal["min", "max"]
+
+_NOTHING_TO_PREPARE = "this task has no data that are prepared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric.
+
+    name   as in metrics.jsonl, without the split; of a part of the data it is called name/part
+    goal   whether less or more of it is better
+    title  its name for people; empty: the name with spaces
+    unit   share: between 0 and 1, shown in per cent
+    twin   a metric of which this is another view: it is shown where the two differ
+    """
+
+    name: str
+    goal: Goal
+    title: str = ""
+    unit: Literal["share", "number"] = "share"
+    twin: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name and the goal, as `evaluation.metric` stores them."""
+        return f"{self.name}:{self.goal}"
+
+
+#: The metric that every task has.
+LOSS = Metric(name="loss", goal="min", unit="number")
+
+
+def shares(*names: str, **titles: str) -> tuple[Metric, ...]:
+    """Shares of which more is better, such as accuracy; after them those whose titles are not their names."""
+    named = {**dict.fromkeys(names, ""), **titles}
+    return tuple(Metric(name=name, goal="max", title=title) for name, title in named.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A rule that does not hold: the key to blame, what was found and is allowed, what to do.
+
+    file, line   where it is, if not where the key was written; lines count from 1, 0 for none
+    """
+
+    key: tuple[str, ...]
+    problem: str
+    hint: str = ""
+    file: str = ""
+    line: int = 0
+
+
+#: Yields what does not hold in an experiment.
+Check = Callable[[Any], Iterator[Violation]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule over several keys of an experiment.
+
+    reads            the keys; where one of them has a fault already, the rule is left out
+    holds_for_stored whether it also holds for what runs have recorded
+    """
+
+    reads: tuple[tuple[str, ...], ...]
+    holds_for_stored: bool
+    check: Check
+
+
+def rule(*reads: str, holds_for_stored: bool = True) -> Callable[[Check], Rule]:
+    """Make a rule of a function; `reads` are dotted keys."""
+
+    def made(check: Check) -> Rule:
+        keys = tuple(tuple(key.split(".")) for key in reads)
+        return Rule(reads=keys, holds_for_stored=holds_for_stored, check=check)
+
+    return made
+
+
+#: Told of every stretch of work: stage, how much is done, how much there is (None: not known yet).
+Progress = Callable[[str, int, int | None], None]
+
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Report no progress."""
+
+
+class PreparedSet(Protocol):
+    """Prepared data, as `DataSection.prepare` returns them."""
+
+    @property
+    def path(self) -> Path:
+        """Their folder."""
+
+    def summary(self) -> str:
+        """What they hold and what was left out, for people."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+
+    def split(self, name: str) -> Any:
+        """The samples of a split. Raises DataError for an unknown one."""
+
+
+class DataSection:
+    """The `data` section of a task: what it names, and how that is prepared.
+
+    A subclass is a frozen dataclass. Its methods import late what takes long, and never torch.
+    """
+
+    __slots__ = ()
+    #: The stage of preparation whose progress a later start does not repeat; empty: there is none.
+    RESUMABLE_STAGE: ClassVar[str] = ""
+    prepared_dir: str
+
+    def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
+        """Find files that are missing or not as described.
+
+        is_trained   a model exists, so what encodes texts was kept with its prepared data
+        """
+        return iter(())
+
+    def warnings(self) -> Iterator[Violation]:
+        """Find what is probably a mistake, but stops no run. Called if there are no violations."""
+        return iter(())
+
+    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
+        """Yield the files that training reads, each with its SHA-256. Raises DataError."""
+        raise NotImplementedError
+
+    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
+        """Return folder and fingerprint of the prepared set, which need not exist. Raises DataError."""
+        raise NotImplementedError
+
+    def prepare(self, progress: Progress) -> PreparedSet:
+        """Build the prepared set unless it exists, and open it. Raises DataError."""
+        raise NotImplementedError
+
+    def open_prepared(self, path: Path) -> PreparedSet:
+        """Open a prepared set. Raises DataError."""
+        raise NotImplementedError
+
+    def with_workers(self, count: int) -> Self:
+        """This section, prepared by so many processes unless it says how many."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoData(DataSection):
+    """The data of a task that says nothing of them."""
+
+    prepared_dir = ""
+
+    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
+        return iter(())
+
+    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
+        raise DataError(_NOTHING_TO_PREPARE)
+
+    def prepare(self, progress: Progress) -> PreparedSet:
+        raise DataError(_NOTHING_TO_PREPARE)
+
+    def open_prepared(self, path: Path) -> PreparedSet:
+        raise DataError(_NOTHING_TO_PREPARE)
+
+
+class ModelSection:
+    """The `model` section. A subclass is a frozen dataclass with a field `kind`."""
+
+    __slots__ = ()
+    #: Fields on which names and shapes of the weights depend.
+    SHAPES: ClassVar[tuple[str, ...]] = ()
+    kind: str
+
+    def violations(
+        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
+    ) -> Iterator[Violation]:
+        """Find files and runs that are missing or do not fit.
+
+        is_trained   a model exists, so what it began with does not matter any more
+        coming       experiments by the folders of their runs, which will have finished when this run begins
+        """
+        return iter(())
+
+    def difference(self, other: Any) -> str:
+        """Why the weights of another model section do not fit this one; empty where they may."""
+        if self.kind != other.kind:
+            return f"its model.kind is {other.kind}, here it is {self.kind}"
+        for name in self.SHAPES:
+            here, there = getattr(self, name), getattr(other, name)
+            if here != there:
+                return f"its model.{name} is {there}, here it is {here}"
+        return ""
+
+    def sizes(self, data: Any, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+        """Yield what some tensor of the model has rows for: what it is, and how many.
+
+        data   the data section
+        meta   the manifest of its prepared set; empty if there is none
+        """
+        return iter(())
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files that a new model begins with, each with the key that names it."""
+        return iter(())
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether something is computed with torch before training, once for all runs."""
+        return False
+
+
+def no_metrics(section: Any) -> Sequence[Metric]:
+    """Metrics that a section adds: none."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSections:
+    """The sections of one experiment, of a task whose sections depend on what its task section names.
+
+    tree     sections of the experiment in place of those that were written
+    data     dataclass of the data section
+    models   as in TaskSpec
+    """
+
+    tree: Mapping[str, Any]
+    data: type[DataSection]
+    models: Mapping[str, tuple[type[ModelSection], str]]
+
+
+class UnfitTask(Exception):
+    """What a task section names cannot be used."""
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        self.violations = tuple(violations)
+        super().__init__("; ".join(each.problem for each in violations))
+
+
+def no_section(text: str) -> Mapping[str, Any] | None:
+    """The task section that a text stands for: none."""
+    return None
+
+
+def no_files(experiment: Any) -> Iterable[tuple[Path, str]]:
+    """Files that a run keeps with its code: none."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoModel(ModelSection):
+    """The model of a task that says nothing of one."""
+
+    kind = ""
+
+
+#: Called on each rank with the run (RunDir), the rank's World and a Stop; returns an Outcome. Collective.
+Worker: TypeAlias = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """One kind of task.
+
+    kind           its name: `task.kind`
+    config         dataclass of the `task` section
+    data           dataclass of the `data` section
+    models         model kinds that the task takes: name -> (dataclass of the `model` section, code)
+    task           "module:attribute" of the task's class
+    metrics        metrics of an evaluation, which `evaluation.metric` may name; `loss` is one of them
+    data_metrics   those that the data section adds
+    task_metrics   those that the task section adds
+    more_metrics   those that not every evaluation has: of the data section, the test set, a report
+    brief          names of metrics that are shown where there is room for few: by epoch, of runs side by side
+    rules          what must hold between keys of its sections
+    file_keys      keys of the data section that another file, which is only scored, may need otherwise
+    report         "module:attribute" of what the task adds to the report of a run, a subclass of
+                   toolkit.report.task_report.TaskReport; empty: nothing
+    own_files      keys of the data section that name the run's own files beside `path`; null for another
+    from_text      the task section that a text in its place stands for; None if it stands for none
+    own_sections   the sections of one experiment, where they depend on what its task section names: from the
+                   plain experiment, and the folders that its files may be relative to; None for folders means
+                   a stored experiment, which was checked before. Raises UnfitTask. None: they are the same
+                   for all
+    kept_files     files that a run keeps with its code, from the checked experiment: each with its place in
+                   the folder of the code. Raises UserError
+    experiment     dataclass of the whole experiment, a subclass of toolkit.config.schema.Experiment; None:
+                   that itself. A section that it declares with `absent` is no key of it
+    worker         "module:function" of the Worker that runs on each rank
+    """
+
+    kind: str
+    config: type
+    data: type[DataSection] = NoData
+    models: Mapping[str, tuple[type[ModelSection], str]] = field(default_factory=dict)
+    task: str = ""
+    metrics: tuple[Metric, ...] = (LOSS,)
+    data_metrics: Callable[[Any], Sequence[Metric]] = no_metrics
+    task_metrics: Callable[[Any], Sequence[Metric]] = no_metrics
+    more_metrics: tuple[Metric, ...] = ()
+    brief: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    file_keys: tuple[str, ...] = ()
+    report: str = ""
+    own_files: tuple[str, ...] = ("train", "validation", "test")
+    from_text: Callable[[str], Mapping[str, Any] | None] = no_section
+    own_sections: Callable[[Mapping[str, Any], Sequence[Path] | None], OwnSections] | None = None
+    kept_files: Callable[[Any], Iterable[tuple[Path, str]]] = no_files
+    experiment: type | None = None
+    worker: str = "toolkit.training.worker:run_attempt"
+
+    def metrics_of(self, data: Any) -> tuple[Metric, ...]:
+        """All metrics of an evaluation with a checked data section."""
+        return (*self.metrics, *self.data_metrics(data))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a package registers.
+
+    tasks      its kinds of tasks
+    packages   importable packages that a run of its tasks keeps a copy of, besides those of the core
+    commands   of `stk`: name -> "module:attribute" of a toolkit.command.Command, imported when asked for
+    evaluate   "module:attribute" of toolkit.command.EvaluateOptions; empty: none
+    of_words   "module:function" that makes an experiment, a tree of plain values, of the words of a command
+               line, for `stk run -- COMMAND`; empty: none
+    example    "module:function" that writes a small experiment with its data into a folder and returns its
+               file, for `stk drill`; empty: none
+    """
+
+    name: str
+    tasks: tuple[TaskSpec, ...]
+    packages: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    evaluate: str = ""
+    of_words: str = ""
+    example: str = ""

@@ -1,0 +1,127 @@
+"""The user's own code in a run, and the folder in which the user's program runs.
+
+A run keeps copies of what is code. The program runs in a folder of the run that holds these and links to all
+that lies beside them where the user works: it finds its data under the usual names, and what the user edits
+later does not reach it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
+
+#: Bytes of a file: one that is larger is no code, and is linked.
+LARGEST_FILE = 1 << 20
+#: Of all files together.
+MOST_FILES, MOST_BYTES = 5_000, 100 << 20
+
+#: Neither copied nor linked.
+_NOT_TAKEN = frozenset({".git", "__pycache__"})
+#: What is in the folder of a virtual environment.
+_ENVIRONMENT = "pyvenv.cfg"
+
+
+def kept_files(experiment: Any) -> Iterator[tuple[Path, str]]:
+    """Yield the files that are code, each with its place in the code of the run.
+
+    Raises UserError where code lies outside of the folder of the command, is not there, or is too much.
+    """
+    folder = Path(experiment.task.folder)
+    files = {found for name in experiment.code for found in _code_in(folder, _within(folder, Path(name)))}
+    _check_amount(folder, sorted(files))
+    for file in sorted(files):
+        yield folder / file, str(user_code_in(Path()) / file)
+
+
+def make_work_folder(run: RunDir, folder: Path) -> None:
+    """Make the folder in which the command runs, unless it is there. Called on one rank.
+
+    folder   that of the command, where the user works
+    """
+    if run.work.exists():
+        return
+    new = run.work.with_name(f".{run.work.name}.tmp")
+    shutil.rmtree(new, ignore_errors=True)
+    if run.user_code.exists():
+        shutil.copytree(run.user_code, new, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        # Nothing in the folder is code.
+        new.mkdir()
+    for around, _, _ in os.walk(new):
+        _link_others(folder / Path(around).relative_to(new), Path(around))
+    new.rename(run.work)
+
+
+def _within(folder: Path, path: Path) -> Path:
+    """A path relative to the folder. Raises UserError for one that is not in it, or not there."""
+    if not path.exists():
+        raise UserError(f"code: there is no {path}")
+    if not path.is_relative_to(folder):
+        raise UserError(
+            f"code: {path} lies outside of {folder}, where the command works. Start it in a folder around "
+            "both, or leave it out: then it is used where it lies"
+        )
+    return path.relative_to(folder)
+
+
+def _code_in(folder: Path, path: Path) -> Iterator[Path]:
+    """The files of a path that are code: those that git tracks, else all small ones. Links are none."""
+    whole = folder / path
+    if whole.is_file():
+        yield path
+        return
+    tracked = _tracked(whole)
+    for each in _visible_files(whole) if tracked is None else tracked:
+        file = whole / each
+        if file.is_file() and not file.is_symlink() and file.stat().st_size <= LARGEST_FILE:
+            yield path / each
+
+
+def _tracked(folder: Path) -> list[Path] | None:
+    """The files below a folder that git tracks; None where it tracks none, or is not there."""
+    command = ["git", "-C", str(folder), "ls-files", "-z", "--recurse-submodules"]
+    try:
+        found = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return [Path(os.fsdecode(name)) for name in found.split(b"\0") if name] or None
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    """All files below a folder but hidden ones, and those of virtual environments and runs."""
+    for around, folders, files in os.walk(folder):
+        inside = Path(around)
+        folders[:] = [name for name in folders if _may_be_code(inside / name)]
+        yield from ((inside / name).relative_to(folder) for name in files if not name.startswith("."))
+
+
+def _may_be_code(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in _NOT_TAKEN:
+        return False
+    return folder != experiment_dir() and not (folder / _ENVIRONMENT).exists()
+
+
+def _check_amount(folder: Path, files: Sequence[Path]) -> None:
+    size = sum((folder / file).stat().st_size for file in files)
+    if len(files) > MOST_FILES or size > MOST_BYTES:
+        raise UserError(
+            f"code: {len(files):,} files of {size / 2**20:.0f} MB in {folder} would be copied for this "
+            f"run, and at most {MOST_FILES:,} files of {MOST_BYTES >> 20} MB can be. Name those that are "
+            "code, such as code=[train.py,models]; or start in a folder that holds little else"
+        )
+
+
+def _link_others(source: Path, target: Path) -> None:
+    """Link what is in a folder and was not copied."""
+    if not source.is_dir():
+        return
+    for entry in os.scandir(source):
+        if entry.name not in _NOT_TAKEN and not os.path.lexists(target / entry.name):
+            (target / entry.name).symlink_to(entry.path)

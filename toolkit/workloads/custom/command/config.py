@@ -1,0 +1,99 @@
+"""The experiment of a command: what is run, with which parameters, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.fields import absent, option
+from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrScheduler, Optimizer, Train
+from toolkit.workload import NoData, NoModel, Violation, rule
+
+#: As many as `train.logical_ranks` may be: a command sets no limit to its processes.
+_MOST_RANKS = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command, run in as many processes as the job has."""
+
+    kind: str = option("command", choices=("command",))
+    """The user's own command."""
+    run: tuple[str, ...] = option()
+    """The program and its arguments, such as [python, train.py]; ${run.dir} stands for the run's folder."""
+    launch: str = option("each", choices=("each", "node"))
+    """each: a process for each rank; node: one on each host, for what starts the others itself, such as
+    torchrun."""
+    folder: str = option(".", path=True, identity=False)
+    """Where it would be typed: relative names mean this folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandExperiment(Experiment):
+    """A command, and where it runs."""
+
+    model: Any = absent(NoModel())
+    data: Any = absent(NoData())
+    seed: int = absent(0)
+    train: Train = absent(Train(logical_ranks=_MOST_RANKS))
+    optimizer: Optimizer = absent(Optimizer())
+    lr_scheduler: LrScheduler = absent(LrScheduler())
+    checkpoint: Checkpoint = absent(Checkpoint())
+    evaluation: Evaluation = absent(Evaluation())
+    params: dict[str, Any] = option(factory=dict)
+    """Handed over behind the command: `lr: 0.001` as --lr 0.001, `amp: true` as --amp, a list as several
+    words; false and null as nothing. STK_PARAMS holds all of them as JSON."""
+    inputs: tuple[str, ...] = option((), path=True)
+    """Files and folders that the command reads. They must be there, and other ones make another run."""
+    code: tuple[str, ...] = option((".",), path=True, identity=False)
+    """What the run keeps a copy of: the files in these folders that git tracks, else all small ones."""
+
+
+@rule("task.run")
+def something_is_run(experiment: Any) -> Iterator[Violation]:
+    """Find a command without words."""
+    if not experiment.task.run or not experiment.task.run[0]:
+        problem = "found no command, expected a program and its arguments"
+        yield Violation(key=("task", "run"), problem=problem, hint="run: [python, train.py]")
+
+
+@rule("params")
+def params_are_values(experiment: Any) -> Iterator[Violation]:
+    """Find parameters that cannot be written as options."""
+    for name, value in experiment.params.items():
+        if not name or name.startswith("-") or any(character.isspace() for character in name):
+            problem = f"found {name!r}, expected the name of an option without its dashes"
+            yield Violation(key=("params", name), problem=problem, hint="as in: lr: 0.001")
+        elif any(isinstance(each, dict | list) for each in _parts(value)):
+            problem = "found values within values, expected a number, a text, true, false or a list of these"
+            yield Violation(key=("params", name), problem=problem)
+
+
+def _parts(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@rule("inputs", holds_for_stored=False)
+def inputs_are_there(experiment: Any) -> Iterator[Violation]:
+    """Find inputs that are missing."""
+    for index, name in enumerate(experiment.inputs):
+        if not Path(name).exists():
+            yield Violation(key=("inputs", str(index)), problem=f"there is no {name}")
+
+
+@rule("code", "task.folder", holds_for_stored=False)
+def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
+    """Find code that is missing, or lies where the command does not work."""
+    folder = Path(experiment.task.folder)
+    for index, name in enumerate(experiment.code):
+        key = ("code", str(index))
+        if not Path(name).exists():
+            yield Violation(key=key, problem=f"there is no {name}")
+        elif not Path(name).is_relative_to(folder):
+            problem = f"{name} lies outside of {folder}, where the command works"
+            yield Violation(key=key, problem=problem, hint="leave it out: it is used where it lies")
+
+
+RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_folder)

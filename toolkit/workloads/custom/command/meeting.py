@@ -1,0 +1,93 @@
+"""Where the processes of a command find each other, and what each finds in its environment."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolkit.distributed.secure.addresses import own_addresses
+from toolkit.errors import RendezvousError
+from toolkit.files import read_json, write_json
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where rank 0 can be reached, and the number of the attempt."""
+
+    address: str
+    port: int
+    attempt: int
+
+
+def publish(run: RunDir, world: World, attempt: int) -> None:
+    """Let the other ranks begin. Rank 0 calls it once it holds the run, and all that they need is there."""
+    path = run.address(world.nonce)
+    path.parent.mkdir(exist_ok=True)
+    address = own_addresses(world.nodes)[0]
+    write_json(path, {"address": address, "port": _free_port(), "attempt": attempt})
+
+
+def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], bool]) -> Place | None:
+    """What rank 0 has published; None where a stop comes first. Raises RendezvousError after timeout_s."""
+    path, deadline = run.address(world.nonce), time.monotonic() + timeout_s
+    while (found := read_json(path)) is None:
+        if is_stopped():
+            return None
+        if time.monotonic() > deadline:
+            raise RendezvousError(
+                f"rank {world.rank} on {socket.gethostname()} has waited {timeout_s:g} s for rank 0, which "
+                f"has not begun, or whose file {path} does not arrive here: see the log of rank 0"
+            )
+        time.sleep(_POLL_S)
+    return Place(address=str(found["address"]), port=int(found["port"]), attempt=int(found["attempt"]))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment(
+    run: RunDir, world: World, place: Place, *, by_node: bool, latest: str, params: str
+) -> dict[str, str]:
+    """The environment of a command's process.
+
+    by_node  one process on each host: the host's number and count stand for rank and world size
+    latest   the newest checkpoint, or empty if there is none
+    """
+    rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
+    local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)
+    environ = dict(os.environ)
+    for name in _OF_RANKS:
+        environ.pop(name, None)
+    environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(local_rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(local_size),
+        "GROUP_RANK": str(world.node),
+        "GROUP_WORLD_SIZE": str(world.nodes),
+        "MASTER_ADDR": place.address,
+        "MASTER_PORT": str(place.port),
+        "STK_RUN_DIR": str(run.path),
+        "STK_ATTEMPT": str(place.attempt),
+        "STK_CHECKPOINT_DIR": str(run.checkpoints),
+        "STK_LATEST_CHECKPOINT": latest,
+        "STK_STOP_FILE": str(run.stop_request(world.nonce)),
+        "STK_PARAMS": params,
+    }
+    # torchrun takes its own options from these.
+    pet = {"NNODES": size, "NODE_RANK": rank, "MASTER_ADDR": place.address, "MASTER_PORT": place.port}
+    return environ | ({f"PET_{name}": str(value) for name, value in pet.items()} if by_node else {})
+
+
+#: Between a launcher of ours and its ranks.
+_OF_RANKS = ("STK_RENDEZVOUS", "STK_LAUNCHER")

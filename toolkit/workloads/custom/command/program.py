@@ -1,0 +1,109 @@
+"""The process of a command: started, asked to leave, waited for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from toolkit.errors import UserError
+from toolkit.files import read_end
+
+_PR_SET_PDEATHSIG = 1
+_BLOCK_BYTES = 1 << 16
+#: Of its output, the bytes at its end that may say why it failed.
+_TAIL_BYTES = 1 << 15
+#: Seconds that its last output may take once it has ended: a process that it left behind may hold the pipe.
+_LAST_OUTPUT_S = 2.0
+#: Found here, because a new process may do little before it becomes the command.
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Program:
+    """A command in a process group of its own, whose output goes to a log, and to this process's own.
+
+    shown  whether its output is also written to standard output
+    Raises UserError where it cannot be started.
+    """
+
+    def __init__(
+        self, words: Sequence[str], folder: Path, environ: Mapping[str, str], log: Path, *, shown: bool
+    ) -> None:
+        self._log = log.open("ab", buffering=0)
+        self._log_path, self._log_start = log, log.stat().st_size
+        try:
+            self._process = subprocess.Popen(
+                words,
+                cwd=folder,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if shown else self._log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+                preexec_fn=_in_new_process,
+            )
+        except OSError as error:
+            self._log.close()
+            raise UserError(f"the command {words[0]!r} cannot be started: {error.strerror}") from None
+        self._reader: threading.Thread | None = None
+        if shown:
+            assert self._process.stdout is not None
+            arguments = (self._process.stdout, self._log)
+            self._reader = threading.Thread(target=_copy, args=arguments, daemon=True)
+            self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit status, negative for a signal; None where it has not ended in this time."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send(self, number: int) -> None:
+        """Send a signal to the command and to what it has started in its group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def close(self) -> None:
+        """End what it has left behind, and read what it wrote last."""
+        self.send(signal.SIGKILL)
+        if self._reader is not None:
+            self._reader.join(_LAST_OUTPUT_S)
+        self._log.close()
+
+    def last_output(self) -> str:
+        """The end of what it has written; all of that, once it is closed."""
+        written = self._log_path.stat().st_size - self._log_start
+        return read_end(self._log_path, min(written, _TAIL_BYTES)).decode("utf-8", "replace")
+
+
+def _in_new_process() -> None:
+    """Prepare the new process before it becomes the command."""
+    # The early warning must not end a command that does not handle it. A handler replaces this.
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if hasattr(_LIBC, "prctl"):
+        # It does not outlive the rank, however that ends.
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _copy(source: BinaryIO, log: BinaryIO) -> None:
+    """Write what comes from a pipe to a log and to standard output."""
+    while block := os.read(source.fileno(), _BLOCK_BYTES):
+        with suppress(OSError, ValueError):
+            log.write(block)
+        # The reader of the terminal may have gone; the log goes on.
+        with suppress(OSError, ValueError):
+            sys.stdout.buffer.write(block)
+            sys.stdout.buffer.flush()

@@ -1,0 +1,97 @@
+"""When a command is asked to leave, and by what: signals as they come, and a file that all ranks see."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+from toolkit.files import create_once, read_json
+from toolkit.reliability.stop import Stop
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.command.program import Program
+from toolkit.world import World
+
+#: Seconds before the end of a job at which a command is asked to leave: as if a step and a save took so long.
+LEAD_S = 30.0
+#: After the early warning a command that knows it has this long before SIGTERM.
+_HEAD_START_S = 15.0
+#: One that does not leave before its job ends is killed, so that the run can be handed over.
+_KILL_AFTER_S = 2 * LEAD_S
+_SIGNALS = (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT)
+
+
+class Caught:
+    """Notes the signals that this process gets, and passes them on to the handlers of before."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def install(self) -> Caught:
+        """Catch them from now on; only in the main thread."""
+        for number in _SIGNALS:
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def restore(self) -> None:
+        """Give the signals back to the handlers of before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.numbers.append(number)
+        if callable(before := self._before[number]):
+            before(number, frame)
+
+
+class Leaving:
+    """Asks a command to leave, once any rank has a reason."""
+
+    def __init__(self, run: RunDir, world: World, stop: Stop, caught: Caught) -> None:
+        self._path = run.stop_request(world.nonce)
+        self._rank = world.rank
+        self._stop = stop
+        self._caught = caught
+        self._passed_on = 0
+        self._warned: float | None = None
+        self._asked: float | None = None
+        self.why = ""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether there is a reason to leave."""
+        return bool(self.why)
+
+    def look(self) -> bool:
+        """See whether this rank or another has a reason; tell the others."""
+        if not self.why and (own := self._stop.reason_to_stop(LEAD_S)) is not None:
+            self.request(own)
+        if not self.why and (found := read_json(self._path)) is not None:
+            self.why = str(found.get("why", "requested"))
+        return bool(self.why)
+
+    def request(self, why: str) -> None:
+        """Ask the commands of all ranks to leave."""
+        self.why = self.why or why
+        self._path.parent.mkdir(exist_ok=True)
+        create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
+
+    def pass_on(self, program: Program) -> None:
+        """Send the command what is due: the warning as it comes, then SIGTERM, and at last SIGKILL."""
+        now = time.monotonic()
+        new, self._passed_on = self._caught.numbers[self._passed_on :], len(self._caught.numbers)
+        if signal.SIGUSR2 in new:
+            self._warned = now
+            program.send(signal.SIGUSR2)
+        if not self.look():
+            return
+        if self._asked is None:
+            is_told = signal.SIGTERM in self._caught.numbers or signal.SIGINT in self._caught.numbers
+            if is_told or self._warned is None or now - self._warned > _HEAD_START_S:
+                self._asked = now
+                program.send(signal.SIGTERM)
+        elif signal.SIGTERM not in self._caught.numbers and now - self._asked > _KILL_AFTER_S:
+            # Nothing else ends the command before its job ends. Outside of a job a second Ctrl-C does.
+            program.send(signal.SIGKILL)

@@ -1,0 +1,284 @@
+"""One rank of a command: it starts the process, watches it, and says how it ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from toolkit.config import load_to_run
+from toolkit.errors import RunBusy, RunFailed, UserError
+from toolkit.files import read_json, write_json
+from toolkit.monitoring.usage.sampling import UsageSampler
+from toolkit.reliability.notifications.notify import notify
+from toolkit.reliability.restart_policy import check_progress
+from toolkit.reliability.stop import Stop
+from toolkit.reliability.watchdog import Pulse, Watchdog, period_s
+from toolkit.run.attempts.crash_record import close_open_attempt
+from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.attempts.outcome import Outcome
+from toolkit.run.events import note_event
+from toolkit.run.failure.records import record_failure, write_first
+from toolkit.run.fence import hold_run, leave_if_fenced
+from toolkit.run.phases import Phase
+from toolkit.run.run_dir import RunDir
+from toolkit.training.attempt.rank_log import log_to_file
+from toolkit.workloads.custom.command import checkpoints
+from toolkit.workloads.custom.command.code import make_work_folder
+from toolkit.workloads.custom.command.failure import failure_of
+from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
+from toolkit.workloads.custom.command.program import Program
+from toolkit.workloads.custom.command.stopping import Caught, Leaving
+from toolkit.workloads.custom.command.words import params_json, words_of
+from toolkit.world import World
+
+#: The command has saved and left before its end (sysexits' EX_TEMPFAIL).
+SAVED = 75
+
+_POLL_S = 0.2
+_LOOK_FOR_SAVES_S = 5.0
+#: Ends that a signal to leave explains, as Popen and as a shell tell them.
+_BY_SIGNAL = frozenset(
+    status for number in (signal.SIGINT, signal.SIGUSR2, signal.SIGTERM) for status in (-number, 128 + number)
+)
+#: Seconds in which a signal that has ended the command reaches this process, too.
+_SIGNAL_S = 2.0
+
+log = logging.getLogger("toolkit")
+
+
+def run_attempt(run: RunDir, world: World, stop: Stop) -> Outcome:
+    """Run the command as one rank. Collective.
+
+    Returns FINISHED at once if the run has finished before. Raises RunFailed where the command fails, and
+    StkError; failure.json has been written by then.
+    """
+    if run.result.exists():
+        return Outcome.FINISHED
+    if world.master_addr is not None:
+        raise UserError(
+            "another launcher, such as torchrun, has started this rank, and a command is started by `stk` "
+            "itself: leave the launcher out, or make it the command, with task.launch=node"
+        )
+    with log_to_file(run, world):
+        outcome = _Rank(run, world, stop).work()
+        if outcome.is_finished and world.is_main:
+            notify(run, "end")
+        return outcome
+
+
+class _Rank:
+    """One attempt on one rank."""
+
+    def __init__(self, run: RunDir, world: World, stop: Stop) -> None:
+        self._run = run
+        self._world = world
+        self._experiment = load_to_run(run.config)
+        self._caught = Caught()
+        self._leaving = Leaving(run, world, stop, self._caught)
+        self._attempt: Attempt | None = None
+        self._phase = Phase.START
+        self._saved = checkpoints.mark(run)
+        self._has_saved = False
+        self._looked = time.monotonic()
+
+    def work(self) -> Outcome:
+        """Hold the run, run the command, record how it ended."""
+        train = self._experiment.train
+        patience_s = max(3 * period_s(train.hang_timeout_s), 60.0)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(hold_run(self._run, self._world, patience_s))
+                stack.callback(self._caught.restore)
+                self._caught.install()
+                self._begin()
+                stack.enter_context(Watchdog(self._run, self._world, train.hang_timeout_s, self._pulse))
+                stack.enter_context(UsageSampler(self._run, self._world, "cpu"))
+                return self._work()
+            except RunBusy:
+                raise
+            except BaseException as error:
+                leave_if_fenced(self._run, self._world.nonce)
+                if not isinstance(error, _CommandFailed):
+                    record_failure(self._run, self._world, self._phase, 0, error)
+                if self._attempt is not None:
+                    self._attempt.failed(None)
+                raise
+
+    def _begin(self) -> None:
+        if not self._world.is_main:
+            return
+        close_open_attempt(self._run, self._world)
+        check_progress(self._run)
+        self._attempt = Attempt(self._run, self._world)
+        self._run.checkpoints.mkdir(exist_ok=True)
+        make_work_folder(self._run, Path(self._experiment.task.folder))
+        publish(self._run, self._world, self._attempt.number)
+
+    def _pulse(self) -> Pulse:
+        return Pulse(phase=self._phase, step=0)
+
+    def _work(self) -> Outcome:
+        self._phase = Phase.RENDEZVOUS
+        timeout_s = self._experiment.train.rendezvous_timeout_s
+        place = find(self._run, self._world, timeout_s, self._leaving.look)
+        if place is None:
+            self._end({"outcome": Outcome.YIELDED.value})
+            return Outcome.YIELDED
+        self._phase = Phase.PROGRAM
+        outcome = self._run_command(place) if self._starts_one else Outcome.FINISHED
+        self._end({"outcome": outcome.value})
+        return self._conclude(outcome)
+
+    @property
+    def _starts_one(self) -> bool:
+        """Whether this rank starts a process: with `launch: node` the first of each host does."""
+        return self._experiment.task.launch == "each" or self._world.local_rank == 0
+
+    # -- the command
+
+    def _run_command(self, place: Place) -> Outcome:
+        run, world, experiment = self._run, self._world, self._experiment
+        newest = checkpoints.latest(run)
+        words = words_of(experiment, run)
+        environ = environment(
+            run,
+            world,
+            place,
+            by_node=experiment.task.launch == "node",
+            latest="" if newest is None else str(newest),
+            params=params_json(experiment, run),
+        )
+        path = run.log(world.nonce, world.rank)
+        # In a job standard output is this very log.
+        shown = world.is_main and not _is_stdout(path)
+        program = Program(words, run.work, environ, path, shown=shown)
+        try:
+            self._tell({"pid": program.pid})
+            if self._attempt is not None:
+                self._attempt.started(None, newest is not None)
+                self._attempt.saved(False)
+                self._attempt.stepped()
+            code = self._wait(program)
+        finally:
+            program.close()
+        return self._outcome(code, program)
+
+    def _wait(self, program: Program) -> int:
+        while (code := program.wait(_POLL_S)) is None:
+            self._leaving.pass_on(program)
+            self._note_saves()
+        if code in _BY_SIGNAL:
+            deadline = time.monotonic() + _SIGNAL_S
+            while not self._leaving.look() and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+        self._note_saves(now=True)
+        return code
+
+    def _note_saves(self, *, now: bool = False) -> None:
+        """Record that the command has saved, once it has."""
+        if self._attempt is None or self._has_saved:
+            return
+        if now or time.monotonic() - self._looked > _LOOK_FOR_SAVES_S:
+            self._looked = time.monotonic()
+            if checkpoints.mark(self._run) != self._saved:
+                self._has_saved = True
+                self._attempt.saved(True)
+
+    def _outcome(self, code: int, program: Program) -> Outcome:
+        """What an exit status means. Raises _CommandFailed, with failure.json written."""
+        self._leaving.look()
+        if code == 0:
+            if self._leaving.is_asked:
+                log.warning(
+                    "the command was asked to leave and ended with status 0, so the run counts as done; a "
+                    "command that goes on later ends with status %d",
+                    SAVED,
+                )
+            return Outcome.FINISHED
+        if code == SAVED or self._leaving.is_asked:
+            # All leave when one has left.
+            self._leaving.request("requested")
+            return Outcome.YIELDED
+        record = failure_of(self._world, code, program.last_output())
+        write_first(self._run, record)
+        raise _CommandFailed(record["message"])
+
+    # -- the other ranks
+
+    def _tell(self, facts: Mapping[str, Any]) -> None:
+        """Let the other ranks know of this one's process."""
+        world = self._world
+        who = {"rank": world.rank, "host": socket.gethostname(), "node": world.node}
+        path = self._run.process(world.nonce, world.rank)
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, {**who, **facts})
+
+    def _end(self, facts: Mapping[str, Any]) -> None:
+        self._tell({"ended": time.time(), **facts})
+
+    def _conclude(self, outcome: Outcome) -> Outcome:
+        """On rank 0, wait for the others, and record how all of it ended."""
+        if self._attempt is None:
+            return outcome
+        ends = [self._end_of(rank) for rank in range(self._world.size)]
+        self._attempt.ran_on(each["host"] for each in ends)
+        if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
+            self._attempt.ended(None, self._leaving.why or "requested")
+            if not self._has_saved and checkpoints.latest(self._run) is None:
+                log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: it starts over again")
+            return Outcome.YIELDED
+        self._finish()
+        return Outcome.FINISHED
+
+    def _end_of(self, rank: int) -> Mapping[str, Any]:
+        """How the process of a rank ended; one that dies without a word ends this one as well."""
+        path = self._run.process(self._world.nonce, rank)
+        while "ended" not in (found := read_json(path) or {}):
+            self._leaving.look()
+            time.sleep(_POLL_S)
+        known: Mapping[str, Any] = found
+        return known
+
+    def _finish(self) -> None:
+        assert self._attempt is not None
+        result: dict[str, Any] = {
+            "state": "finished",
+            "step": None,
+            "epoch": None,
+            "metrics": {},
+            "best": {},
+            "attempts": self._attempt.number,
+            "seconds": round(self._attempt.seconds(), 3),
+        }
+        self._attempt.ended(None, "finished")
+        self._phase = Phase.REPORT
+        _report(self._run, result)
+        write_json(self._run.result, result)
+
+
+class _CommandFailed(RunFailed):
+    """The command ended with a status that means a failure; it is in failure.json already."""
+
+
+def _report(run: RunDir, result: dict[str, Any]) -> None:
+    """Write the report. A failure does not fail the run: it can be written again at any time."""
+    from toolkit.report import write_report  # slow to import
+
+    try:
+        write_report(run, result, thorough=False)
+    except Exception as error:
+        note_event(run, "report_failed", reason=f"{type(error).__name__}: {error}")
+
+
+def _is_stdout(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(1))
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Three functions of the user's as a task: a model, data, and a step."""

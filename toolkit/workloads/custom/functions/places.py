@@ -1,0 +1,75 @@
+"""Where the user's code lies: as an experiment names it, and in the folder of a run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
+
+#: The folder of the user's files in that of a run's code.
+PROJECT = "project"
+#: The folder that this very code lies in: that of a run's code, or that of an installation.
+_CODE = Path(__file__).resolve().parents[4]
+
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+#: A file of such a name would stand in place of what everything else imports.
+_TAKEN = frozenset({*sys.stdlib_module_names, "toolkit", "slurm", "stk", "torch", "numpy"})
+
+
+def names_code(text: str) -> bool:
+    """Whether a text names a Python file or a module in a package."""
+    return is_file(text) or _DOTTED.fullmatch(text) is not None
+
+
+def is_file(module: str) -> bool:
+    """Whether a Python file is named, and not a module by its dotted name."""
+    return module.endswith(".py")
+
+
+def locate(module: str, folders: Sequence[Path]) -> Path:
+    """Find the file of a module: a run's own copy where this is a run's code, else as it is named.
+
+    folders   what the name of a file may be relative to
+    Raises Unfit.
+    """
+    found = next((path for path in _candidates(module, folders) if path.is_file()), None)
+    if found is None:
+        looked = ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
+        where = f", looked in {looked}" if not Path(module).expanduser().is_absolute() else ""
+        what = "file" if is_file(module) else "module"
+        raise Unfit([Problem(problem=f"there is no {what} {module}{where}")])
+    if is_file(module) and found.stem in _TAKEN:
+        problem = f"found the file name {found.name}, which is that of a module of Python or of the toolkit"
+        raise Unfit([Problem(problem=problem, hint="give it another name")])
+    return found
+
+
+def _candidates(module: str, folders: Sequence[Path]) -> Iterator[Path]:
+    if is_file(module):
+        path = Path(module).expanduser()
+        yield _CODE / PROJECT / path.name
+        yield from ((folder / path).absolute() for folder in folders)
+        yield path.absolute()
+        return
+    for root in (_CODE / PROJECT, *folders, *map(Path, sys.path), *_installed(module)):
+        inner = root.absolute() / PurePosixPath(*module.split("."))
+        yield from (inner.with_name(f"{inner.name}.py"), inner / "__init__.py")
+
+
+def _installed(module: str) -> Iterator[Path]:
+    """Where the package is installed. It is not imported."""
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    for folder in (spec and spec.submodule_search_locations) or ():
+        yield Path(folder).parent
+
+
+def root_of(module: str, path: Path) -> Path:
+    """The folder that the imports of a module's file are relative to."""
+    if is_file(module):
+        return path.parent
+    depth = module.count(".") + (2 if path.name == "__init__.py" else 1)
+    return path.parents[depth - 1]

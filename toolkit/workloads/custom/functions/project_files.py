@@ -1,0 +1,69 @@
+"""The files of the user's that a run keeps: that of the task, and what it imports from beside itself."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.workloads.custom.functions.places import is_file
+
+#: Not the user's, though they may lie beside the file.
+_OURS = frozenset({"toolkit", "slurm", "stk"})
+#: A larger file in a package holds data, not code.
+_LARGEST_BYTES = 1 << 20
+
+
+def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
+    """Find the files of a task's module, within the folder that its imports are relative to.
+
+    Of a module in a package that is its whole package; of a file those modules and packages beside it that it
+    imports, and that these import.
+    """
+    if not is_file(module):
+        yield from _package(root / module.partition(".")[0])
+        return
+    waiting, seen = [path], {path}
+    while waiting:
+        file = waiting.pop()
+        yield file
+        for found in _imported_from(root, file):
+            if found not in seen:
+                seen.add(found)
+                waiting.append(found)
+
+
+def _imported_from(root: Path, file: Path) -> Iterator[Path]:
+    """The files of the modules and packages beside the task's file that a file imports."""
+    for name in sorted(_imported(file) - _OURS - sys.stdlib_module_names):
+        if (module := root / f"{name}.py").is_file():
+            yield module
+        elif (root / name).is_dir():
+            yield from _package(root / name)
+
+
+def _package(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__")))
+        for path in (Path(place, name) for name in sorted(names) if not name.startswith(".")):
+            if path.is_file() and (path.suffix == ".py" or path.stat().st_size <= _LARGEST_BYTES):
+                yield path
+
+
+def _imported(file: Path) -> set[str]:
+    """The first parts of the names that a file imports, wherever it does."""
+    if file.suffix != ".py":
+        return set()
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add((node.module or "").partition(".")[0])
+    return names - {""}

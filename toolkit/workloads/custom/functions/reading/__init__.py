@@ -1,0 +1,1 @@
+"""What a file with three functions says, read from its text."""

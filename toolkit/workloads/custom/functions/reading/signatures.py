@@ -1,0 +1,161 @@
+"""What the three functions of a Python file take and give, read from its text. Nothing of it is executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from toolkit.workload import Metric
+from toolkit.workloads.custom.functions.reading.constants import constants_of
+from toolkit.workloads.custom.functions.reading.declared import declared_metrics
+from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
+from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
+from toolkit.workloads.custom.functions.reading.returns import NotAlike, returned_names
+
+#: What `step` returns beside metrics.
+LOSS, WEIGHTS = "loss", "weights"
+
+#: The shortest right example of each function.
+EXAMPLES = {
+    "model": "def model(hidden: int = 64): return MyModel(hidden)",
+    "data": "def data(split): return MyDataset(split)",
+    "step": 'def step(model, batch): return {"loss": one_value_per_sample}',
+}
+_GIVEN = {"model": (), "data": ("split",), "step": ("model", "batch")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Functions:
+    """What a file with three functions says.
+
+    model, data  their parameters, without the split
+    metrics      names of what `step` returns beside the loss; None where only executing it would tell
+    declared     metrics whose goal the file says
+    lines        where each function stands
+    """
+
+    path: Path
+    model: tuple[Parameter, ...]
+    data: tuple[Parameter, ...]
+    metrics: tuple[str, ...] | None
+    declared: tuple[Metric, ...]
+    lines: Mapping[str, int]
+
+
+def read_functions(path: Path) -> Functions:
+    """Read the functions of a file. Raises Unfit with everything that is wrong, OSError."""
+    status = path.stat()
+    found = _read(path, status.st_mtime_ns, status.st_size)
+    if isinstance(found, Unfit):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, changed: int, size: int) -> Functions | Unfit:
+    """As `read_functions`, once for the many runs of a sweep."""
+    try:
+        return functions_in(path.read_bytes(), path)
+    except Unfit as unfit:
+        return unfit
+
+
+def functions_in(source: bytes, path: Path) -> Functions:
+    """The functions of a file's content. Raises Unfit with everything that is wrong."""
+    tree = _parsed(source)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    constants = constants_of(tree)
+    problems = list(_missing(tree, functions))
+    parameters: dict[str, tuple[Parameter, ...]] = {}
+    for name in (each for each in _GIVEN if each in functions):
+        problems += _wrong_arguments(functions[name])
+        parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
+    metrics = None
+    try:
+        if "step" in functions:
+            metrics = _metrics(functions["step"])
+        declared = tuple(declared_metrics(tree, constants))
+    except Unfit as unfit:
+        problems += unfit.problems
+    if problems:
+        raise Unfit(problems)
+    return Functions(
+        path=path,
+        model=parameters["model"],
+        data=parameters["data"],
+        metrics=metrics,
+        declared=declared,
+        lines={name: functions[name].lineno for name in _GIVEN},
+    )
+
+
+def _parsed(source: bytes) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        text = (error.text or "").strip()
+        problem = f"is no Python: {error.msg}" + (f", in {text!r}" if text else "")
+        raise Unfit([Problem(problem=problem, line=error.lineno or 0)]) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unfit([Problem(problem=f"is no Python: {error}")]) from error
+
+
+def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
+    others = dict(_bound_otherwise(tree))
+    for name in _GIVEN:
+        if name in others and name not in functions:
+            problem = f"{name} is no plain function of this file, so its parameters are not known here"
+            yield Problem(problem=problem, hint=EXAMPLES[name], line=others[name])
+        elif name not in functions:
+            yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])
+
+
+def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names that are imported, assigned, or defined as something else than a plain function."""
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((each.asname or each.name, node.lineno) for each in node.names)
+        elif isinstance(node, ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.Assign):
+            yield from ((each.id, node.lineno) for each in node.targets if isinstance(each, ast.Name))
+
+
+def _wrong_arguments(function: ast.FunctionDef) -> Iterator[Problem]:
+    """Find arguments that the toolkit would not give, or that are missing."""
+    name, given, taken = function.name, _GIVEN[function.name], function.args
+    places = [*taken.posonlyargs, *taken.args]
+    if len(places) < len(given) and taken.vararg is None:
+        found = ", ".join(each.arg for each in places)
+        problem = (
+            f"found {name}({found}), expected {name}({', '.join(given)}{', …' if name == 'data' else ''})"
+        )
+        yield Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
+    for each in taken.posonlyargs[len(given) :]:
+        problem = f"{name} takes {each.arg} by its place only, but it is given by its name"
+        yield Problem(problem=problem, hint="leave out the / behind it", line=each.lineno)
+    needed = [each.arg for each, default in with_defaults(taken, len(given)) if default is None]
+    if name == "step" and needed:
+        problem = f"found step(…, {', '.join(needed)}), but only a model and a batch are given"
+        yield Problem(
+            problem=problem, hint=f"give {needed[0]} a default, or leave it out", line=function.lineno
+        )
+
+
+def _metrics(step: ast.FunctionDef) -> tuple[str, ...] | None:
+    try:
+        names = returned_names(step)
+    except NotAlike as error:
+        problem = f"step returns {', '.join(error.names)} here, but {', '.join(error.before)} elsewhere"
+        hint = "return the same names each time"
+        raise Unfit([Problem(problem=problem, hint=hint, line=error.line)]) from error
+    if names is None:
+        return None
+    if LOSS not in names:
+        found = f"step returns {', '.join(names)}" if names else "step returns nothing"
+        problem = f'{found}, expected a dictionary with "{LOSS}"'
+        raise Unfit([Problem(problem=problem, hint=EXAMPLES["step"], line=step.lineno)])
+    return tuple(name for name in names if name not in (LOSS, WEIGHTS))

@@ -1,0 +1,113 @@
+"""The samples of a split: a map-style Dataset of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate
+
+from toolkit.errors import UserError
+from toolkit.training.numerics.rng import seed_everything
+
+#: Samples of a split whose content tells one data set from another.
+_PROBED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A dataset, and the length of each of its samples; shape [n]."""
+
+    dataset: Any
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, indices: Iterable[int]) -> list[Any]:
+        """The samples of these places."""
+        return [self.dataset[int(index)] for index in indices]
+
+
+def split_of(dataset: Any, lengths: Any, what: str) -> Split:
+    """Make a split of what `data` returned. Raises UserError where it has no length or no samples.
+
+    lengths  of its samples; None: each counts as one
+    what     the call, with file and line, for messages
+    """
+    try:
+        count = len(dataset)
+    except TypeError as error:
+        kind = type(dataset).__name__
+        expected = "a map-style Dataset, with __len__ and __getitem__"
+        raise UserError(f"{what} returned {kind}, which has no length, expected {expected}") from error
+    if not count:
+        raise UserError(f"{what} returned a dataset without samples")
+    found = np.ones(count, dtype=np.int32) if lengths is None else np.asarray(lengths)
+    if found.shape != (count,):
+        raise UserError(f"{what} returned {count} samples, but there are {len(found)} lengths")
+    return Split(dataset, found)
+
+
+def collated(samples: list[Any], place: str) -> Any:
+    """Put samples into one batch as torch's DataLoader does. Raises UserError where that cannot be."""
+    try:
+        return default_collate(samples)
+    except (TypeError, RuntimeError) as error:
+        raise UserError(
+            f"{place}: these samples cannot be put into one batch ({error}): let each of them hold tensors "
+            "of the same shapes, or add a function collate(samples)"
+        ) from error
+
+
+def moved(batch: Any, device: torch.device) -> Any:
+    """A batch with its tensors on a device."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, Mapping):
+        return {name: moved(each, device) for name, each in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(moved(each, device) for each in batch))
+    if isinstance(batch, list | tuple):
+        return type(batch)(moved(each, device) for each in batch)
+    return batch.to(device) if hasattr(batch, "to") else batch
+
+
+def digest_of(split: Split) -> str:
+    """A checksum of the number of samples, their lengths, and the content of a few of them.
+
+    A sample that is another each time it is read does not count with its content.
+    """
+    digest = hashlib.sha256(split.lengths.astype(np.int64).tobytes())
+    for index in np.unique(np.linspace(0, len(split) - 1, _PROBED).astype(int)):
+        once, again = (_content(split, int(index)) for _ in range(2))
+        digest.update(once if once == again else b"")
+    return digest.hexdigest()
+
+
+def _content(split: Split, index: int) -> bytes:
+    seed_everything(0)
+    return b"\0".join(_bytes(split.dataset[index]))
+
+
+def _bytes(value: Any) -> Iterator[bytes]:
+    if isinstance(value, torch.Tensor):
+        yield from _bytes(value.detach().cpu().numpy() if value.layout is torch.strided else None)
+    elif isinstance(value, np.ndarray | np.generic):
+        yield repr((value.dtype, value.shape)).encode()
+        yield value.tobytes() if value.dtype != object else b""
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield repr(name).encode()
+            yield from _bytes(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _bytes(each)
+    elif value is None or isinstance(value, bool | int | float | str | bytes):
+        yield repr(value).encode()
+    else:
+        yield type(value).__name__.encode()

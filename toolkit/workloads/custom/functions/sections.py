@@ -1,0 +1,302 @@
+"""The sections of an experiment with three functions: their parameters are its keys. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, make_dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from toolkit.config.fields import option
+from toolkit.errors import DataError, UserError
+from toolkit.workload import (
+    DataSection,
+    Goal,
+    Metric,
+    ModelSection,
+    OwnSections,
+    Progress,
+    UnfitTask,
+    Violation,
+)
+from toolkit.workloads.custom.functions.places import PROJECT, is_file, locate, names_code, root_of
+from toolkit.workloads.custom.functions.project_files import project_files
+from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter
+from toolkit.workloads.custom.functions.reading.problems import Unfit
+from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions, read_functions
+
+#: Whether less or more of a metric is better.
+GOALS: tuple[Goal, ...] = ("min", "max")
+KIND = "three_functions"
+MODEL_KIND = "model_function"
+_MODULE = ("task", "module")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionsTask:
+    """Three functions of a Python file: model, data and step."""
+
+    kind: str = option(KIND)
+    module: str = option()
+    """The file, such as digits.py, or the module in a package, such as my_project.digits."""
+    metrics: dict[str, str] = option(factory=dict, choices=GOALS, identity=False)
+    """For metrics that `step` returns, whether less or more is better, where neither evaluation.metric nor
+    the file says it."""
+    folder: str | None = option(None, path=True, identity=False)
+    """What relative file names in the functions are relative to; null: the folder in which `stk` starts."""
+
+
+class _Values:
+    """Compares sections by their values: those of a new and of a stored experiment have other classes."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Values) and self.values() == other.values()
+
+    def __hash__(self) -> int:
+        return hash(repr(sorted(self.values().items())))
+
+    def values(self) -> dict[str, Any]:
+        """What the experiment says, by parameter; a list is one whether it was written or is a default."""
+        return {each.name: _listed(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (_base_of(type(self)), asdict(self))  # type: ignore[call-overload]
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+@dataclass(frozen=True, slots=True)
+class NothingPrepared:
+    """Stands in place of a prepared set: the function `data` makes the samples when the run starts."""
+
+    path: Path
+
+    def summary(self) -> str:
+        return f"nothing is prepared: data() of {self.path} makes the samples when the run starts"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": str(self.path)}
+
+    def split(self, name: str) -> Any:
+        raise DataError(f"{name} is not known before the run starts: data() makes it")
+
+
+class FunctionData(_Values, DataSection):
+    """What the function `data` is given beside the split."""
+
+    __slots__ = ()
+    prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
+
+    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
+        return iter(())
+
+    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
+        raise DataError("a task of three functions prepares no data")
+
+    def prepare(self, progress: Progress) -> NothingPrepared:
+        return NothingPrepared(Path())
+
+    def open_prepared(self, path: Path) -> NothingPrepared:
+        return NothingPrepared(path)
+
+
+class FunctionModel(_Values, ModelSection):
+    """What the function `model` is given."""
+
+    __slots__ = ()
+
+    def arguments(self) -> dict[str, Any]:
+        """What the experiment says, by parameter."""
+        values = self.values()
+        del values["kind"]
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnyData(FunctionData):
+    """What the function `data` is given: its parameters are the keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnyModel(FunctionModel):
+    """What the function `model` is given: its parameters are the keys."""
+
+    kind: str = option(MODEL_KIND)
+
+
+def from_text(text: str) -> Mapping[str, Any] | None:
+    """The task section of `task: digits.py`, or `task: my_project.digits`."""
+    return {"kind": KIND, "module": str(text)} if names_code(text) else None
+
+
+def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> OwnSections:
+    """Return the sections of an experiment: of a stored one as they are, else as the functions say.
+
+    Raises UnfitTask.
+    """
+    task = tree["task"]
+    module = task.get("module")
+    model, data = _model_of(tree), tree.get("data") or {}
+    if folders is None or not isinstance(module, str):
+        return _sections({"model": model, "data": data}, _stored(AnyModel, model), _stored(AnyData, data))
+    try:
+        path = locate(module, folders)
+        functions = read_functions(path)
+    except Unfit as unfit:
+        raise UnfitTask([*_faults(unfit, module, folders)]) from unfit
+    except OSError as error:
+        problem = f"{module} cannot be read: {error.strerror or error}"
+        raise UnfitTask([Violation(key=_MODULE, problem=problem)]) from error
+    violations = [*_taken_names(functions), *_metric_faults(functions, task, tree)]
+    if violations:
+        raise UnfitTask(violations)
+    new = {
+        **task,
+        "module": str(path) if is_file(module) else module,
+        "metrics": _goals(functions, task, tree),
+    }
+    return _sections(
+        {"task": new, "model": model, "data": data},
+        _section(AnyModel, functions.model),
+        _section(AnyData, functions.data),
+    )
+
+
+def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
+    """The user's files that a run of the task keeps, each with its place in the folder of the code.
+
+    Raises UserError where they are gone.
+    """
+    task: FunctionsTask = experiment.task
+    try:
+        path = locate(task.module, [Path(task.folder or "")])
+    except Unfit as unfit:
+        raise UserError(f"the task's code is gone: {unfit}") from unfit
+    root = root_of(task.module, path)
+    for file in project_files(task.module, path, root):
+        yield file, f"{PROJECT}/{file.relative_to(root)}"
+
+
+def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
+    """The metrics of which it is known whether less or more is better."""
+    goals = {str(goal): goal for goal in GOALS}
+    return [Metric(name=name, goal=goals[goal], unit="number") for name, goal in task.metrics.items()]
+
+
+def _model_of(tree: Mapping[str, Any]) -> Any:
+    """The model section, whose kind need not be written: there is but one."""
+    model = tree.get("model") or {}
+    return {"kind": MODEL_KIND, **model} if isinstance(model, dict) else model
+
+
+def _sections(tree: Mapping[str, Any], model: type[ModelSection], data: type[DataSection]) -> OwnSections:
+    return OwnSections(tree=tree, data=data, models={MODEL_KIND: (model, "")})
+
+
+def _faults(unfit: Unfit, module: str, folders: Sequence[Path]) -> Iterator[Violation]:
+    for each in unfit.problems:
+        at = {"file": _shown(module, folders), "line": each.line} if each.line else {}
+        problem = each.problem if each.line else f"{module}: {each.problem}"
+        yield Violation(key=_MODULE, problem=problem, hint=each.hint, **at)  # type: ignore[arg-type]
+
+
+def _shown(module: str, folders: Sequence[Path]) -> str:
+    """The file of a module for messages: relative to the working folder where it lies within."""
+    path = locate(module, folders)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _taken_names(functions: Functions) -> Iterator[Violation]:
+    """Find parameters whose names mean something else in their section."""
+    for section, base in (("model", AnyModel), ("data", AnyData)):
+        for each in getattr(functions, section):
+            if hasattr(base, each.name):
+                problem = f"{section} has the parameter {each.name}, a name that the toolkit uses itself"
+                yield Violation(
+                    key=(section, each.name), problem=problem, hint="give it another name",
+                    file=str(functions.path), line=each.line,
+                )  # fmt: skip
+
+
+def _wanted(tree: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and goal of evaluation.metric, each empty where it is not written."""
+    evaluation = tree.get("evaluation")
+    metric = evaluation.get("metric") if isinstance(evaluation, dict) else None
+    name, _, goal = metric.partition(":") if isinstance(metric, str) else ("", "", "")
+    return name, goal
+
+
+def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
+    """By name, whether less or more is better, of the metrics for which something says it."""
+    goals = {each.name: each.goal for each in functions.declared}
+    written = task.get("metrics")
+    goals |= written if isinstance(written, dict) else {}
+    name, goal = _wanted(tree)
+    return {**({name: goal} if name != LOSS and goal in GOALS else {}), **goals}
+
+
+def _metric_faults(
+    functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]
+) -> Iterator[Violation]:
+    """Find a metric that picks the best weights and that `step` does not return, or that has no goal."""
+    name, goal = _wanted(tree)
+    key = ("evaluation", "metric")
+    if name in ("", LOSS):
+        return
+    if functions.metrics is not None and name not in functions.metrics:
+        returned = ", ".join((LOSS, *functions.metrics))
+        problem = (
+            f"found {name}, but step ({functions.path.name}:{functions.lines['step']}) returns {returned}"
+        )
+        yield Violation(key=key, problem=problem)
+    elif not goal and name not in _goals(functions, task, tree):
+        problem = f"found {name}, and nothing says whether less or more of it is better"
+        yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
+
+
+def _stored(base: type, values: Any) -> Any:
+    """A section that takes what is there: it was checked when it was stored."""
+    names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
+    return _made(base, tuple((name, Any, option()) for name in names if name != "kind"))
+
+
+def _section(base: type, parameters: Sequence[Parameter]) -> Any:
+    return _made(base, [_field(each) for each in parameters])
+
+
+def _field(parameter: Parameter) -> tuple[str, Any, Any]:
+    """A field that allows what the parameter does."""
+    hint, limits = parameter.hint, {}
+    if hint in (Path, Path | None):
+        hint, limits = (str if hint is Path else str | None), {"path": True}
+    if parameter.default is REQUIRED:
+        return parameter.name, hint, option(**limits)
+    if isinstance(parameter.default, list | dict):
+        return parameter.name, hint, option(factory=lambda: parameter.default, **limits)
+    return parameter.name, hint, option(parameter.default, **limits)
+
+
+def _made(base: type, of: Sequence[tuple[str, Any, Any]]) -> Any:
+    return make_dataclass(
+        base.__name__,
+        of,
+        bases=(base,),
+        namespace={"__doc__": base.__doc__, "__module__": __name__},
+        frozen=True,
+        slots=True,
+        kw_only=True,
+        eq=False,
+    )
+
+
+def _base_of(cls: type) -> type:
+    return AnyModel if issubclass(cls, AnyModel) else AnyData
+
+
+def _restored(base: type, values: dict[str, Any]) -> Any:
+    """The section of a pickle or a copy, which could not find the generated class in a module."""
+    return _stored(base, values)(**values)

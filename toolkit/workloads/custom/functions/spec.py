@@ -1,0 +1,30 @@
+"""The task kind of three functions, as the workload registers it."""
+
+from __future__ import annotations
+
+from toolkit.workload import LOSS, TaskSpec
+from toolkit.workloads.custom.functions.sections import (
+    KIND,
+    MODEL_KIND,
+    AnyData,
+    AnyModel,
+    FunctionsTask,
+    from_text,
+    kept_files,
+    metrics_of,
+    own_sections,
+)
+
+SPEC = TaskSpec(
+    kind=KIND,
+    config=FunctionsTask,
+    data=AnyData,
+    models={MODEL_KIND: (AnyModel, "")},
+    task="toolkit.workloads.custom.functions.task:FunctionsTask",
+    metrics=(LOSS,),
+    task_metrics=metrics_of,
+    own_files=(),
+    from_text=from_text,
+    own_sections=own_sections,
+    kept_files=kept_files,
+)

@@ -1,0 +1,84 @@
+"""What one call of `step` adds up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, LOSS, WEIGHTS
+
+_LOSS_HINT = 'reduction="none" makes one value per sample; per token, return "weights" of the same shape'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSums:
+    """Sums over the samples, or tokens, of a batch.
+
+    loss      scalar tensor
+    count     samples, or the sum of the weights
+    metrics   the sum of each metric, and behind it how much it is over; shape [2 * metrics]
+    """
+
+    loss: torch.Tensor
+    count: float
+    metrics: torch.Tensor
+
+
+def metric_names(returned: Any, place: str) -> tuple[str, ...]:
+    """The names of what `step` returned beside the loss. Raises UserError where it is no such thing."""
+    if not isinstance(returned, Mapping) or LOSS not in returned:
+        found = f'a mapping without "{LOSS}"' if isinstance(returned, Mapping) else type(returned).__name__
+        raise UserError(f"{place}: step returned {found}, expected a dictionary: {EXAMPLES['step']}")
+    return tuple(name for name in returned if name not in (LOSS, WEIGHTS))
+
+
+def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> StepSums:
+    """Add up what `step` returned for so many samples.
+
+    names   of the metrics that are expected
+    place   file and line of `step`
+    Raises UserError for other names and for values that are not one per sample, or per weight.
+    """
+    found = metric_names(returned, place)
+    if set(found) != set(names):
+        expected = ", ".join((LOSS, *names))
+        raise UserError(f"{place}: step returned {', '.join((LOSS, *found))}, expected {expected} as before")
+    loss, weights = returned[LOSS], returned.get(WEIGHTS)
+    if not isinstance(loss, torch.Tensor):
+        raise UserError(f"{place}: the loss is of type {type(loss).__name__}, expected a tensor")
+    if weights is not None and weights.shape != loss.shape:
+        shapes = f"{list(weights.shape)}, the loss {list(loss.shape)}"
+        raise UserError(f"{place}: the weights have the shape {shapes}, expected the same")
+    if weights is None and not _is_one_each(loss, samples):
+        problem = (
+            f"the loss has the shape {list(loss.shape)}, expected one value for each of {samples} samples"
+        )
+        raise UserError(f"{place}: {problem}: {_LOSS_HINT}")
+    count = float(samples) if weights is None else float(weights.sum())
+    total = loss.sum() if weights is None else (loss * weights).sum()
+    sums = [each for name in names for each in _metric(name, returned[name], weights, count, samples, place)]
+    metrics = torch.stack(sums) if sums else torch.zeros(0, dtype=torch.float64)
+    return StepSums(loss=total, count=count, metrics=metrics)
+
+
+def _metric(
+    name: str, value: Any, weights: torch.Tensor | None, count: float, samples: int, place: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sum of a metric, and how much it is over."""
+    value = torch.as_tensor(value).detach().double()
+    if weights is not None and value.shape == weights.shape:
+        return (value * weights.double()).sum(), value.new_tensor(count)
+    if not _is_one_each(value, samples):
+        problem = (
+            f"{name} has the shape {list(value.shape)}, expected one value for each of {samples} samples"
+        )
+        raise UserError(f"{place}: {problem}")
+    return value.sum(), value.new_tensor(float(samples))
+
+
+def _is_one_each(values: torch.Tensor, samples: int) -> bool:
+    return values.ndim > 0 and len(values) == samples == values.numel()

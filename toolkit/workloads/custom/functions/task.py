@@ -1,0 +1,159 @@
+"""Three functions of the user's, as the loop calls a task."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Report, Score
+from toolkit.training.numerics.rng import seed_everything
+from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
+from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
+from toolkit.workloads.custom.functions.user_code import UserCode
+
+_SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What `step` is given, with the number of its samples and the sum of their lengths."""
+
+    content: Any
+    samples: int
+    tokens: int
+
+
+class FunctionsTask:
+    """A task of three functions: see `Task` for what the members are."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._code = UserCode(experiment.task)
+        self.prepared = None
+        self.splits = dict(self._splits())
+        self.fingerprint = self._fingerprint()
+        self.summary = ", ".join(f"{len(split):,} {name}" for name, split in self.splits.items()) + " samples"
+
+    @classmethod
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        """Import the functions, so that what is wrong with that is said by one process."""
+        code = UserCode(experiment.task)
+        return f"data() of {code.path} makes the samples"
+
+    def on(self, data: Any, report: Report | None = None) -> FunctionsTask:
+        raise UserError(
+            f"the samples of {self._code.path} come from its function data: other files cannot be scored. "
+            "Let a parameter of data name them, and score its split test"
+        )
+
+    def _splits(self) -> Iterator[tuple[str, Split]]:
+        lengths = self._code.find("lengths")
+        for name in _SPLITS:
+            # The same for each: a random split then gives each of them its own part.
+            seed_everything(self._experiment.seed)
+            dataset = self._code.data(name, self._experiment.data.values())
+            what = f'{self._code.place("data")}: data("{name}")'
+            if dataset is not None:
+                yield name, split_of(dataset, lengths and lengths(name), what)
+            elif name != "test":
+                raise UserError(f"{what} returned None, expected a map-style Dataset: only test may be None")
+
+    def _fingerprint(self) -> str:
+        facts = {
+            "data": self._experiment.data.values(),
+            "version": str(self._code.find("version")),
+            "splits": {name: digest_of(split) for name, split in self.splits.items()},
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def model(self) -> nn.Module:
+        found = self._code.model(self._experiment.model.arguments())
+        place = self._code.place("model")
+        if not isinstance(found, nn.Module):
+            raise UserError(f"{place}: model returned {type(found).__name__}, expected a torch.nn.Module")
+        for name, module in found.named_modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+                raise UserError(
+                    f"{place}: {name or 'the model'} is a {type(module).__name__}, whose running averages "
+                    "depend on how samples are spread over processes: use GroupNorm or LayerNorm, or "
+                    "track_running_stats=False"
+                )
+        return found
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
+        samples = self.splits[split].take(indices)
+        own = self._code.find("collate")
+        content = own(samples) if own else collated(samples, self._code.place("data"))
+        tokens = int(self.splits[split].lengths[indices].sum())
+        return Batch(content=moved(content, device), samples=len(indices), tokens=tokens)
+
+    @cached_property
+    def _metrics(self) -> tuple[str, ...]:
+        """Names of what `step` returns beside the loss: as its text says, else as it does for two samples."""
+        if self._code.functions.metrics is not None:
+            return self._code.functions.metrics
+        batch = self.collate("train", np.arange(min(2, len(self.splits["train"]))), torch.device("cpu"))
+        with torch.no_grad():
+            returned = self._code.find("step")(self.model().eval(), batch.content)
+        return metric_names(returned, self._code.place("step"))
+
+    @property
+    def train_sums(self) -> tuple[str, ...]:
+        return tuple(each for name in self._metrics for each in (name, f"{name} count"))
+
+    @property
+    def score_sums(self) -> tuple[str, ...]:
+        return ("loss", "count", *self.train_sums)
+
+    def _step(self, model: nn.Module, batch: Batch) -> StepSums:
+        returned = self._code.find("step")(model, batch.content)
+        return summed(returned, batch.samples, self._metrics, self._code.place("step"))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        sums = self._step(model, batch)
+        return Loss(total=sums.loss, count=sums.count, tokens=batch.tokens, sums=sums.metrics)
+
+    def score(self, model: nn.Module, batch: Batch) -> Score:
+        with torch.no_grad():
+            sums = self._step(model, batch)
+            predict = self._code.find("predict")
+            outputs = {"predictions": predict(model, batch.content)} if predict else {}
+        loss = sums.loss.double()
+        count = loss.new_tensor([sums.count])
+        return Score(sums=torch.cat([loss[None], count, sums.metrics.to(loss.device)]), outputs=outputs)
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {name: sums[name] / sums[f"{name} count"] for name in self._metrics if sums[f"{name} count"]}
+
+    def metrics_need_outputs(self, split: str) -> bool:
+        return False
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        loss, count, *sums = evaluation.sums.tolist()
+        return {
+            "loss": loss / count,
+            **self.train_metrics(dict(zip(self.train_sums, sums, strict=True)), count),
+        }
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        """Write a line of JSON for each sample: what `predict` says of it."""
+        if "predictions" not in evaluation.outputs:
+            return
+        run.artifacts.mkdir(exist_ok=True)
+        rows = evaluation.outputs["predictions"].rows.tolist()
+        lines = (json.dumps(row if len(row) > 1 else row[0]) + "\n" for row in rows)
+        (run.artifacts / f"{split}_predictions.jsonl").write_text("".join(lines), encoding="utf-8")
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        """Nothing: the weights in the best checkpoint have the names of the model."""

@@ -1,0 +1,85 @@
+"""The module with the three functions, imported."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.functions.places import is_file, locate, root_of
+from toolkit.workloads.custom.functions.reading.parameters import Parameter
+from toolkit.workloads.custom.functions.reading.problems import Unfit
+from toolkit.workloads.custom.functions.reading.signatures import read_functions
+from toolkit.workloads.custom.functions.sections import FunctionsTask
+
+
+class UserCode:
+    """The functions of a task section: those that a run keeps, where this is the run's own code.
+
+    Their file names are relative to `task.folder`, which becomes the working folder of this process.
+    Raises UserError where they cannot be read or imported.
+    """
+
+    def __init__(self, task: FunctionsTask) -> None:
+        if task.folder and os.path.isdir(task.folder):
+            os.chdir(task.folder)
+        try:
+            self.path = locate(task.module, [Path(task.folder or "")])
+            self.functions = read_functions(self.path)
+        except (Unfit, OSError) as error:
+            raise UserError(f"the task {task.module} cannot be used: {error}") from error
+        root = str(root_of(task.module, self.path))
+        if root not in sys.path:
+            sys.path.insert(0, root)
+        self._module = _imported(task.module, self.path)
+
+    def place(self, function: str) -> str:
+        """File and line of a function, for messages."""
+        return f"{self.path}:{self.functions.lines.get(function, 1)}"
+
+    def find(self, name: str) -> Any:
+        """What the module has under a name; None if it has nothing."""
+        return getattr(self._module, name, None)
+
+    def model(self, values: Mapping[str, Any]) -> Any:
+        """What the function `model` makes of the values in an experiment."""
+        return self.find("model")(**_given(self.functions.model, values))
+
+    def data(self, split: str, values: Mapping[str, Any]) -> Any:
+        """What the function `data` makes of a split and the values in an experiment."""
+        return self.find("data")(split, **_given(self.functions.data, values))
+
+
+def _given(parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+    known = {each.name: each for each in parameters}
+    return {name: known[name].given(value) if name in known else value for name, value in values.items()}
+
+
+@cache
+def _imported(module: str, path: Path) -> ModuleType:
+    try:
+        return _of_file(path) if is_file(module) else importlib.import_module(module)
+    except Exception as error:
+        trace, line = error.__traceback__, 0
+        while trace is not None:
+            line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(path) else line
+            trace = trace.tb_next
+        raise UserError(f"{path}:{line}: cannot be imported ({type(error).__name__}: {error})") from error
+
+
+def _of_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Known by its name before it is executed: what it defines may be pickled, and may import it.
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,1 @@
+"""Files that a finished run of entity disambiguation leaves."""

@@ -1,0 +1,1 @@
+"""`stk entities`, and `stk evaluate` with another database of entities."""

@@ -1,0 +1,181 @@
+"""The arguments of `stk entities`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from functools import partial
+from pathlib import Path
+
+from toolkit.command import Action, Command, add_actions, add_json
+from toolkit.workloads.entity_disambiguation.config import HEAD_ABOVE, TORSO_ABOVE
+
+_DESCRIPTION = """\
+Files of sentences with mentions, and databases of the entities that the mentions may mean.
+
+  stk entities import profiles.jsonl entity_db         a database from profiles, one entity a line
+  stk entities show entity_db "ivory coast"            candidates of an alias; or all about an entity
+  stk entities split sentences.jsonl data --split 10   train.jsonl, dev.jsonl, test.jsonl
+  stk entities slices data/dev.jsonl entity_db --train data/train.jsonl
+                                                       head, torso, tail, unseen: how many, how hard
+"""
+
+_PROFILES = "profiles, one JSON object a line: entity_id, mentions, title, description, types, relations"
+_SENTENCES = "sentences, one JSON object a line: sentence, sent_idx_unq, aliases, spans, qids, gold"
+
+
+def _path(parser: ArgumentParser, name: str, help_: str) -> None:
+    parser.add_argument(name, type=Path, metavar=name.upper(), help=help_)
+
+
+def _database(parser: ArgumentParser, help_: str = "folder of the database") -> None:
+    _path(parser, "db", help_)
+
+
+def _number(parser: ArgumentParser, name: str, default: int, help_: str) -> None:
+    parser.add_argument(name, type=int, default=default, metavar="N", help=f"{help_} (default {default})")
+
+
+def _profile_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--pids",
+        choices=("refuse", "keep", "drop"),
+        default="refuse",
+        help="relations named by a property's number such as P530: refuse (default), keep or drop them",
+    )
+    parser.add_argument(
+        "--as-written",
+        action="store_true",
+        help="keep aliases as they are, instead of lower case without accents and punctuation",
+    )
+
+
+def _import(parser: ArgumentParser) -> None:
+    _path(parser, "profiles", _PROFILES)
+    _database(parser, "folder that becomes the database; it must not exist yet")
+    _number(parser, "--max-candidates", 30, "most candidates of an alias")
+    _number(parser, "--max-types", 10, "most types of an entity in a type system")
+    _number(parser, "--max-connections", 100, "most relations of an entity")
+    _profile_options(parser)
+    add_json(parser)
+
+
+def _export(parser: ArgumentParser) -> None:
+    _database(parser)
+    _path(parser, "profiles", "file to be written (JSON lines)")
+
+
+def _change(parser: ArgumentParser) -> None:
+    _database(parser)
+    parser.add_argument("profiles", type=Path, nargs="+", metavar="PROFILES", help=_PROFILES)
+    _profile_options(parser)
+
+
+def _remove(parser: ArgumentParser) -> None:
+    _database(parser)
+    parser.add_argument("ids", nargs="+", metavar="ID", help="id of an entity, such as Q881")
+
+
+def _show(parser: ArgumentParser) -> None:
+    _database(parser)
+    parser.add_argument("name", nargs="?", metavar="ID|ALIAS", help="id of an entity, or an alias")
+    add_json(parser)
+
+
+def _split(parser: ArgumentParser) -> None:
+    _path(parser, "sentences", _SENTENCES)
+    _path(parser, "out", "folder for the files")
+    _number(parser, "--split", 10, "percent of test, and of dev")
+    parser.add_argument(
+        "--by",
+        choices=("source", "sentence"),
+        default="source",
+        help="source (default): keep the sentences of a text together; sentence: divide them, too",
+    )
+    add_json(parser)
+
+
+def _convert(parser: ArgumentParser) -> None:
+    _path(parser, "sentences", _SENTENCES)
+    _path(parser, "out", "file to be written")
+
+
+def _slices(parser: ArgumentParser) -> None:
+    _path(parser, "sentences", _SENTENCES)
+    _database(parser)
+    parser.add_argument(
+        "--train", type=Path, required=True, metavar="SENTENCES", help="the sentences of training"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the sentences with their slices")
+    _number(parser, "--torso-above", TORSO_ABOVE, "tail: seen at most N times")
+    _number(parser, "--head-above", HEAD_ABOVE, "head: seen more than N times")
+    parser.add_argument("--no-weak", action="store_true", help="count gold mentions only, no weak labels")
+    add_json(parser)
+
+
+_ACTIONS = {
+    "import": Action(
+        summary="make a database from profiles",
+        description="Make a database from a file of profiles. An alias keeps its best candidates by score.",
+        add_arguments=_import,
+    ),
+    "export": Action(
+        summary="write a database as profiles",
+        description="Write all entities of a database as profiles, which import reads.",
+        add_arguments=_export,
+    ),
+    "add": Action(
+        summary="add entities",
+        description="Add entities that the database does not have yet.",
+        add_arguments=_change,
+    ),
+    "update": Action(
+        summary="replace entities",
+        description=(
+            "Replace everything about entities by their profiles.\n`show DB ID --json` prints one to edit."
+        ),
+        add_arguments=_change,
+    ),
+    "remove": Action(
+        summary="remove entities",
+        description="Remove entities, the aliases that mean no other entity, and the relations to them.",
+        add_arguments=_remove,
+    ),
+    "show": Action(
+        summary="show what the database says about an entity or an alias",
+        description=(
+            "An entity's title, description, aliases, types and relations; or an alias' candidates.\n"
+            "Without a name: how large the database is."
+        ),
+        add_arguments=_show,
+    ),
+    "split": Action(
+        summary="divide sentences into train, dev and test",
+        description=(
+            "Divide a file by a hash of the text that a sentence is from (parent_qid, parent_title), so\n"
+            "that a text is in one split. Writes train.jsonl, dev.jsonl and test.jsonl, shuffled, and how\n"
+            "often training has each gold: qid2cnt.json, alias2qid_cnt.json, and …_gold.json for gold labels."
+        ),
+        add_arguments=_split,
+    ),
+    "convert": Action(
+        summary="write spans of words and of characters",
+        description="Write the sentences with both spans (of words) and char_spans (of characters).",
+        add_arguments=_convert,
+    ),
+    "slices": Action(
+        summary="head, torso, tail, unseen: how many mentions, how hard",
+        description=(
+            "Show the slices by how often training has each gold: HD (head), TO (torso), TL (tail,\n"
+            "including TS), TS (unseen). NS_: more than one candidate; NPOP_: the gold is not the first.\n"
+            "With --output, also write the members under the key `slices` of each line."
+        ),
+        add_arguments=_slices,
+    ),
+}
+
+ENTITIES = Command(
+    summary="sentences with mentions, and what they may mean",
+    description=_DESCRIPTION,
+    add_arguments=partial(add_actions, actions=_ACTIONS),
+    run="toolkit.workloads.entity_disambiguation.commands.entities:run",
+)

@@ -1,0 +1,24 @@
+"""What `stk evaluate` takes to score a run with another database of entities."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+
+from toolkit.command import EvaluateOptions
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("entity disambiguation")
+    group.add_argument("--entity-db", metavar="DIR", help="another database of entities, for --data")
+
+
+def _overrides(arguments: argparse.Namespace) -> Sequence[str]:
+    if arguments.entity_db is None:
+        return ()
+    return (f"data.entity_db={json.dumps(os.path.abspath(arguments.entity_db))}",)
+
+
+EVALUATE = EvaluateOptions(add_arguments=_add_options, run_options=("entity_db",), overrides=_overrides)

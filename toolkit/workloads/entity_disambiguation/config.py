@@ -1,0 +1,234 @@
+"""Sections of entity disambiguation: sentences with mentions, the task, its models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from toolkit.config.fields import option
+from toolkit.data.sources.source_files import set_place
+from toolkit.nlp.encoder_config import check_encoder, encoder_difference
+from toolkit.workload import DataSection, Metric, ModelSection, Progress, Violation, shares
+
+if TYPE_CHECKING:
+    from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
+
+#: What a slice may be called: its name is part of metrics and of file names.
+SLICE_NAME = r"[A-Za-z0-9_.-]+"
+#: The slice of all scored mentions always exists, so nothing may define it.
+WHOLE_SLICE = "final_loss"
+#: Start of the names of the built slices (entities/slices.py), which no other slice may have.
+BUILT_PREFIX = "unif_"
+BUILT_SLICES = tuple(
+    f"{BUILT_PREFIX}{kept}{seen}" for kept in ("", "NS_", "NPOP_") for seen in ("all", "HD", "TO", "TL", "TS")
+)
+TORSO_ABOVE = 10
+HEAD_ABOVE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMentions(DataSection):
+    """Sentences with mentions, as JSON lines, and the database of the entities that they may mean.
+
+    Either `path`, cut by a hash, or `train` and `validation`, and `test` if there is one.
+    """
+
+    path: str | None = option(None, path=True)
+    """File of sentences that is cut into splits; relative to where the command is given."""
+    train: str | None = option(None, path=True)
+    """File of the training set; with `validation`, instead of `path`."""
+    validation: str | None = option(None, path=True)
+    """File of the validation set."""
+    test: str | None = option(None, path=True)
+    """File of the test set; may be left out."""
+    split: int = option(10, minimum=1, maximum=49)
+    """Percent of `path` that become the test set, and as many the validation set; the rest is trained on."""
+    split_by: str = option("source", choices=("source", "sentence"))
+    """What the hash is taken of. source: the text that a sentence is from, so that its sentences stay
+    together; sentence: each alone."""
+    entity_db: str = option(path=True)
+    """Folder of the database: candidates of every alias; titles, types, relations, descriptions."""
+    use_weak_labels: bool = option(True)
+    """Whether training learns from labels that are not gold; evaluations score only gold labels."""
+    no_candidate: bool = option(False)
+    """Whether `none of them` is a candidate of every mention: the label where the gold is not a candidate."""
+    max_candidates: int = option(30, minimum=1)
+    """Candidates of a mention that are kept: the most popular ones."""
+    max_tokens: int = option(128, minimum=8)
+    """Tokens of a sample: mention, the text around it, markers and special tokens."""
+    window: int = option(64, minimum=0)
+    """Tokens of text around a mention, on both sides together; a short side leaves more to the other."""
+    max_entity_tokens: int = option(128, minimum=4)
+    """Tokens of the text that describes an entity, special tokens included."""
+    title: bool = option(True)
+    """Whether an entity's text begins with its title, without parentheses and their content."""
+    types: bool = option(True)
+    """Whether it names the entity's types."""
+    relations: bool = option(True)
+    """Whether it names the entity's relations and their objects."""
+    description: bool = option(True)
+    """Whether it ends with the entity's description."""
+    type_systems: tuple[str, ...] | None = option(None)
+    """Systems of types that are read; null: all."""
+    max_type_words: int = option(20, minimum=1)
+    """Most words of types in an entity's text; the first type is always included."""
+    max_relation_words: int = option(60, minimum=1)
+    """Most words of relations in an entity's text; the first relation is always included."""
+    eval_slices: tuple[str, ...] = option(())
+    """Slices that every evaluation scores, as `accuracy/<slice>`: built ones (unif_NS_TL), ones of the
+    sentences' `slices`, ones of the key `slices` below."""
+    slices: dict[str, str] = field(default_factory=dict)
+    """Slices by condition, such as `crowded: candidates > 5`: SQL over the columns of the table `mentions`
+    in the prepared samples.sqlite."""
+    torso_above: int = option(TORSO_ABOVE, minimum=0)
+    """A gold that training has seen more often is torso; up to that it is tail."""
+    head_above: int = option(HEAD_ABOVE, minimum=0)
+    """A gold that training has seen more often is head."""
+    count_weak: bool = option(True)
+    """Whether weak labels of training count there."""
+    tokenizer_path: str = option(hub=True)
+    """Folder of a Hugging Face model or tokenizer, or its name on the hub; usually ${model.path}."""
+    prepared_dir: str = option("data/prepared", path=True, identity=False)
+    """Where prepared sets are kept; shared by all runs."""
+
+    def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
+        from toolkit.workloads.entity_disambiguation.data.samples.checks import sentence_violations
+
+        return sentence_violations(self)
+
+    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
+        from toolkit.workloads.entity_disambiguation.data.samples.source_files import find_files
+
+        return ((each.path, each.sha256) for each in find_files(self, progress))
+
+    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
+        from toolkit.workloads.entity_disambiguation.data.samples.source_files import describe, find_files
+
+        found = find_files(self, progress)
+        return set_place(self.prepared_dir, found, describe(self, found, None))
+
+    def prepare(self, progress: Progress) -> MentionSet:
+        from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
+
+        return prepare(self, progress)
+
+    def open_prepared(self, path: Path) -> MentionSet:
+        from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
+
+        return MentionSet.open(path)
+
+
+def slice_metrics(data: EntityMentions) -> tuple[Metric, ...]:
+    """`accuracy/<slice>` for each of `data.eval_slices`, too."""
+    return shares(*(f"accuracy/{name}" for name in dict.fromkeys(data.eval_slices or ())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityDisambiguation:
+    """The entity that a mention means, among the candidates of its alias."""
+
+    kind: str = option("entity_disambiguation")
+    mask_mention: bool = option(False)
+    """Whether training hides tokens of a mention, of popular golds more often (.5 to .95), so that the
+    text around it is read."""
+    mask_title: bool = option(False)
+    """Whether training hides tokens of titles in the texts of entities, independently; not with
+    `model.entity_vectors: cached`."""
+
+
+class _OfPretrained(ModelSection):
+    """A model that reads texts with a pretrained encoder, `path`."""
+
+    __slots__ = ()
+    path: str
+    context_layers: int | None
+
+    def violations(
+        self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
+    ) -> Iterator[Violation]:
+        return check_encoder(self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
+
+    def difference(self, other: Any) -> str:
+        if found := ModelSection.difference(self, other):
+            return found
+        return encoder_difference((self.path, self.context_layers), (other.path, other.context_layers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiEncoder(_OfPretrained):
+    """An encoder for the mention in its text, one for the texts of entities, and their dot product."""
+
+    SHAPES: ClassVar[tuple[str, ...]] = ("hidden", "prior")
+    kind: str = option("bi_encoder")
+    path: str = option(hub=True)
+    """Folder of the pretrained encoder, or its name on the hub."""
+    context_layers: int | None = option(None, minimum=1)
+    """Layers of the encoder of mentions that are kept, from the first; null: all."""
+    entity_layers: int | None = option(None, minimum=1)
+    """The same of the encoder of entities."""
+    share: bool = option(True)
+    """Whether one encoder reads both; with `entity_vectors: cached` both begin with the same weights."""
+    pooling: str = option("mean", choices=("mean", "cls", "mention"))
+    """How tokens become a vector: their mean, the first one, or (of a text, the mean) the mention's own."""
+    hidden: int | None = option(None, minimum=1)
+    """Size of a layer (linear, tanh) behind each encoder; null for none."""
+    normalize: bool = option(True)
+    """Whether vectors are scaled to length 1: their product is then the cosine."""
+    temperature: float = option(0.05, above=0)
+    """Divisor of the products."""
+    prior: bool = option(False)
+    """Whether a learnt weight times the log of a candidate's share of its alias is added to its score."""
+    entity_vectors: str = option("encode", choices=("encode", "cached"))
+    """encode: the encoder of entities is trained, too; cached: it keeps its pretrained weights, and its
+    vectors are computed once for all runs."""
+    dropout: float | None = option(None, minimum=0, maximum=1)
+    """Dropout of the encoders; null: their own."""
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether vectors of all entities are computed before training."""
+        return self.entity_vectors == "cached"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoMention(_OfPretrained):
+    """Candidates as vectors of types, relations and text that attend to the words and to one another."""
+
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "hidden", "stages", "type_dim", "relation_dim", "entity_text", "prior",
+    )  # fmt: skip
+    kind: str = option("co_mention")
+    path: str = option(hub=True)
+    """Folder of the pretrained encoder of the text, or its name on the hub; it gives the cached vectors of
+    the entities' texts, too."""
+    context_layers: int | None = option(None, minimum=1)
+    """Layers of the encoder that are kept, from the first; null: all."""
+    entity_layers: int | None = option(None, minimum=1)
+    """Layers of the encoder for the entities' texts; null: all."""
+    hidden: int = option(128, minimum=2)
+    """Size of the vectors of words and candidates."""
+    heads: int = option(4, minimum=1)
+    """Heads of every attention; they divide `hidden`."""
+    stages: int = option(1, minimum=1)
+    """Rounds of attention."""
+    type_dim: int = option(64, minimum=1)
+    """Length of a type's vector."""
+    relation_dim: int = option(64, minimum=1)
+    """Length of a relation's vector."""
+    entity_text: bool = option(True)
+    """Whether a candidate is also represented by the vector of its text."""
+    max_mentions: int = option(10, minimum=1)
+    """Mentions of a sentence that are read: the sample's own and the nearest others."""
+    temperature: float = option(0.05, above=0)
+    """Divisor of the cosine between text and entity."""
+    prior: bool = option(False)
+    """Whether a learnt weight times the log of a candidate's share of its alias is added to its score."""
+    dropout: float = option(0.1, minimum=0, maximum=1)
+    """Dropout of encoder and attention."""
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether vectors of all entities are computed before training."""
+        return self.entity_text

@@ -1,0 +1,1 @@
+"""What mentions and entities are: their files, their texts as tokens, prepared samples."""

@@ -1,0 +1,71 @@
+"""The text around a mention: a window that gives what one side lacks to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import (
+    ENT_END,
+    ENT_START,
+    MarkedTokenizer,
+)
+from toolkit.workloads.entity_disambiguation.data.entities.spans import Span
+
+#: Characters of a side that are tokenized for each token that a sample may have: more cannot matter.
+_CHARACTERS_PER_TOKEN = 20
+
+
+class Context(NamedTuple):
+    """A sample: tokens with special ones and markers; the mention's own are tokens[first:last]."""
+
+    tokens: npt.NDArray[np.uint32]
+    first: int
+    last: int
+
+
+def cut_window(left: int, mention: int, right: int, window: int, room: int) -> tuple[int, int, int]:
+    """How many tokens of each part are kept: of the left its last ones, of the others their first.
+
+    The mention comes first, then `window` tokens around it, all within `room`. Each side gets half of the
+    window, and what the other one leaves. (Bootleg cuts a window that is too long at its end, and with it
+    the mention; this one shrinks it.)
+    """
+    mention = min(mention, room)
+    window = min(window, room - mention)
+    half = window // 2
+    if left <= half:
+        return left, mention, min(right, window - left)
+    if right <= window - half:
+        return min(left, window - right), mention, right
+    return half, mention, window - half
+
+
+def contexts(
+    texts: Sequence[str], spans: Sequence[Span], tokenizer: MarkedTokenizer, *, window: int, max_tokens: int
+) -> list[Context]:
+    """The samples of mentions: one for each text and the characters that its mention has there."""
+    reach = _CHARACTERS_PER_TOKEN * max_tokens
+    parts: list[str] = []
+    for text, (start, end) in zip(texts, spans, strict=True):
+        parts += [text[max(0, start - reach) : start], text[start:end], text[end : end + reach]]
+    pieces = tokenizer.encode(parts)
+    return [
+        _context(pieces[place : place + 3], tokenizer, window, max_tokens)
+        for place in range(0, len(pieces), 3)
+    ]
+
+
+def _context(
+    pieces: Sequence[npt.NDArray[np.uint32]], tokenizer: MarkedTokenizer, window: int, max_tokens: int
+) -> Context:
+    left, mention, right = pieces
+    room = max_tokens - tokenizer.specials - 2
+    kept = cut_window(len(left), len(mention), len(right), window, room)
+    before = [*tokenizer.before, *left[len(left) - kept[0] :], tokenizer.markers[ENT_START]]
+    behind = [tokenizer.markers[ENT_END], *right[: kept[2]], *tokenizer.after]
+    tokens = np.concatenate([before, mention[: kept[1]], behind]).astype(np.uint32)
+    return Context(tokens, len(before), len(before) + kept[1])

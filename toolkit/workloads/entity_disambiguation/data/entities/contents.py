@@ -1,0 +1,61 @@
+"""The folder of an entity database: JSON files, of which others' forms are read, too.
+
+    entity_mappings/        alias2qids.json  alias -> [[entity id, score], …]
+                            qid2title.json   qid2desc.json   config.json {max_candidates}
+    type_mappings/<system>/ qid2typenames.json  entity id -> [name, …]     config.json {max_types}
+    kg_mappings/            qid2relations.json  entity id -> {relation: [entity id, …]}
+                            config.json {max_connections}
+
+Read as well: the same files without .json; type_vocab.json (name -> number) with qid2typeids.json;
+kg_adj.txt (pairs of entity ids, a tab between them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ENTITIES, TYPES, RELATIONS = "entity_mappings", "type_mappings", "kg_mappings"
+#: kg_adj.txt names none.
+UNNAMED_RELATION = "related to"
+CONFIG = "config.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a database keeps: candidates of an alias, types of a system and relations of an entity."""
+
+    max_candidates: int = 30
+    max_types: int = 10
+    max_connections: int = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Contents:
+    """What a database holds.
+
+    candidates  alias -> (entity id, score), highest first
+    types       type system -> entity id -> names
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    candidates: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
+    types: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    relations: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+
+def by_score(candidates: list[tuple[str, float]]) -> None:
+    """Put candidates in their order: by score, then by id, both descending."""
+    candidates.sort(key=lambda each: (each[1], each[0]), reverse=True)
+
+
+def standing(folder: Path) -> Path:
+    """The folder, or its old form where a writer has just put it aside, or died then."""
+    old = put_aside(folder)
+    return old if old.is_dir() and not folder.exists() else folder
+
+
+def put_aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")

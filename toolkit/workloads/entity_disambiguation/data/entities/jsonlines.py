@@ -1,0 +1,93 @@
+"""JSON lines whose faults name file and line and say which kind of value was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from toolkit.errors import DataError
+
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Yield the objects of a JSON-lines file (UTF-8); blank lines are passed over. Raises DataError."""
+    try:
+        with open(path, "rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield Line(path, number, _parsed(path, number, line))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def is_a(value: Any, *kinds: type) -> bool:
+    """Whether a JSON value is of one of the kinds; true and false are not numbers."""
+    return type(value) in kinds
+
+
+def kind_of(value: Any) -> str:
+    """Name what a JSON value is, for a message."""
+    return _KINDS.get(type(value), "a number")
+
+
+class Line:
+    """An object of a file, whose values are asked for by key and kind."""
+
+    __slots__ = ("number", "path", "record")
+
+    def __init__(self, path: Path, number: int, record: Any) -> None:
+        self.path, self.number, self.record = path, number, record
+        if not isinstance(record, dict):
+            self.refuse(f"found {kind_of(record)}, expected an object")
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise DataError in the name of this line."""
+        raise DataError(f"{self.path}:{self.number}: {problem}")
+
+    def value(self, key: str, kind: type, expected: str) -> Any:
+        """Return the value of a key that must be there and of a kind."""
+        if key not in self.record:
+            self.refuse(f"{key} is missing, expected {expected}")
+        value = self.record[key]
+        if not is_a(value, kind):
+            self.refuse(f"{key} is {kind_of(value)}, expected {expected}")
+        return value
+
+    def optional(self, key: str, kind: type, expected: str, default: Any) -> Any:
+        """Return the value of a key, or the default where it is missing or null."""
+        return default if self.record.get(key) is None else self.value(key, kind, expected)
+
+    def items(self, key: str, kind: type, expected: str) -> list[Any]:
+        """Return a list whose entries are all of a kind."""
+        values: list[Any] = self.value(key, list, f"a list of {expected}")
+        for place, value in enumerate(values):
+            if not is_a(value, kind):
+                self.refuse(f"{key}[{place}] is {kind_of(value)}, expected a list of {expected}")
+        return values
+
+
+def _parsed(path: Path, number: int, line: bytes) -> Any:
+    try:
+        value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
+        if b"\\ud" in line.lower():
+            # An escaped half of a character, as cut texts have it: no file could hold it again.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{path}:{number}: holds half a character ({error.object[error.start]!a}); take it out"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{path}:{number}: not JSON at character {error.colno}: {error.msg}; expected one object a line"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits, or lists in lists in lists.
+        raise DataError(f"{path}:{number}: cannot be read: {error}") from error

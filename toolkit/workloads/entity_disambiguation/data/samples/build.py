@@ -1,0 +1,164 @@
+"""Writing a prepared set of mentions into a folder."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.prepared.arrays import write_array
+from toolkit.data.prepared.columns import token_dtype
+from toolkit.data.prepared.database import DATABASE, commit, new_database
+from toolkit.data.prepared.manifest import write_manifest
+from toolkit.errors import DataError
+from toolkit.workload import Progress
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.encoding.masking import masking_probabilities
+from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MARKERS, MarkedTokenizer
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
+from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCounts
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, Names
+from toolkit.workloads.entity_disambiguation.data.samples.rows import MentionRows
+from toolkit.workloads.entity_disambiguation.data.samples.slice_members import Facts, members, slice_names
+from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
+from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What a trained model knows: golds that training has seen, and the numbers of types and relations."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    types: Names = field(default_factory=Names)
+    relations: Names = field(default_factory=Names)
+    is_new: bool = True
+
+
+def build(
+    folder: Path,
+    data: EntityMentions,
+    files: Sequence[SentenceFile],
+    database: EntityDatabase,
+    description: dict[str, Any],
+    base: Base,
+    progress: Progress,
+) -> None:
+    """Write a whole prepared set into an empty folder and flush it to disk; the manifest comes last.
+
+    Raises DataError that names file and line, OSError and sqlite3.Error where writing fails.
+    """
+    tokenizer = MarkedTokenizer(data.tokenizer_path, max(data.max_tokens, data.max_entity_tokens))
+    entities = EntityTables.of(database, data, base.types, base.relations)
+    rows = MentionRows(
+        data=data, database=database, entities=entities, tokenizer=tokenizer,
+        counts=GoldCounts(entities=base.counts),
+    )  # fmt: skip
+    with new_database(folder, layout.SCHEMA) as connection:
+        rows.read(folder, connection, files, progress, counts=base.is_new)
+        _check_splits(rows, data, base)
+        entities.write(folder, connection, tokenizer, progress)
+        width = rows.write_candidates(folder, connection)
+        counts = _write_counts(connection, rows)
+        commit(connection, layout.INDICES)
+        # Conditions are evaluated by another connection, which sees only what is committed.
+        facts = Facts(counts, rows.column("width"), rows.column("popular"))
+        bits = members(folder / DATABASE, data, _labelled(rows), facts)
+        sizes = _write_slices(connection, data, rows, bits)
+    write_array(folder, layout.MEMBERS, bits)
+    rows.write_arrays(folder)
+    _write_masking(folder, rows, entities, counts)
+    tokenizer.save(folder)
+    facts_of_set = _summary(data, rows, entities, tokenizer)
+    write_manifest(folder, description | facts_of_set | {"width": width, "slice_sizes": sizes})
+
+
+def _check_splits(rows: MentionRows, data: EntityMentions, base: Base) -> None:
+    sizes = rows.split_sizes()
+    for split in SPLITS[:2] if base.is_new else ():
+        if not sizes.get(split):
+            where = data.path or getattr(data, split)
+            raise DataError(
+                f"{where}: no mention for {split}, expected at least one with a known gold; "
+                "is it the right file, or does data.split leave nothing?"
+            )
+
+
+def _write_counts(connection: sqlite3.Connection, rows: MentionRows) -> npt.NDArray[np.int64]:
+    connection.executemany("INSERT INTO counts VALUES (?, ?)", rows.counts.entities.items())
+    connection.execute(
+        "UPDATE mentions SET count = "
+        "coalesce((SELECT count FROM counts WHERE counts.gold = mentions.gold), 0)"
+    )
+    return rows.count_golds()
+
+
+def _labelled(rows: MentionRows) -> dict[str, npt.NDArray[np.bool_]]:
+    """Members of the slices that lines name, as [n]."""
+    found = {}
+    for name, numbers in rows.labelled.items():
+        found[name] = np.zeros(len(rows), dtype=bool)
+        found[name][np.asarray(numbers)] = True
+    return found
+
+
+def _write_slices(
+    connection: sqlite3.Connection, data: EntityMentions, rows: MentionRows, bits: npt.NDArray[np.uint8]
+) -> dict[str, dict[str, int]]:
+    """Write how many mentions of each slice evaluations score; return it by slice and split."""
+    scored, splits = rows.column("labels") != NOT_SCORED, rows.column("split")
+    sizes: dict[str, dict[str, int]] = {}
+    for column, name in enumerate(slice_names(data)):
+        inside = (bits[:, column] > 0) & scored
+        of = {split: int(np.count_nonzero(inside & (splits == place))) for place, split in enumerate(SPLITS)}
+        sizes[name] = {split: of[split] for split in rows.split_sizes()}
+        written = [(name, data.slices.get(name), split, size) for split, size in sizes[name].items()]
+        connection.executemany("INSERT INTO slices VALUES (?, ?, ?, ?)", written)
+    return sizes
+
+
+def _write_masking(
+    folder: Path, rows: MentionRows, entities: EntityTables, counts: npt.NDArray[np.int64]
+) -> None:
+    seen = np.fromiter(rows.counts.entities.values(), dtype=np.int64)
+    of_entities = array("q", [0])
+    of_entities.extend(rows.counts.entities[qid] for qid in entities.numbers)
+    for column, values in ((layout.MASKING, counts), (layout.ENTITY_MASKING, np.asarray(of_entities))):
+        write_array(folder, column, masking_probabilities(values, seen))
+
+
+def _summary(
+    data: EntityMentions, rows: MentionRows, entities: EntityTables, tokenizer: MarkedTokenizer
+) -> dict[str, Any]:
+    """What the manifest tells beyond the description."""
+    labels, splits = rows.column("labels"), rows.column("split")
+    scored = (labels != NOT_SCORED) & (splits != SPLITS.index(TRAIN))
+    return {
+        "sentences": rows.sentences,
+        "samples": len(rows),
+        "splits": rows.split_sizes(),
+        "not_scored": int(np.count_nonzero(labels == NOT_SCORED)),
+        "outside": int(np.count_nonzero(scored & (labels == OUTSIDE))),
+        "left_out": rows.left_out,
+        "entities": len(entities.numbers),
+        "slices": list(slice_names(data)),
+        "no_candidate": data.no_candidate,
+        "types": list(entities.types.numbers),
+        "relations": list(entities.relations.numbers),
+        "token_dtype": token_dtype(tokenizer.size),
+        "vocabulary_size": tokenizer.size,
+        "pad_id": tokenizer.pad_id,
+        "mask_id": tokenizer.mask_id,
+        "specials_before": len(tokenizer.before),
+        "stop_ids": tokenizer.stop_ids,
+        "markers": {marker: tokenizer.markers[marker] for marker in MARKERS},
+        "markers_like": tokenizer.like,
+    }

@@ -1,0 +1,33 @@
+"""What is wrong with the sentences and the database of an experiment, before a job is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from toolkit.data.sources.named_files import split_files, violation_of
+from toolkit.errors import DataError
+from toolkit.nlp.hub import check_local_model
+from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
+from toolkit.workload import Violation
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
+
+#: Sentences of each file that are checked: about ten milliseconds.
+_SENTENCES = 2000
+
+
+def sentence_violations(data: EntityMentions) -> Iterator[Violation]:
+    """Find files of a section that are missing, or whose first sentences are not as described."""
+    for key, path in split_files(data):
+        yield from violation_of(key, _check_sentences, path)
+    if not Path(data.entity_db).expanduser().is_dir():
+        problem = f"{data.entity_db} is not a folder, expected that of a database (`stk entities`)"
+        yield Violation(key=("data", "entity_db"), problem=problem)
+    yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
+
+
+def _check_sentences(path: Path) -> None:
+    if not any(True for _ in islice(read_sentences(path), _SENTENCES)):
+        raise DataError(f"{path} is empty; expected one JSON object per line, each a sentence")

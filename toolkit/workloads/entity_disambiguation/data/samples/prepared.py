@@ -1,0 +1,134 @@
+"""The prepared set of mentions (toolkit/data/prepared/folder.py).
+
+Its folder also holds the pretrained tokenizer with the markers: tokenizer.json and its settings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from toolkit.data.prepared.arrays import map_array, map_lists
+from toolkit.data.prepared.columns import split_ids
+from toolkit.data.prepared.database import reading
+from toolkit.data.prepared.folder import PreparedFolder
+from toolkit.data.ragged import protect
+from toolkit.data.sources.file_digests import memory_of
+from toolkit.data.sources.source_files import set_place
+from toolkit.workload import Progress, silent
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.division import TEST
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.build import Base, build
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
+from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
+from toolkit.workloads.entity_disambiguation.data.samples.source_files import (
+    SentenceFile,
+    describe,
+    find_files,
+)
+
+
+class MentionSet(PreparedFolder[MentionSamples]):
+    """An opened prepared set."""
+
+    VERSION = layout.VERSION
+    FACTS = (
+        "sentences", "samples", "splits", "entities", "not_scored", "outside", "left_out", "slice_sizes",
+    )  # fmt: skip
+
+    @cached_property
+    def tables(self) -> Tables:
+        """What is known of aliases and entities. Raises DataError."""
+        return Tables.open(self.path, self.meta)
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """The slices that evaluations score: the columns of `MentionSamples.members`."""
+        return tuple(self.meta["slices"])
+
+    @property
+    def no_candidate(self) -> bool:
+        """Whether "none of them" is candidate 0 of every mention."""
+        return bool(self.meta["no_candidate"])
+
+    @property
+    def width(self) -> int:
+        """Most candidates of a mention, "none of them" included."""
+        return int(self.meta["width"])
+
+    @property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """The tokenizer with its markers, as a model's folder holds it."""
+        return tuple(self.path / name for name in sorted(self.meta["files"]) if name.endswith(".json"))
+
+    def _contents(self) -> str:
+        return f" mentions from {self.meta['sentences']:,} sentences, {self.meta['entities']:,} entities"
+
+    def _details(self) -> Iterator[str]:
+        for reason, count in self.meta["left_out"].items():
+            yield f"left out of training: {count:,} ({reason})"
+        for name, problem in (
+            ("not_scored", "are not scored: their gold is unknown or a weak label"),
+            ("outside", "have a gold outside their candidates: always wrong"),
+        ):
+            if self.meta[name]:
+                yield f"{self.meta[name]:,} mentions {problem}"
+        for name, sizes in self.meta["slice_sizes"].items():
+            yield f"slice {name}: " + ", ".join(f"{split} {size:,}" for split, size in sizes.items())
+
+    def _samples(self, split: str) -> MentionSamples:
+        ids = map_array(self.path, split_ids(split))
+        tokens = map_lists(self.path, layout.TOKENS.of(self.meta["token_dtype"]), layout.OFFSETS)
+        members = map_array(self.path, layout.MEMBERS).reshape(len(tokens.offsets) - 1, len(self.slices))
+        arrays = protect(
+            lengths=tokens.lengths(ids).astype(np.int32),
+            labels=map_array(self.path, layout.LABELS)[ids].astype(np.int64),
+            aliases=map_array(self.path, layout.ALIASES)[ids],
+            spans=map_array(self.path, layout.SPANS)[ids].astype(np.int64),
+            sentences=map_array(self.path, layout.SENTENCES)[ids],
+            masking=map_array(self.path, layout.MASKING)[ids],
+            members=members[ids] > 0,
+        )
+        return MentionSamples(
+            split=split, ids=ids, tokens=tokens, tables=self.tables, database=self.database, **arrays
+        )
+
+    def base(self) -> Base:
+        """What a model that was trained on this knows, for other files that it is scored on."""
+        with reading(self.database) as connection:
+            counts = Counter(dict(connection.execute("SELECT gold, count FROM counts").fetchall()))
+        types, relations = (
+            Names({name: number for number, name in enumerate(self.meta[key], start=1)}, closed=True)
+            for key in ("types", "relations")
+        )
+        return Base(counts=counts, types=types, relations=relations, is_new=False)
+
+
+def prepare(
+    data: EntityMentions,
+    progress: Progress | None = None,
+    *,
+    base: MentionSet | None = None,
+) -> MentionSet:
+    """Open the prepared set of a data section, building it first where there is none.
+
+    With `base`, the set that a model was trained on, `data.path` is a file to be scored: all of it is the
+    split `test`, and slices, types and relations are those that training has seen.
+    Otherwise as PreparedFolder.open_or_build.
+    """
+    report = progress or silent
+    scored = partial(SentenceFile.open, str(data.path), TEST, report, memory_of(data))
+    files = find_files(data, report) if base is None else (scored(),)
+    description = describe(data, files, base.fingerprint if base else None)
+
+    def fill(folder: Path) -> None:
+        database = EntityDatabase.load(Path(data.entity_db).expanduser())
+        build(folder, data, files, database, description, base.base() if base else Base(), report)
+
+    return MentionSet.open_or_build(*set_place(data.prepared_dir, files, description), fill)

@@ -1,0 +1,255 @@
+"""Mentions of sentences as rows and arrays: which are samples, and what each should be."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.prepared.arrays import write_array
+from toolkit.data.prepared.columns import split_ids, token_dtype
+from toolkit.data.ragged import Array, offsets_of
+from toolkit.errors import DataError
+from toolkit.workload import Progress
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts
+from toolkit.workloads.entity_disambiguation.data.encoding.entity_text import type_names
+from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MarkedTokenizer
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Mention, Sentence
+from toolkit.workloads.entity_disambiguation.data.entities.slices import MEMBER_ABOVE, GoldCounts
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables
+from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
+from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
+
+#: Mentions tokenized at once.
+_BLOCK = 2048
+_SENTENCE = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)"
+_MENTION = f"INSERT INTO mentions VALUES ({', '.join('?' * 16)}, 0)"
+_CANDIDATE = "INSERT INTO candidates VALUES (?, ?, ?, ?)"
+#: What is kept of each sample while the files are read. Golds and splits (as in SPLITS) are numbered;
+#: `width` counts the candidates of the alias; `popular`: the gold is the first of them.
+_SAMPLE = np.dtype(
+    [
+        ("gold", "<i4"), ("split", "i1"), ("aliases", "<i4"), ("labels", "<i2"), ("sentences", "<i8"),
+        ("length", "<i4"), ("spans", "<i2", 2), ("width", "<i2"), ("popular", "?"),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A mention that will be a sample."""
+
+    sentence: int
+    split: str
+    line: int
+    position: int
+    text: str
+    mention: Mention
+    alias: int
+    label: int
+
+
+@dataclass(slots=True, kw_only=True)
+class MentionRows:
+    """Reads files of sentences and writes what they hold; memory: a few numbers for each mention.
+
+    left_out  mentions of training that nothing can be learnt from, by reason
+    """
+
+    data: EntityMentions
+    database: EntityDatabase
+    entities: EntityTables
+    tokenizer: MarkedTokenizer
+    counts: GoldCounts
+    sentences: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    labelled: dict[str, array[int]] = field(default_factory=dict)
+    _aliases: dict[str, int] = field(default_factory=dict)
+    _golds: dict[str, int] = field(default_factory=dict)
+    _numbers: bytearray = field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self._numbers) // _SAMPLE.itemsize
+
+    def read(
+        self,
+        folder: Path,
+        connection: sqlite3.Connection,
+        files: Sequence[SentenceFile],
+        progress: Progress,
+        *,
+        counts: bool,
+    ) -> None:
+        """Read all files and write rows and tokens. Raises DataError that names file and line.
+
+        counts  whether the golds of training are counted, too
+        """
+        with open(folder / layout.TOKENS.file, "wb") as stream:
+            for number, file in enumerate(files):
+                block: list[_Found] = []
+                before = self.sentences
+                for split, sentence in file.sentences(self.data):
+                    if counts and split == TRAIN:
+                        self.counts.add(sentence, count_weak=self.data.count_weak)
+                    self._write_sentence(connection, number, split, sentence)
+                    block += self._samples(file.path, split, sentence)
+                    self.sentences += 1
+                    if len(block) >= _BLOCK:
+                        self._write(connection, stream, block)
+                        block = []
+                        progress("read sentences", self.sentences, None)
+                self._write(connection, stream, block)
+                row = (number, str(file.path), file.sha256, file.split, self.sentences - before)
+                connection.execute("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", row)
+
+    def _write_sentence(
+        self, connection: sqlite3.Connection, file: int, split: str, sentence: Sentence
+    ) -> None:
+        record = json.dumps(sentence.record, ensure_ascii=False)
+        row = (self.sentences, file, sentence.line, sentence.id, split, sentence.text, record)
+        connection.execute(_SENTENCE, row)
+
+    def _samples(self, path: Path, split: str, sentence: Sentence) -> Iterator[_Found]:
+        self.database.check_aliases(sentence, path)
+        for position, mention in enumerate(sentence.mentions):
+            label = self._label_of(mention)
+            reason = self._useless(mention, label) if split == TRAIN else ""
+            if reason == _OUTSIDE:
+                raise DataError(
+                    f"{path}:{sentence.line}: qids[{position}] is {mention.gold}, which is not among the "
+                    f"candidates of {mention.alias!r} ({self._few(mention.alias)}), so training cannot learn "
+                    "it; add it to the database, raise data.max_candidates, or set data.no_candidate to true"
+                )
+            if reason:
+                self.left_out[reason] = self.left_out.get(reason, 0) + 1
+                continue
+            if split != TRAIN and not mention.is_gold:
+                label = NOT_SCORED
+            yield _Found(
+                sentence=self.sentences, split=split, line=sentence.line, position=position,
+                text=sentence.text, mention=mention, label=label,
+                alias=self._aliases.setdefault(mention.alias, len(self._aliases)),
+            )  # fmt: skip
+
+    def _useless(self, mention: Mention, label: int) -> str:
+        """Why training cannot use a mention; empty where it can."""
+        if label == NOT_SCORED:
+            return "unknown gold"
+        if not mention.is_gold and not self.data.use_weak_labels:
+            return "weak label"
+        return _OUTSIDE if label == OUTSIDE else ""
+
+    def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
+        """Those that are kept, the most popular first."""
+        return self.database.candidates(alias)[: self.data.max_candidates]
+
+    def _few(self, alias: str) -> str:
+        found = [qid for qid, _ in self.candidates(alias)]
+        return ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+
+    def _label_of(self, mention: Mention) -> int:
+        if mention.gold == UNKNOWN:
+            return NOT_SCORED
+        for place, (qid, _) in enumerate(self.candidates(mention.alias)):
+            if qid == mention.gold:
+                return place + self.data.no_candidate
+        return 0 if self.data.no_candidate else OUTSIDE
+
+    def _write(self, connection: sqlite3.Connection, stream: BinaryIO, block: Sequence[_Found]) -> None:
+        spans = [found.mention.characters for found in block]
+        samples = contexts(
+            [found.text for found in block], spans, self.tokenizer,
+            window=self.data.window, max_tokens=self.data.max_tokens,
+        )  # fmt: skip
+        dtype = token_dtype(self.tokenizer.size)
+        rows = []
+        for found, sample in zip(block, samples, strict=True):
+            stream.write(sample.tokens.astype(dtype).data)
+            rows.append(self._row(found, sample))
+        connection.executemany(_MENTION, rows)
+
+    def _row(self, found: _Found, sample: Context) -> tuple[Any, ...]:
+        """Keep the numbers of a sample; return its row."""
+        number, mention, tokens = len(self), found.mention, len(sample.tokens)
+        width = len(self.candidates(mention.alias))
+        popular = found.label == int(self.data.no_candidate)
+        for name, probability in mention.slices.items():
+            if probability > MEMBER_ABOVE:
+                self.labelled.setdefault(name, array("q")).append(number)
+        gold = self._golds.setdefault(mention.gold, len(self._golds))
+        numbers = (
+            gold, SPLITS.index(found.split), found.alias, found.label, found.sentence, tokens,
+            (sample.first, sample.last), width, popular,
+        )  # fmt: skip
+        self._numbers += np.array(numbers, _SAMPLE).tobytes()
+        known = mention.gold in self.database
+        title = self.database.title(mention.gold) if known else ""
+        types = "|".join(type_names(self.database, mention.gold, self.data)) if known else ""
+        return (
+            number, found.sentence, found.split, found.line, found.position, mention.alias,
+            *mention.characters, mention.gold, title, int(mention.is_gold), found.label, width, int(popular),
+            types, tokens,
+        )  # fmt: skip
+
+    def write_candidates(self, folder: Path, connection: sqlite3.Connection) -> int:
+        """Write the table of candidates of every alias that was met; return its width.
+
+        Log of a share: of the scores, each with one added, so that a score of zero stays possible.
+        """
+        first = int(self.data.no_candidate)
+        width = first + max((len(self.candidates(alias)) for alias in self._aliases), default=1)
+        table = np.full((len(self._aliases), width), layout.NOBODY)
+        priors = np.zeros(table.shape)
+        table[:, :first] = layout.NONE_OF_THEM
+        for number, alias in enumerate(self._aliases):
+            found = self.candidates(alias)
+            total = first + sum(max(score, 0.0) + 1.0 for _, score in found)
+            priors[number, :first] = -math.log(total)
+            for place, (qid, score) in enumerate(found, start=first):
+                table[number, place] = self.entities.numbers[qid]
+                priors[number, place] = math.log((max(score, 0.0) + 1.0) / total)
+            rows = [
+                (alias, place, self.entities.numbers[qid], score) for place, (qid, score) in enumerate(found)
+            ]
+            connection.executemany(_CANDIDATE, rows)
+        write_array(folder, layout.CANDIDATES, table)
+        write_array(folder, layout.PRIORS, priors)
+        return width
+
+    def write_arrays(self, folder: Path) -> None:
+        """Write the flat arrays of samples."""
+        write_array(folder, layout.OFFSETS, offsets_of(self.column("length")))
+        for column in (layout.SPANS, layout.LABELS, layout.ALIASES, layout.SENTENCES):
+            write_array(folder, column, self.column(column.file.removesuffix(".bin")))
+        for number, split in enumerate(SPLITS):
+            write_array(folder, split_ids(split), np.flatnonzero(self.column("split") == number))
+
+    def column(self, name: str) -> Array:
+        """One number of each sample, [n]; `spans` [n, 2]."""
+        column: Array = np.frombuffer(self._numbers, _SAMPLE)[name]
+        return column
+
+    def count_golds(self) -> npt.NDArray[np.int64]:
+        """How often training has seen the gold of each mention, [n]."""
+        seen = np.array([self.counts.entities[gold] for gold in self._golds], dtype=np.int64)
+        return seen[self.column("gold")]
+
+    def split_sizes(self) -> dict[str, int]:
+        """Samples of each split that has some."""
+        sizes = np.bincount(self.column("split"), minlength=len(SPLITS)).tolist()
+        return {split: size for split, size in zip(SPLITS, sizes, strict=True) if size}
+
+
+_OUTSIDE = "gold outside the candidates"

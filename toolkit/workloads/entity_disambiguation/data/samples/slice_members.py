@@ -1,0 +1,98 @@
+"""Which mentions belong to which slice: built ones, those of the lines, those of a condition in SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.prepared.database import read_only
+from toolkit.errors import DataError
+from toolkit.workloads.entity_disambiguation.config import BUILT_SLICES, EntityMentions
+from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools, built_slices
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+
+#: What a condition may do: read the columns of the table of mentions, and compute.
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION)
+_TABLE = "mentions"
+
+
+class Facts(NamedTuple):
+    """What the built slices are made of, each [n]; counts are those of the golds in training."""
+
+    counts: npt.NDArray[np.integer]
+    candidates: npt.NDArray[np.integer]
+    is_popular: Bools
+
+
+def members(
+    database: Path, data: EntityMentions, labelled: dict[str, Bools], facts: Facts
+) -> npt.NDArray[np.uint8]:
+    """The members of every slice of `data.eval_slices`, [n, slices]. Raises DataError.
+
+    labelled  [n] members of each slice that the lines of the files name
+    """
+    limits = {"torso_above": data.torso_above, "head_above": data.head_above}
+    counts = facts.counts
+    built = built_slices(counts, facts.candidates, facts.is_popular, **limits)
+    columns = [_one(database, name, data, labelled, built) for name in slice_names(data)]
+    return np.stack([*columns], axis=1).astype(np.uint8) if columns else np.zeros((len(counts), 0), np.uint8)
+
+
+def slice_names(data: EntityMentions) -> tuple[str, ...]:
+    """The slices that evaluations score, each once."""
+    return tuple(dict.fromkeys(data.eval_slices))
+
+
+def _one(
+    database: Path, name: str, data: EntityMentions, labelled: dict[str, Bools], built: dict[str, Bools]
+) -> Bools:
+    if name in data.slices:
+        return where(database, name, data.slices[name], len(built[BUILT_SLICES[0]]))
+    if name in built:
+        return built[name]
+    if name in labelled:
+        return labelled[name]
+    known = ", ".join([*BUILT_SLICES, *data.slices, *sorted(labelled)])
+    raise DataError(
+        f"data.eval_slices names {name!r}, but no line has a slice of that name, data.slices gives no "
+        f"condition for it, and it is not a built one; known slices: {known}"
+    )
+
+
+def where(database: Path, name: str, condition: str, count: int) -> Bools:
+    """Return which of the mentions, [count], fulfil a condition in SQL. Raises DataError that quotes it."""
+    found = np.zeros(count, dtype=bool)
+    try:
+        with read_only(database) as connection:
+            connection.set_authorizer(_authorize)
+            rows = connection.execute(f"SELECT sample_id FROM {_TABLE} WHERE ({condition}\n)")
+            found[np.fromiter((row[0] for row in rows), dtype=np.int64)] = True
+    except (sqlite3.Error, sqlite3.Warning, IndexError, TypeError, ValueError) as error:
+        raise DataError(
+            f"data.slices.{name}: the condition {condition!r} cannot be evaluated ({error}); expected an SQL "
+            f"expression over the columns of the table {_TABLE}: {', '.join(_column_names())}"
+        ) from error
+    return found
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
+    reads = action == sqlite3.SQLITE_READ and first == _TABLE
+    # Not load_extension, nor what reads files.
+    harmless = action in _ALLOWED and second not in (
+        "load_extension",
+        "readfile",
+        "writefile",
+        "fts3_tokenizer",
+    )
+    return sqlite3.SQLITE_OK if reads or harmless else sqlite3.SQLITE_DENY
+
+
+def _column_names() -> list[str]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(layout.SCHEMA)
+        return [row[1] for row in connection.execute(f"PRAGMA table_info({_TABLE})")]

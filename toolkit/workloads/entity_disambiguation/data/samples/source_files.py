@@ -1,0 +1,74 @@
+"""The files of sentences that a data section names, and the name of what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.sources.file_digests import memory_of, remembered
+from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.nlp.tokenizers.tokenizer_files import content
+from toolkit.workload import Progress
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.entities.division import TEST, TRAIN, VALIDATION, split_of
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence, read_sentences
+from toolkit.workloads.entity_disambiguation.data.entities.write_folder import files_of, folder_fingerprint
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+
+#: In the order in which they are shown.
+SPLITS = (TRAIN, VALIDATION, TEST)
+#: Settings that decide what is made, besides the files.
+_SETTINGS = (
+    "use_weak_labels", "no_candidate", "max_candidates", "max_tokens", "window", "max_entity_tokens",
+    "title", "types", "relations", "description", "type_systems", "max_type_words", "max_relation_words",
+    "eval_slices", "slices", "torso_above", "head_above", "count_weak",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceFile(SourceFile):
+    """One file of sentences."""
+
+    def sentences(self, data: EntityMentions) -> Iterator[tuple[str, Sentence]]:
+        """Yield every sentence with its split. Raises DataError."""
+        for sentence in read_sentences(self.path):
+            yield self.split or split_of(sentence, data.split, data.split_by), sentence
+        self.check_unchanged()
+
+
+def find_files(data: EntityMentions, progress: Progress) -> tuple[SentenceFile, ...]:
+    """Hash the files that a section names. Raises DataError."""
+    memory = memory_of(data)
+    if data.path is not None:
+        return (SentenceFile.open(data.path, None, progress, memory),)
+    given = {TRAIN: data.train, VALIDATION: data.validation, TEST: data.test}
+    return tuple(
+        SentenceFile.open(name, split, progress, memory) for split, name in given.items() if name is not None
+    )
+
+
+def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | None) -> dict[str, Any]:
+    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
+
+    base  fingerprint of the set that counts and numbers of types are taken from
+    """
+    settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
+    settings["tokenizer"] = content(data.tokenizer_path)
+    if files[0].split is None:
+        settings |= {"split": data.split, "split_by": data.split_by}
+    description = {
+        "version": layout.VERSION,
+        "settings": settings,
+        "sources": [{"split": each.split, "sha256": each.sha256} for each in files],
+        # Of its files: what they say is read where the set is built, not by every process at every start.
+        "entity_db": _of_folder(Path(data.entity_db).expanduser(), memory_of(data)),
+        "base": base,
+    }
+    return with_fingerprint(description)
+
+
+def _of_folder(folder: Path, memory: Path) -> str:
+    """Fingerprint of a database, unless it is remembered in the folder of prepared sets."""
+    return remembered(folder, files_of(folder), lambda: folder_fingerprint(folder), memory)

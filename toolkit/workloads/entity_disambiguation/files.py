@@ -1,0 +1,27 @@
+"""The files of a run of entity disambiguation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True)
+class DisambiguationFiles:
+    """Names of the artifacts of a run."""
+
+    run: RunDir
+
+    def slices(self, split: str) -> Path:
+        """Counts of each slice of one split, JSON."""
+        return self.run.artifact(f"{split}_slices.json")
+
+    def disambig_metrics(self, split: str) -> Path:
+        """Accuracy and popularity of each slice of one split, CSV in the original's columns."""
+        return self.run.artifact(f"{split}_disambig_metrics.csv")
+
+    def dump(self, split: str) -> Path:
+        """Every input line of one split with the predictions beside it, JSON lines."""
+        return self.run.artifact(f"{split}_predictions.jsonl")

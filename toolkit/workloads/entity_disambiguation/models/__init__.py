@@ -1,0 +1,1 @@
+"""Networks that choose among candidates."""

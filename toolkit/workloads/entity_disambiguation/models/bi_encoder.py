@@ -1,0 +1,92 @@
+"""The bi-encoder: mention and candidates become vectors apart from each other (as in Bootleg 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from toolkit.nlp.encoder import Encoder
+from toolkit.workloads.entity_disambiguation.config import BiEncoder as BiEncoderConfig
+from toolkit.workloads.entity_disambiguation.models.mention_batch import MentionBatch
+
+
+class BiEncoder(nn.Module):
+    """Scores of the candidates: products of the mention's vector and the entities', over a temperature.
+
+    Both are pooled from pretrained encoders, one for both with `share`. With normalised means and no
+    hidden layer the scores begin as the cosines that a sentence encoder alone gives. With `prior`, a
+    learnt weight, which begins at 1, times the log of the candidate's share of its alias is added (of the
+    alias's scores, each with one added, so that a score of zero makes nothing impossible).
+
+    Differences from Bootleg: the loss is over a mention's own candidates, not over those of the batch, so
+    that neither batch size nor world size changes it; vectors are means as a rule, not the pooler's.
+    """
+
+    def __init__(
+        self, config: BiEncoderConfig, *, vocabulary_size: int, pad_id: int, like: Sequence[int], **_: Any
+    ) -> None:
+        super().__init__()
+        self._config = config
+
+        def encoder(layers: int | None, key: str) -> Encoder:
+            return Encoder(
+                config.path, layers=layers, dropout=config.dropout, vocabulary_size=vocabulary_size,
+                like=like, pad_id=pad_id, key=f"model.{key}",
+            )  # fmt: skip
+
+        self.context = encoder(config.context_layers, "context_layers")
+        self.entity: Encoder | None = None
+        if not config.share and config.entity_vectors == "encode":
+            self.entity = encoder(config.entity_layers, "entity_layers")
+        size, hidden = self.context.size, config.hidden
+        self.context_head = nn.Linear(size, hidden) if hidden else None
+        separate = hidden and not config.share
+        self.entity_head = nn.Linear(size, hidden) if hidden and separate else None
+        self.prior_weight = nn.Parameter(torch.ones(())) if config.prior else None
+
+    @property
+    def encoders(self) -> dict[str, Encoder]:
+        """What was trained, by name; "" where one is all there is."""
+        return {"": self.context} if self.entity is None else {"context": self.context, "entity": self.entity}
+
+    @property
+    def entity_encoder(self) -> Encoder:
+        """The encoder that reads the texts of entities."""
+        return self.context if self.entity is None else self.entity
+
+    @property
+    def entity_pooling(self) -> str:
+        return str(self._config.pooling)
+
+    def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
+        """Scores [b, K] of the batch's mentions in these rows [b]; -inf where there is no candidate."""
+        batch = batch.take(rows)
+        context = self.context.pooled(batch.tokens, self._config.pooling, batch.spans)
+        mentions = self._finish(context, self.context_head)
+        entities = self._finish(self.entities(batch), self.entity_head or self.context_head)
+        scores = torch.einsum("bh,bkh->bk", mentions, entities[batch.places.clamp(min=0)]).float()
+        scores = scores / self._config.temperature
+        if self.prior_weight is not None:
+            scores = scores + self.prior_weight * batch.priors
+        return scores.masked_fill(batch.places < 0, -torch.inf)
+
+    def entities(self, batch: MentionBatch) -> torch.Tensor:
+        """Pooled vectors of the batch's entities, [E, size]: each distinct one is encoded once."""
+        if batch.vectors is not None:
+            return batch.vectors
+        assert batch.entity_tokens is not None
+        parts = [
+            self.entity_encoder.pooled(batch.entity_tokens[first:last, :length], self.entity_pooling)
+            for first, last, length in batch.chunks
+        ]
+        return torch.cat(parts)
+
+    def _finish(self, vectors: torch.Tensor, head: nn.Linear | None) -> torch.Tensor:
+        if head is not None:
+            vectors = head(vectors).tanh()
+        # In single precision: a half's rounding, divided by the temperature, would show.
+        return functional.normalize(vectors.float(), dim=-1) if self._config.normalize else vectors.float()

@@ -1,0 +1,105 @@
+"""Vectors of the entities that mentions may mean, computed once per content and mapped into memory.
+
+<prepared_dir>/entity_vectors-<key>/
+    vectors.npy    [entities, size] float32; row 0 is that of none of the candidates
+    meta.json
+
+The key names the encoder's weights, how its tokens are pooled, the entities' tokens, and which of them
+are candidates: another set of mentions with the same candidates finds them again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import torch
+
+from toolkit.data.prepared.build_once import publish_once
+from toolkit.data.prepared.manifest import read_manifest, write_manifest
+from toolkit.data.ragged import Array
+from toolkit.data.sources.source_files import with_fingerprint
+from toolkit.errors import DataError
+from toolkit.nlp.encoder import Encoder
+from toolkit.workload import Progress, silent
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
+from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_of
+
+_VERSION = 1
+_VECTORS = "vectors.npy"
+#: Entities whose texts are sorted by length together.
+_BLOCK = 4096
+_LOCK_TIMEOUT_S = 3600.0
+
+
+def entity_vectors(
+    encoder: Encoder,
+    pooling: str,
+    prepared: MentionSet,
+    device: torch.device,
+    progress: Progress = silent,
+) -> Array:
+    """What an encoder makes of the entities of a prepared set, [entities, size], mapped into memory.
+
+    Rows of entities that no alias of the set has as a candidate are zero: of a large database most are
+    never asked for. Computed, in single precision and without dropout, only where they are not there yet.
+    Any number of processes may call this at once. Raises DataError.
+    """
+    description = _describe(encoder, pooling, prepared)
+    path = prepared.path.parent / f"entity_vectors-{description['fingerprint'][:16]}"
+
+    def fill(folder: Path) -> None:
+        _compute(folder / _VECTORS, encoder, pooling, prepared, device, progress)
+        write_manifest(folder, description)
+
+    def is_ready() -> bool:
+        try:
+            found = read_manifest(path, _VERSION, growing="")["fingerprint"]
+            return bool(found == description["fingerprint"])
+        except DataError:
+            return False
+
+    publish_once(path, fill, is_ready, _LOCK_TIMEOUT_S)
+    vectors: Array = np.load(path / _VECTORS, mmap_mode="r")
+    return vectors
+
+
+def _describe(encoder: Encoder, pooling: str, prepared: MentionSet) -> dict[str, Any]:
+    files = prepared.meta["files"]
+    columns = (layout.ENTITY_TOKENS, layout.ENTITY_OFFSETS)
+    description: dict[str, Any] = {
+        "version": _VERSION,
+        "weights": encoder.digest(),
+        "pooling": pooling,
+        "entities": [files[column.file] for column in columns],
+        "candidates": crc32(_wanted(prepared).tobytes()),
+    }
+    return with_fingerprint(description)
+
+
+def _wanted(prepared: MentionSet) -> Array:
+    """Numbers of the entities that are candidates, ascending."""
+    found = np.unique(prepared.tables.candidates).astype(np.int64)
+    return found[found >= 0]
+
+
+@torch.no_grad()
+def _compute(
+    file: Path, encoder: Encoder, pooling: str, prepared: MentionSet, device: torch.device, progress: Progress
+) -> None:
+    tokens, wanted = prepared.tables.tokens, _wanted(prepared)
+    found = np.lib.format.open_memmap(file, "w+", np.float32, (prepared.tables.entities, encoder.size))
+    pad_id, training = int(prepared.meta["pad_id"]), encoder.training
+    encoder.eval()
+    for start in range(0, len(wanted), _BLOCK):
+        which = wanted[start : start + _BLOCK]
+        which = which[np.argsort(-tokens.lengths(which), kind="stable")]
+        for first, last, _ in chunks_of(tokens.lengths(which)):
+            rows = torch.from_numpy(tokens.gather(which[first:last], pad_id)).to(device)
+            found[which[first:last]] = encoder.pooled(rows, pooling).float().cpu().numpy()
+        progress("encode entities", min(start + _BLOCK, len(wanted)), len(wanted))
+    encoder.train(training)
+    found.flush()

@@ -1,0 +1,201 @@
+"""A batch of mentions with their candidates, as tensors on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from toolkit.data.ragged import Array
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
+
+#: A stretch of entities that are encoded together: first, last (exclusive), tokens of the longest.
+Chunk = tuple[int, int, int]
+
+#: Tokens, padding included, that are encoded together; a chunk ends earlier where lengths fall by half.
+_CHUNK_TOKENS = 8192
+_SMALL = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MentionBatch:
+    """B mentions; their distinct candidates, E entities, are in separate tables, the longest first.
+
+    tokens         [B, L] padded at the end
+    spans          [B, 2] the mention's tokens
+    labels         [B] place of the gold; -1 not scored, -2 outside
+    places         [B, K] row of each candidate in the tables; -1 fills up
+    priors         [B, K] log of the candidate's share of the alias
+    masking        [B] with which probability training may hide a token of the mention
+    members        [B, S] of each slice
+    others         [B, N, K] candidates of the sentence's other mentions, as rows; None unless asked for
+    entity_tokens  [E, L'] padded at the end; None where `vectors` take their place
+    chunks         stretches of the tables that are encoded together
+    titles         [E, 2] the title's tokens
+    entity_masking [E]
+    vectors        [E, H] what the encoder of entities makes of them; None where it is to be asked
+    types          [E, T] numbers of types, 0 fills up; None unless asked for
+    relations      [E, R] the same of relations
+    connected      [E, E] whether a relation leads from one to the other
+    real_tokens    of `tokens`, without padding
+    learnt         labels that are the place of a gold
+    """
+
+    tokens: torch.Tensor
+    spans: torch.Tensor
+    labels: torch.Tensor
+    places: torch.Tensor
+    priors: torch.Tensor
+    masking: torch.Tensor
+    members: torch.Tensor
+    titles: torch.Tensor
+    entity_masking: torch.Tensor
+    others: torch.Tensor | None = None
+    entity_tokens: torch.Tensor | None = None
+    vectors: torch.Tensor | None = None
+    types: torch.Tensor | None = None
+    relations: torch.Tensor | None = None
+    connected: torch.Tensor | None = None
+    chunks: tuple[Chunk, ...] = ()
+    real_tokens: int = 0
+    learnt: int = 0
+
+    def take(self, rows: torch.Tensor) -> MentionBatch:
+        """The mentions of these rows on the rows' device, with the entities that they need alone.
+
+        What torch's DataParallel does to a batch: each GPU computes its own rows.
+        """
+        if len(rows) == len(self.tokens) and rows.device == self.tokens.device:
+            return self
+        tensors = {
+            each.name: value.to(rows.device)
+            for each in fields(self)
+            if isinstance(value := getattr(self, each.name), torch.Tensor)
+        }
+        picked = {name: tensors[name][rows] for name in _BY_MENTION if name in tensors}
+        wanted = [picked["places"], *([picked["others"]] if "others" in picked else [])]
+        used = torch.unique(torch.cat([each.flatten() for each in wanted]))
+        used = used[used >= 0]
+        row_of = torch.full((len(tensors["titles"]) + 1,), layout.NOBODY, device=rows.device)
+        row_of[used] = torch.arange(len(used), device=rows.device)
+        # -1 is the last row, which is that of no entity.
+        picked |= {name: row_of[picked[name]] for name in ("places", "others") if name in picked}
+        picked |= {name: tensors[name][used] for name in _BY_ENTITY if name in tensors}
+        if "connected" in tensors:
+            picked["connected"] = tensors["connected"][used][:, used]
+        length = self.chunks[0][2] if self.chunks else 0
+        return replace(self, **cast(dict[str, Any], picked), chunks=((0, len(used), length),))
+
+
+_BY_MENTION = ("tokens", "spans", "labels", "places", "priors", "masking", "members", "others")
+_BY_ENTITY = ("entity_tokens", "titles", "entity_masking", "vectors", "types", "relations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchMaker:
+    """Makes batches of the parts that a model asks for.
+
+    pad_id   of the tokenizer
+    specials special tokens before every text
+    others   most other mentions of the sentence that are looked at; 0 for none
+    links    whether types and relations are wanted
+    vectors  [entities, H] of all entities, in place of their texts; None for the texts
+    """
+
+    pad_id: int
+    specials: int
+    others: int = 0
+    links: bool = False
+    texts: bool = True
+    vectors: Array | None = None
+
+    def make(self, samples: MentionSamples, indices: Array, device: torch.device) -> MentionBatch:
+        """The batch of these samples of a split."""
+        tables, indices = samples.tables, np.asarray(indices, dtype=np.int64)
+        candidates = samples.candidates(indices)
+        arrays: dict[str, Array] = {}
+        wanted = [candidates]
+        if self.others:
+            others = samples.others(indices, self.others)
+            arrays["others"] = np.where(
+                (others >= 0)[:, :, None],
+                samples.candidates(np.maximum(others, 0).ravel()).reshape(*others.shape, -1),
+                layout.NOBODY,
+            )
+            wanted.append(arrays["others"])
+        distinct, chunks = self._distinct(tables, wanted)
+        arrays |= self._entities(tables, distinct)
+        order = np.argsort(distinct)
+        arrays |= {
+            "tokens": samples.tokens.gather(samples.ids[indices], self.pad_id),
+            "spans": samples.spans[indices],
+            "labels": samples.labels[indices],
+            "places": _rows(candidates, distinct, order),
+            "priors": tables.priors[samples.aliases[indices]],
+            "masking": samples.masking[indices],
+            "members": samples.members[indices],
+        }
+        if self.others:
+            arrays["others"] = _rows(arrays["others"], distinct, order)
+        tokens = int(samples.lengths[indices].sum())
+        learnt = int((arrays["labels"] >= 0).sum())
+        return MentionBatch(**_on(arrays, device), chunks=chunks, real_tokens=tokens, learnt=learnt)
+
+    def _distinct(self, tables: Tables, wanted: Sequence[Array]) -> tuple[Array, tuple[Chunk, ...]]:
+        """The entities of a batch, the longest first, and how they are cut into chunks."""
+        found = np.unique(np.concatenate([each.ravel() for each in wanted]))
+        found = found[found >= 0]
+        lengths = tables.tokens.lengths(found)
+        order = np.argsort(-lengths, kind="stable")
+        return found[order], chunks_of(lengths[order])
+
+    def _entities(self, tables: Tables, distinct: Array) -> dict[str, Array]:
+        titles = tables.title_lengths[distinct].astype(np.int64)
+        first = np.full_like(titles, self.specials)
+        arrays: dict[str, Array] = {
+            "titles": np.stack([first, first + titles], axis=1),
+            "entity_masking": tables.masking[distinct],
+        }
+        if self.vectors is not None:
+            arrays["vectors"] = np.asarray(self.vectors[distinct], dtype=np.float32)
+        elif self.texts:
+            arrays["entity_tokens"] = tables.tokens.gather(distinct, self.pad_id)
+        if self.links:
+            ascending = np.argsort(distinct)
+            back = np.argsort(ascending)
+            arrays["types"] = tables.types.gather(distinct, 0)
+            arrays["relations"] = tables.relations.gather(distinct, 0)
+            arrays["connected"] = tables.connected(distinct[ascending])[back][:, back]
+        return arrays
+
+
+def chunks_of(lengths: Array) -> tuple[Chunk, ...]:
+    """Cut entities, the longest first, into stretches of bounded size and little padding."""
+    chunks: list[Chunk] = []
+    first = 0
+    for place, length in enumerate(lengths.tolist()):
+        longest = int(lengths[first])
+        is_full = (place - first + 1) * longest > _CHUNK_TOKENS
+        if place > first and (is_full or (place - first >= _SMALL and 2 * length <= longest)):
+            chunks.append((first, place, longest))
+            first = place
+    return (*chunks, (first, len(lengths), int(lengths[first]))) if len(lengths) else ()
+
+
+def _rows(entities: Array, distinct: Array, order: Array) -> Array:
+    """Rows of entities in a batch's tables, whose `order` sorts them; -1 stays -1."""
+    places = np.searchsorted(distinct, np.maximum(entities, distinct[order[0]]), sorter=order)
+    found: Array = np.where(entities >= 0, order[places], layout.NOBODY)
+    return found
+
+
+def _on(arrays: Mapping[str, Array], device: torch.device) -> dict[str, torch.Tensor]:
+    # Copied: what is mapped from a file is read-only, which torch would warn of.
+    return {
+        name: torch.from_numpy(np.array(value)).to(device, non_blocking=True)
+        for name, value in arrays.items()
+    }

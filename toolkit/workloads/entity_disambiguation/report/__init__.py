@@ -1,0 +1,1 @@
+"""Report sections of entity disambiguation."""

@@ -1,0 +1,209 @@
+"""Entity disambiguation: the entity that a mention means, among the candidates of its alias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from toolkit.config.schema import Experiment
+from toolkit.data.ragged import Array
+from toolkit.nlp.encoder import Encoder
+from toolkit.nlp.token_masking import hide
+from toolkit.nlp.weights_export import export_encoders, export_model
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Report, Score, build_model
+from toolkit.workload import silent
+from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lines, write_dump
+from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
+from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, BiEncoder, CoMention, EntityMentions
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
+from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE, SliceScore
+from toolkit.workloads.entity_disambiguation.models.bi_encoder import BiEncoder as BiEncoderModel
+from toolkit.workloads.entity_disambiguation.models.co_mention import CoMention as CoMentionModel
+from toolkit.workloads.entity_disambiguation.models.entity_vectors import entity_vectors
+from toolkit.workloads.entity_disambiguation.models.mention_batch import BatchMaker, MentionBatch
+
+_COUNTS = tuple(SliceScore.__slots__)
+_CPU = torch.device("cpu")
+_OUTPUT = "probabilities"
+
+
+class EntityDisambiguationTask:
+    """Cross-entropy over a mention's own candidates; scores are counts in every slice.
+
+    Outputs are the probabilities of the candidates, in their order. Evaluations score gold mentions alone:
+    for weak labels and unknown golds there are outputs, but neither loss nor score; a gold outside the
+    candidates is wrong and has no loss.
+    """
+
+    train_sums = ("correct",)
+
+    @classmethod
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        prepared = prepare(experiment.data, report)
+        _fixed_vectors(experiment, prepared, report)
+        return prepared.summary()
+
+    def __init__(self, experiment: Experiment, data: MentionSet | None = None) -> None:
+        self._experiment = experiment
+        self._data = data = data or prepare(experiment.data)
+        self.prepared = data.path
+        self.fingerprint = data.fingerprint
+        self.summary = data.summary()
+        self.splits: Mapping[str, MentionSamples] = {name: data.split(name) for name in data.splits}
+        self.slices = (WHOLE_SLICE, *data.slices)
+        self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
+        self._batches = _batches(experiment.model, data, _fixed_vectors(experiment, data, None))
+
+    def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
+        known = prepare(data, report, base=self._data)
+        return EntityDisambiguationTask(replace(self._experiment, data=data), known)
+
+    def model(self) -> nn.Module:
+        return build_model(self._experiment, **_sizes(self._data))
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> MentionBatch:
+        return self._batches.make(self.splits[split], indices, device)
+
+    def loss(self, model: nn.Module, batch: MentionBatch) -> Loss:
+        if model.training:
+            batch = self._hidden(batch)
+        scores = _scores(model, batch)
+        learnt = batch.labels >= 0
+        total = _losses(scores.log_softmax(1), batch.labels).sum()
+        correct = (learnt & (scores.argmax(1) == batch.labels)).sum()
+        return Loss(total=total, count=batch.learnt, tokens=batch.real_tokens, sums=correct[None].double())
+
+    def score(self, model: nn.Module, batch: MentionBatch) -> Score:
+        log_probabilities = _scores(model, batch).log_softmax(1)
+        loss = _losses(log_probabilities, batch.labels).double().sum()
+        count = (batch.labels >= 0).sum().double()
+        counts = self._counts(batch, log_probabilities.argmax(1))
+        sums = torch.cat([torch.stack([loss, count]), counts.flatten()])
+        return Score(sums=sums, outputs={_OUTPUT: log_probabilities.exp()})
+
+    def _counts(self, batch: MentionBatch, predictions: torch.Tensor) -> torch.Tensor:
+        """The counts of SliceScore in every slice, [slices, counts], computed on the device."""
+        labels, first = batch.labels, int(self._data.no_candidate)
+        scored = labels != NOT_SCORED
+        inside = scored & (labels != (0 if self._data.no_candidate else OUTSIDE))
+        correct = (labels == predictions) & (labels != OUTSIDE)
+        popular = labels == first
+        facts = [scored, inside, scored & correct, inside & correct, scored & popular, inside & popular]
+        members = torch.cat([torch.ones_like(scored)[:, None], batch.members], dim=1)
+        return members.double().T @ torch.stack(facts, dim=1).double()
+
+    def _hidden(self, batch: MentionBatch) -> MentionBatch:
+        """The batch with tokens hidden as the task says. Draws from torch's generator."""
+        task, mask_id = self._experiment.task, int(self._data.meta["mask_id"])
+        if task.mask_mention:
+            batch = replace(batch, tokens=hide(batch.tokens, batch.spans, batch.masking, mask_id))
+        if task.mask_title and batch.entity_tokens is not None:
+            stop_ids = torch.tensor(self._data.meta["stop_ids"], dtype=torch.int64)
+            spared = stop_ids.to(batch.tokens.device, non_blocking=True)
+            hidden = hide(batch.entity_tokens, batch.titles, batch.entity_masking, mask_id, spared)
+            batch = replace(batch, entity_tokens=hidden)
+        return batch
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {"accuracy": sums["correct"] / count}
+
+    def slice_scores(self, evaluation: Evaluation) -> dict[str, SliceScore]:
+        """The counts of every slice, that of all mentions among them."""
+        table = evaluation.sums[2:].reshape(len(self.slices), len(_COUNTS)).round().astype(int).tolist()
+        return {
+            name: SliceScore(**dict(zip(_COUNTS, counts, strict=True)))
+            for name, counts in zip(self.slices, table, strict=True)
+        }
+
+    def metrics_need_outputs(self, split: str) -> bool:
+        return False
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        total, count = evaluation.sums[:2]
+        scores = self.slice_scores(evaluation)
+        whole = scores.pop(WHOLE_SLICE)
+        return {
+            "loss": float(total / count) if count else 0.0,
+            "accuracy": whole.accuracy,
+            "popularity": whole.popularity,
+            **{f"accuracy/{name}": of.accuracy for name, of in scores.items()},
+        }
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        data, scores = self._experiment.data, self.slice_scores(evaluation)
+        dataset = Path(data.path or getattr(data, split)).stem
+        write_slices(run, split, scores, dataset=dataset, no_candidate=self._data.no_candidate)
+        lines = predicted_lines(self.splits[split], evaluation.outputs[_OUTPUT].rows)
+        write_dump(DisambiguationFiles(run).dump(split), lines)
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        assert isinstance(model, BiEncoderModel | CoMentionModel)
+        export_model(run, model, self._root)
+        export_encoders(run, model.encoders, self._data.tokenizer_files)
+
+    @property
+    def _root(self) -> str:
+        """The beginning of the names of a run's files: that of its data file."""
+        data = self._experiment.data
+        return Path(data.path or data.train).stem
+
+
+def _batches(model: Any, data: MentionSet, vectors: Array | None) -> BatchMaker:
+    """How batches are made for a model, as its section describes it."""
+    is_co_mention = isinstance(model, CoMention)
+    return BatchMaker(
+        pad_id=int(data.meta["pad_id"]),
+        specials=int(data.meta["specials_before"]),
+        others=model.max_mentions - 1 if is_co_mention else 0,
+        links=is_co_mention,
+        texts=not is_co_mention,
+        vectors=vectors,
+    )
+
+
+def _scores(model: nn.Module, batch: MentionBatch) -> torch.Tensor:
+    """Scores of a batch, [B, K]; the rows come first, as torch's DataParallel cuts what comes first."""
+    rows = torch.arange(len(batch.tokens), device=batch.tokens.device)
+    scores: torch.Tensor = model(rows, batch)
+    return scores.float()
+
+
+def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Loss of each mention, [B]; zero where there is nothing to be right about."""
+    return functional.nll_loss(log_probabilities, labels.clamp(min=-1), reduction="none", ignore_index=-1)
+
+
+def _sizes(data: MentionSet) -> dict[str, Any]:
+    """What only the data know of a model."""
+    meta = data.meta
+    return {
+        "vocabulary_size": int(meta["vocabulary_size"]),
+        "pad_id": int(meta["pad_id"]),
+        "like": meta["markers_like"],
+        "types": len(meta["types"]),
+        "relations": len(meta["relations"]),
+    }
+
+
+def _fixed_vectors(experiment: Experiment, data: MentionSet, report: Report | None) -> Array | None:
+    """The entities' vectors of the encoder as it was before training; None for a model that reads texts."""
+    model = experiment.model
+    if not model.needs_preparation:
+        return None
+    sizes = _sizes(data)
+    encoder = Encoder(
+        model.path, layers=model.entity_layers, dropout=None, vocabulary_size=sizes["vocabulary_size"],
+        like=sizes["like"], pad_id=sizes["pad_id"], key="model.entity_layers",
+    )  # fmt: skip
+    pooling = model.pooling if isinstance(model, BiEncoder) else "mean"
+    return entity_vectors(encoder, pooling, data, _CPU, report or silent)

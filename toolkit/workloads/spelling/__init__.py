@@ -1,0 +1,1 @@
+"""Spelling: detection, correction and repair of white space."""

@@ -1,0 +1,1 @@
+"""Benchmarks of spelling: making them, and scoring the predictions of many models."""

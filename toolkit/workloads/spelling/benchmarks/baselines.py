@@ -1,0 +1,118 @@
+"""Predictions without a model, which every model should beat.
+
+do nothing          leaves every text unchanged
+out of dictionary   labels words that are not in the dictionary as errors
+symspell            replaces such words by the most frequent of the nearest words
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+
+import symspellpy
+from symspellpy import SymSpell, Verbosity
+
+from toolkit.workloads.spelling.benchmarks.lines import read_lines
+from toolkit.workloads.spelling.benchmarks.scoring import Predictor, Predictors
+from toolkit.workloads.spelling.data.texts.token_types import is_special
+from toolkit.workloads.spelling.data.texts.words import pieces_of
+
+#: Largest edit distance of symspell; its time and memory grow fast with it, and most errors are closer.
+_EDITS = 2
+
+
+def baselines(dictionary: Mapping[str, int]) -> Predictors:
+    """Return the baselines of each kind of benchmark by name. dictionary: words with their frequencies."""
+
+    def labels(text: str) -> str:
+        return " ".join(map(str, unknown_words(text, dictionary)))
+
+    def label(text: str) -> str:
+        return str(max(unknown_words(text, dictionary), default=0))
+
+    by_kind: dict[str, dict[str, Callable[[str], str]]] = {
+        "sed_words": {"out of dictionary": labels},
+        "sed_sequence": {"out of dictionary": label},
+        "sec": {"do nothing": str, "symspell": Corrector(dictionary)},
+        "tokenization_repair": {"do nothing": str},
+    }
+    # Or a baseline could be mistaken for a file of predictions of the same name.
+    return {
+        kind: {f"{name} (baseline)": _by_line(predict) for name, predict in named.items()}
+        for kind, named in by_kind.items()
+    }
+
+
+def _by_line(predict: Callable[[str], str]) -> Predictor:
+    return lambda texts: [predict(text) for text in texts]
+
+
+def unknown_words(text: str, dictionary: Collection[str]) -> list[int]:
+    """Return for each word of a text 1 if one of its pieces is unknown, else 0.
+
+    Known pieces are those in the dictionary, maybe in lower case, and punctuation, numbers and addresses.
+    """
+    return [
+        int(not all(_is_right(piece.text, dictionary) for piece in pieces_of(word))) for word in text.split()
+    ]
+
+
+def _is_right(piece: str, dictionary: Collection[str]) -> bool:
+    return piece in dictionary or piece.lower() in dictionary or is_special(piece)
+
+
+class Corrector:
+    """Corrects pieces of words one by one, by symspell's look-up; case and everything else stay.
+
+    Its look-up of whole texts would also split and merge words, but returns them in lower case and without
+    punctuation, which every benchmark counts as errors.
+    """
+
+    def __init__(self, dictionary: Mapping[str, int]) -> None:
+        self._dictionary = dictionary
+        self._corrected = cache(self._correct)
+
+    def __call__(self, text: str) -> str:
+        """Return a text with its unknown pieces replaced by the nearest words."""
+        made, end = [], 0
+        for piece in pieces_of(text):
+            start, stop = piece.characters
+            made += [text[end:start], self._corrected(piece.text)]
+            end = stop
+        return "".join([*made, text[end:]])
+
+    def _correct(self, piece: str) -> str:
+        if _is_right(piece, self._dictionary):
+            return piece
+        nearest = self._words.lookup(piece.lower(), Verbosity.TOP, max_edit_distance=_EDITS)
+        return _in_case_of(piece, nearest[0].term) if nearest else piece
+
+    @cached_property
+    def _words(self) -> SymSpell:
+        # Made at first use: it takes seconds.
+        words = Counter[str]()
+        for word, frequency in self._dictionary.items():
+            words[word.lower()] += frequency
+        made = SymSpell(max_dictionary_edit_distance=_EDITS)
+        for word, frequency in words.items():
+            made.create_dictionary_entry(word, frequency)
+        return made
+
+
+def _in_case_of(piece: str, word: str) -> str:
+    if len(piece) > 1 and piece.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if piece[:1].isupper() else word
+
+
+def english_words() -> dict[str, int]:
+    """Read the English dictionary of the symspellpy package: 82,834 words in lower case, few names."""
+    path = Path(symspellpy.__file__).with_name("frequency_dictionary_en_82_765.txt")
+    words: dict[str, int] = {}
+    for line in read_lines(path):
+        word, frequency = line.split()
+        words[word] = int(frequency)
+    return words

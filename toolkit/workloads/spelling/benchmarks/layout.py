@@ -1,0 +1,82 @@
+"""Paths of the files of benchmarks.
+
+ROOT/KIND/GROUP/SPLIT/corrupt.txt, correct.txt      and lowercase.txt, if case is ignored
+ROOT/KIND/GROUP/SPLIT/predictions/MODEL.txt         or
+ROOT/KIND/results/GROUP/SPLIT/MODEL.txt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import UserError
+from toolkit.workloads.spelling.benchmarks.kinds import KINDS
+from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT
+
+_RESULTS = "results"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A folder of ROOT/KIND/GROUP/SPLIT."""
+
+    root: Path
+    kind: str
+    group: str
+    split: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.group}/{self.split}"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.kind / self.group / self.split
+
+    @property
+    def corrupt(self) -> Path:
+        return self.folder / CORRUPT
+
+    @property
+    def correct(self) -> Path:
+        return self.folder / CORRECT
+
+    @property
+    def lowercase(self) -> Path | None:
+        path = self.folder / "lowercase.txt"
+        return path if path.exists() else None
+
+    @property
+    def predictions(self) -> dict[str, Path]:
+        """Return the files of predictions by model; those beside the benchmark take precedence."""
+        results = self.root / self.kind / _RESULTS / self.group / self.split
+        found = [*results.glob("*.txt"), *(self.folder / "predictions").glob("*.txt")]
+        return {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
+
+
+def find_benchmarks(folder: Path) -> list[Benchmark]:
+    """Return the benchmarks below a folder: a root, a kind, a group, or a single one.
+
+    Raises UserError if there are none.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder")
+    folder = folder.resolve()
+    root = next((each.parent for each in (folder, *folder.parents) if each.name in KINDS), folder)
+    found = [each for each in _below(root) if each.folder.is_relative_to(folder)]
+    if not found:
+        raise UserError(
+            f"{folder} has no benchmarks; expected KIND/GROUP/SPLIT/corrupt.txt and correct.txt, "
+            f"KIND one of {', '.join(KINDS)}"
+        )
+    return found
+
+
+def _below(root: Path) -> Iterator[Benchmark]:
+    for kind in KINDS:
+        for path in sorted((root / kind).glob("*/*/")):
+            group, split = path.parts[-2:]
+            if group != _RESULTS and any(path.iterdir()):
+                yield Benchmark(root=root, kind=kind, group=group, split=split)

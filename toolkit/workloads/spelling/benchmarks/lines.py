@@ -1,0 +1,71 @@
+"""Parallel files of lines: texts, labels of words, flags of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.texts.text_files import reading
+
+Labels = npt.NDArray[np.bool_]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a text file (UTF-8), without their ends. Raises DataError."""
+    with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
+        text = stream.read()
+    lines = text.split("\n")
+    # Only line feeds end lines: a text may contain any other separator.
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def check_count(source: str, lines: Sequence[str], expected: int, of: str) -> None:
+    """Raise DataError unless there are as many lines as there are in another file."""
+    if len(lines) != expected:
+        raise DataError(f"{source}: found {len(lines):,} lines, expected {expected:,}, as many as {of} has")
+
+
+def check_texts(source: str, lines: Sequence[str], inputs: Sequence[str]) -> None:
+    """Raise DataError if lines hold labels instead of texts.
+
+    Empty lines are accepted: a model that has hardly learnt may write nothing.
+    """
+    if any(lines) and _without_text(lines) and not _without_text(inputs):
+        raise DataError(f"{source}: found only 0 and 1 in {len(lines):,} lines, expected texts")
+
+
+def _without_text(lines: Sequence[str]) -> bool:
+    return all(set(line) <= {"0", "1", " "} for line in lines)
+
+
+def labels(source: str, lines: Sequence[str], counts: Sequence[int], what: str) -> Labels:
+    """Return the 0 and 1 of all lines, True for 1; counts: how many each line must have.
+
+    what  what each label is for, for the message
+
+    Raises DataError naming the line.
+    """
+    cells = [line.split() for line in lines]
+    for number, (line, expected) in enumerate(zip(cells, counts, strict=True), start=1):
+        wrong = next((cell for cell in line if cell not in ("0", "1")), None)
+        if wrong is not None:
+            raise DataError(
+                f"{source}:{number}: found {shortened(wrong)!r}, expected 0 (right) and 1 (wrong) only"
+            )
+        if len(line) != expected:
+            raise DataError(f"{source}:{number}: found {len(line)} labels, expected {expected}: {what}")
+    return np.array([cell == "1" for line in cells for cell in line], bool)
+
+
+def flags(source: str, lines: Sequence[str]) -> Labels:
+    """Return the 0 or 1 of each line. Raises DataError naming the line."""
+    return labels(source, lines, [1] * len(lines), "one for the line")
+
+
+def shortened(text: str, width: int = 40) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= width else text[: width - 1] + "…"

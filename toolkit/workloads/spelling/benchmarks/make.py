@@ -1,0 +1,103 @@
+"""Make benchmarks: files of texts with errors and of the right answers, for scoring any system.
+
+<root>/<task>/<group>/<split>/corrupt.txt    one text per line
+                              correct.txt    sed_words: 0 or 1 for each word of the line, 1 an error;
+                                             sed_sequence: 0 or 1; else the right text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import DataError
+from toolkit.files import open_atomic
+from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT
+from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
+from toolkit.workloads.spelling.data.noise.noise import (
+    Chained,
+    Noise,
+    Nothing,
+    Replace,
+    Sample,
+    Switch,
+    noised,
+)
+from toolkit.workloads.spelling.data.noise.space_noise import WhitespaceNoise
+from toolkit.workloads.spelling.data.noise.word_noise import WordNoise
+from toolkit.workloads.spelling.data.texts.words import word_labels
+
+#: Share of misspelt words for the tasks on words and for corrections; and for sed_sequence, where half of the
+#: texts are clean.
+RATE, RATE_OF_SEQUENCES = 0.2, 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task: the noise of its texts, and a function that returns the right answer as a line."""
+
+    noise: Noise
+    gold: Callable[[Sample], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """The size of a benchmark.
+
+    errors  words that differ from the right text; None if white space is wrong
+    """
+
+    lines: int
+    lines_with_errors: int
+    words: int
+    errors: int | None
+
+
+def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) -> dict[str, Task]:
+    """Return the tasks with errors of which the share `artificial` are edits of letters.
+
+    rate  share of misspelt words, for all but sed_sequence
+    """
+    words = WordNoise(rate=rate, artificial=artificial, misspellings=misspellings)
+    some = WordNoise(rate=RATE_OF_SEQUENCES, artificial=artificial, misspellings=misspellings, at_least=1)
+    half = Switch(choices=(Nothing(), some), weights=(1, 1))
+    # Misspelt words stay: only white space is to be repaired.
+    spaces = Chained(steps=(words, Replace(), WhitespaceNoise()))
+    return {
+        "sed_words": Task(noise=words, gold=_labels),
+        "sed_sequence": Task(noise=half, gold=lambda sample: str(int(sample.text != sample.target))),
+        "sec": Task(noise=words, gold=lambda sample: sample.target),
+        "tokenization_repair": Task(noise=spaces, gold=lambda sample: sample.target),
+    }
+
+
+def _labels(sample: Sample) -> str:
+    return " ".join(map(str, word_labels(sample.text, sample.target)))
+
+
+def write_benchmark(folder: Path, task: Task, texts: Iterable[str], seed: int) -> Size:
+    """Write corrupt.txt and correct.txt of clean texts into a folder; equal seeds make equal files.
+
+    Raises DataError if the folder holds a benchmark already: predictions may belong to it.
+    """
+    if (folder / CORRUPT).exists():
+        raise DataError(f"{folder} holds a benchmark already; remove it, or name another group or split")
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = lines_with_errors = words = 0
+    errors: int | None = 0
+    with ExitStack() as files:
+        # corrupt.txt is moved into place last: without it there is no benchmark.
+        corrupt, correct = (files.enter_context(open_atomic(folder / name)) for name in (CORRUPT, CORRECT))
+        for sample in noised(task.noise, texts, seed):
+            corrupt.write(sample.text + "\n")
+            correct.write(task.gold(sample) + "\n")
+            labels = word_labels(sample.text, sample.target)
+            lines += 1
+            lines_with_errors += sample.text != sample.target
+            words += len(labels)
+            errors = None if errors is None or sample.spaced is not None else errors + sum(labels)
+        if not lines:
+            raise DataError("there are no texts to make a benchmark of")
+    return Size(lines=lines, lines_with_errors=lines_with_errors, words=words, errors=errors)

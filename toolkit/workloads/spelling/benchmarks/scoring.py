@@ -1,0 +1,118 @@
+"""Score all predictions for all benchmarks; a fault of one does not affect the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from toolkit.errors import UserError
+from toolkit.workloads.spelling.benchmarks.layout import Benchmark
+from toolkit.workloads.spelling.benchmarks.lines import read_lines
+from toolkit.workloads.spelling.benchmarks.sheets import Figures, Sheet, open_sheet
+
+#: Makes a line of predictions for each text: a baseline.
+Predictor: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
+#: By kind of benchmark and row name.
+Predictors: TypeAlias = Mapping[str, Mapping[str, Predictor]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The metrics by name of a model's predictions for a benchmark."""
+
+    benchmark: Benchmark
+    model: str
+    figures: Figures
+
+    def to_json(self) -> dict[str, Any]:
+        of = self.benchmark
+        return {
+            "kind": of.kind,
+            "group": of.group,
+            "split": of.split,
+            "model": self.model,
+            "metrics": self.figures,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Predictions to score: a file, or a function that makes them."""
+
+    benchmark: Benchmark
+    model: str
+    made_by: Path | Predictor
+
+    def score(self, sheet: Sheet, tell: Callable[[float], object]) -> Result:
+        """Score on the benchmark's sheet; `tell` is called with the share done. Raises UserError."""
+        texts = sheet.inputs
+
+        def share(lines: int) -> None:
+            tell(lines / len(texts))
+
+        if isinstance(self.made_by, Path):
+            figures = sheet.score(read_lines(self.made_by), str(self.made_by), share)
+        else:
+            figures = sheet.score(self.made_by(texts), self.model, share)
+        return Result(benchmark=self.benchmark, model=self.model, figures=figures)
+
+
+def entries(
+    benchmarks: Sequence[Benchmark],
+    predictors: Predictors,
+    files: Mapping[Benchmark, Mapping[str, Path]] = MappingProxyType({}),
+) -> list[Entry]:
+    """Return all predictions: of the predictors, of the files beside the benchmarks, and of other files."""
+    found: list[Entry] = []
+    for benchmark in benchmarks:
+        made: dict[str, Path | Predictor] = {
+            **predictors.get(benchmark.kind, {}),
+            **benchmark.predictions,
+            **files.get(benchmark, {}),
+        }
+        found += (Entry(benchmark=benchmark, model=model, made_by=by) for model, by in made.items())
+    return found
+
+
+def score_entries(
+    wanted: Sequence[Entry],
+    *,
+    dictionary: Collection[str] | None = None,
+    lowercase: bool = False,
+    tell: Callable[[float], object] = lambda share: None,
+) -> Iterator[Result | UserError]:
+    """Yield the result of each entry, or its fault; the fault of a benchmark only once.
+
+    dictionary  see `open_sheet`
+    lowercase   whether to ignore case in all of them, even where their own files do not
+    tell        called with the share of an entry that was done
+    """
+    sheets: dict[Benchmark, Sheet | None] = {}
+    for entry in wanted:
+        benchmark = entry.benchmark
+        try:
+            if benchmark not in sheets:
+                # Only one is kept in memory.
+                sheets = {benchmark: None}
+                sheets[benchmark] = open_benchmark(benchmark, dictionary, lowercase)
+            sheet = sheets[benchmark]
+            if sheet is not None:
+                yield entry.score(sheet, tell)
+        except UserError as error:
+            yield error
+
+
+def open_benchmark(
+    benchmark: Benchmark, dictionary: Collection[str] | None = None, lowercase: bool = False
+) -> Sheet:
+    """Read a benchmark. Raises DataError."""
+    return open_sheet(
+        benchmark.kind,
+        benchmark.corrupt,
+        benchmark.correct,
+        lowercase=lowercase or benchmark.lowercase,
+        dictionary=dictionary,
+    )

@@ -1,0 +1,188 @@
+"""Sheets: the texts of a benchmark with the right answers, on which predictions are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from toolkit.errors import DataError, UserError
+from toolkit.workloads.spelling.benchmarks.kinds import KINDS
+from toolkit.workloads.spelling.benchmarks.lines import (
+    Labels,
+    check_count,
+    check_texts,
+    flags,
+    labels,
+    read_lines,
+    shortened,
+)
+from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
+from toolkit.workloads.spelling.metrics.detection import score_labels
+from toolkit.workloads.spelling.metrics.edits import Words
+from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore, same_characters, score_whitespace
+
+Figures = dict[str, float]
+#: Called with the number of lines that were scored, several times.
+Tell = Callable[[int], object]
+
+_LINES_AT_ONCE = 2000
+
+
+class Sheet(Protocol):
+    """Texts, and the scores of predictions for them."""
+
+    @property
+    def inputs(self) -> Sequence[str]: ...
+
+    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+        """Return the metrics of the kind by name. Raises DataError naming source and line."""
+        ...
+
+
+def open_sheet(
+    kind: str,
+    corrupt: Path,
+    correct: Path,
+    *,
+    lowercase: Path | bool | None = None,
+    dictionary: Collection[str] | None = None,
+) -> Sheet:
+    """Read a benchmark.
+
+    lowercase   whether case is ignored, which does not affect labels; or, for corrections and the repair of
+                white space, a file with a 1 for each line in which it is ignored
+    dictionary  words, to score real-word errors and others separately
+
+    Raises DataError naming file and line.
+    """
+    inputs, golds = read_lines(corrupt), read_lines(correct)
+    check_count(str(correct), golds, len(inputs), corrupt.name)
+    if not inputs:
+        raise DataError(f"{corrupt} is empty")
+    if kind in ("sed_words", "sed_sequence"):
+        if isinstance(lowercase, Path):
+            raise UserError(f"{lowercase}: {kind} compares labels, not texts: leave the file out")
+        return _Detection(kind, inputs, golds, str(correct), dictionary)
+    lower = _lower(lowercase, len(inputs), corrupt.name)
+    if kind == "sec":
+        return _Corrections(inputs, golds, lower)
+    if kind == "tokenization_repair":
+        return _Repair(inputs, golds, str(correct), lower)
+    raise UserError(f"found kind {kind!r}, expected one of {', '.join(KINDS)}")
+
+
+def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels | None:
+    if not isinstance(lowercase, Path):
+        return np.ones(count, bool) if lowercase else None
+    lines = read_lines(lowercase)
+    check_count(str(lowercase), lines, count, of)
+    return flags(str(lowercase), lines)
+
+
+def _cased(lines: Sequence[str], lower: Labels | None) -> Sequence[str]:
+    if lower is None:
+        return lines
+    return [line.lower() if flag else line for line, flag in zip(lines, lower, strict=True)]
+
+
+class _Detection:
+    """Labels of words, or of lines."""
+
+    def __init__(
+        self,
+        kind: str,
+        inputs: Sequence[str],
+        golds: Sequence[str],
+        source: str,
+        dictionary: Collection[str] | None,
+    ) -> None:
+        self.inputs = inputs
+        self._of_words = kind == "sed_words"
+        self._golds = self._labels(source, golds)
+        self._real: Labels | None = None
+        if self._of_words and dictionary is not None:
+            self._real = RealWords(dictionary).of([word for line in inputs for word in words_of(line)])
+
+    def _labels(self, source: str, lines: Sequence[str]) -> Labels:
+        if self._of_words:
+            counts = [len(words_of(line)) for line in self.inputs]
+            return labels(source, lines, counts, "one for each word of the input")
+        return flags(source, lines)
+
+    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+        check_count(source, predictions, len(self.inputs), "the input")
+        found = score_labels(self._labels(source, predictions), self._golds, self._real)
+        tell(len(predictions))
+        accuracy = "word_accuracy" if self._of_words else "sequence_accuracy"
+        figures = {**found.counts.figures(), accuracy: found.accuracy}
+        if self._real is not None:
+            figures |= found.rates()
+        return figures
+
+
+class _Corrections:
+    """Texts without errors."""
+
+    def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels | None) -> None:
+        self.inputs = inputs
+        self._lower = lower
+        self._texts, self._golds = _cased(inputs, lower), _cased(golds, lower)
+        self._misspelt: list[Words] = []
+
+    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+        check_count(source, predictions, len(self.inputs), "the input")
+        check_texts(source, predictions, self.inputs)
+        made = _cased(predictions, self._lower)
+        score = CorrectionScore()
+        for start in range(0, len(made), _LINES_AT_ONCE):
+            part = slice(start, start + _LINES_AT_ONCE)
+            misspelt = self._misspelt_words(part)
+            try:
+                score += score_corrections(self._texts[part], made[part], self._golds[part], misspelt)
+            except DataError as error:
+                raise DataError(f"{source}:{start + 1}-{start + len(misspelt)}: {error}") from error
+            tell(len(misspelt))
+        return {**score.counts.figures(), "sequence_f1": score.sequence_f1, "mned": score.mned}
+
+    def _misspelt_words(self, part: slice) -> Sequence[Words]:
+        """Compute once, part by part, what every prediction is compared with."""
+        if len(self._misspelt) <= part.start:
+            self._misspelt += misspelt_words(self._texts[part], self._golds[part])
+        return self._misspelt[part]
+
+
+class _Repair:
+    """Texts with the right white space."""
+
+    def __init__(
+        self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels | None
+    ) -> None:
+        self.inputs = inputs
+        self._lower = lower
+        self._texts, self._golds = _cased(inputs, lower), _cased(golds, lower)
+        self._check(source, self._golds)
+
+    def _check(self, source: str, lines: Sequence[str]) -> None:
+        for number, (text, line) in enumerate(zip(self._texts, lines, strict=True), start=1):
+            if not same_characters(text, line):
+                raise DataError(
+                    f"{source}:{number}: found {shortened(line)!r}, expected the characters of the input "
+                    f"({shortened(text)!r}): only white space may differ"
+                )
+
+    def score(self, predictions: Sequence[str], source: str, tell: Tell) -> Figures:
+        check_count(source, predictions, len(self.inputs), "the input")
+        made = _cased(predictions, self._lower)
+        self._check(source, made)
+        score: WhitespaceScore = score_whitespace(self._texts, made, self._golds)
+        tell(len(made))
+        return {
+            **score.counts.figures(),
+            "sequence_f1": score.sequence_f1,
+            "sequence_accuracy": score.sequence_accuracy,
+        }

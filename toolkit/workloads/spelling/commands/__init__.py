@@ -1,0 +1,1 @@
+"""`stk detect`, `stk correct` and `stk spelling`, and `stk evaluate` on benchmarks."""

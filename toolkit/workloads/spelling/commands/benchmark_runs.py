@@ -1,0 +1,128 @@
+"""Predictions of finished runs for benchmarks, kept in the run until weights or texts change."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.command import Host
+from toolkit.errors import ExitCode, RunFailed, StkError, UserError
+from toolkit.files import crc32, read_json, write_json
+from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.workloads.spelling.benchmarks.layout import Benchmark
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.inference.capabilities import ON_BENCHMARKS, check_use, task_of, unfinished
+from toolkit.workloads.spelling.inference.requests import EARLIER_MODULE, MODULE, Job, Request
+
+#: By benchmark and the name of their row.
+Files = Mapping[Benchmark, Mapping[str, Path]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """Predictions of a run for a benchmark, and what they depend on."""
+
+    run: RunDir
+    benchmark: Benchmark
+    form: str
+
+    @property
+    def file(self) -> Path:
+        of = self.benchmark
+        return SpellingFiles(self.run).benchmark_predictions(of.kind, of.group, of.split)
+
+    @property
+    def _origin(self) -> Path:
+        return self.file.with_suffix(".json")
+
+    def facts(self) -> dict[str, Any]:
+        """Checksums of the weights and of the texts."""
+        step = int(read_json(self.run.result)["best"]["step"])
+        return {
+            "weights": crc32(self.run.checkpoint(step) / MANIFEST),
+            "texts": crc32(self.benchmark.corrupt),
+            "form": self.form,
+        }
+
+    @property
+    def is_there(self) -> bool:
+        return self.file.exists() and read_json(self._origin) == self.facts()
+
+    def record(self) -> None:
+        """Record what the predictions are made of."""
+        write_json(self._origin, self.facts())
+
+
+def predict(
+    runs: Sequence[RunDir], benchmarks: Sequence[Benchmark], host: Host, report: Callable[[str], None]
+) -> tuple[Files, list[StkError]]:
+    """Return the predictions of runs for the benchmarks they are capable of, and why other runs have none.
+
+    report  called with a line for each run that makes predictions
+
+    Missing predictions are made first. A run that has not finished, or fails, does not stop the others.
+    Raises UserError for a run that can do none of the benchmarks.
+    """
+    found: dict[Benchmark, dict[str, Path]] = {benchmark: {} for benchmark in benchmarks}
+    unused: list[StkError] = [unfinished(run) for run in runs if not run.result.exists()]
+    usable = [(run, _wanted(run, benchmarks)) for run in runs if run.result.exists()]
+    for number, (run, wanted) in enumerate(usable, start=1):
+        try:
+            if missing := [each for each in wanted if not each.is_there]:
+                report(f"run {number} of {len(usable)}: {run.run_id} on {_titles(missing)}")
+                _make(run, missing, host)
+        except StkError as error:
+            unused.append(error)
+            continue
+        except OSError as error:
+            unused.append(RunFailed(f"{run.run_id} could not be used: {error}"))
+            continue
+        for each in wanted:
+            found[each.benchmark][run.run_id] = each.file
+    return found, unused
+
+
+def _wanted(run: RunDir, benchmarks: Sequence[Benchmark]) -> list[_Wanted]:
+    check_use(run, tuple(ON_BENCHMARKS), "is for no benchmark of spelling")
+    found = list(_possible(run, benchmarks))
+    if not found:
+        kinds = ", ".join(sorted({benchmark.kind for benchmark in benchmarks}))
+        can = ", ".join(ON_BENCHMARKS[task_of(run)])
+        raise UserError(
+            f"{run.run_id} is a run of {task_of(run)}, which is for benchmarks of {can}: found {kinds}"
+        )
+    return found
+
+
+def _possible(run: RunDir, benchmarks: Sequence[Benchmark]) -> Iterator[_Wanted]:
+    forms = ON_BENCHMARKS[task_of(run)]
+    for benchmark in benchmarks:
+        # Faults of a benchmark are reported where it is scored.
+        if benchmark.kind in forms and benchmark.corrupt.is_file():
+            yield _Wanted(run=run, benchmark=benchmark, form=forms[benchmark.kind])
+
+
+def _titles(wanted: Sequence[_Wanted]) -> str:
+    return ", ".join(f"{each.benchmark.kind}/{each.benchmark.title}" for each in wanted)
+
+
+def _make(run: RunDir, wanted: Sequence[_Wanted], host: Host) -> None:
+    """Make these predictions in one process, with the code of the run."""
+    jobs = tuple(
+        Job(input=str(each.benchmark.corrupt.absolute()), output=str(each.file), form=each.form)
+        for each in wanted
+    )
+    command, environment = host.process(
+        run.path, MODULE, json.dumps(Request(jobs=jobs).to_json()), EARLIER_MODULE
+    )
+    code = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+    if code == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+    if code:
+        raise RunFailed(f"{run.run_id} could not be used (see above)")
+    for each in wanted:
+        each.record()

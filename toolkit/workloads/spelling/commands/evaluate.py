@@ -1,0 +1,254 @@
+"""`stk evaluate` on benchmarks of spelling: files of predictions, and finished runs.
+
+The code that scores takes a while to import, so it is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.command import EvaluateMode, EvaluateOptions, Host
+from toolkit.errors import DataError, ExitCode, StkError, UserError
+from toolkit.files import write_atomic
+from toolkit.run.run_dir import RunDir
+from toolkit.system.sanitize import clean
+
+if TYPE_CHECKING:
+    from toolkit.workloads.spelling.benchmarks.scoring import Entry, Predictors, Result
+
+
+_DESCRIPTION = """\
+Benchmarks of spelling: score files of predictions of many models, together with finished runs; or, without
+RUN, a single file of predictions.
+
+  stk evaluate --benchmark FOLDER --baselines --markdown scores.md
+  stk evaluate RUN RUN --benchmark FOLDER
+  stk evaluate --kind sec --input corrupt.txt --gold correct.txt --prediction mine.txt
+"""
+
+_BENCHMARKS = """\
+FOLDER/KIND/GROUP/SPLIT/corrupt.txt and correct.txt, with predictions in that folder's
+predictions/MODEL.txt or in FOLDER/KIND/results/GROUP/SPLIT/MODEL.txt; KIND is one of sed_words,
+sed_sequence, sec, tokenization_repair. The best value of each column is in bold. Exit code 2 if
+a file of predictions is invalid, 4 if a run has not finished or fails; all others are scored."""
+
+_SINGLE = """\
+One line per text in each file. sed_words: 0 (right) or 1 (wrong) for each word of the input;
+sed_sequence: 0 or 1 for the line; sec and tokenization_repair: texts."""
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    _add_benchmarks(parser.add_argument_group("benchmarks of spelling", _BENCHMARKS))
+    _add_single(parser.add_argument_group("a single prediction of spelling", _SINGLE))
+
+
+def _add_benchmarks(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--benchmark", type=Path, metavar="FOLDER", help="score all predictions below it")
+    group.add_argument(
+        "--baselines",
+        action="store_true",
+        help="also score three baselines: do nothing, out of dictionary, symspell",
+    )
+    group.add_argument(
+        "--dictionary",
+        type=Path,
+        metavar="FILE",
+        help="word<TAB>frequency: separates real-word errors from others, and is the dictionary of the "
+        "baselines (by default symspell's 82,834 English words)",
+    )
+    group.add_argument(
+        "--lowercase",
+        action="store_true",
+        help="ignore case in texts: for benchmarks in lower case, such as bea322 and bea4660",
+    )
+    group.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to FILE, in Markdown")
+    group.add_argument("--latex", type=Path, metavar="FILE", help="write all tables to FILE, for LaTeX")
+
+
+def _add_single(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--kind",
+        choices=("sed_words", "sed_sequence", "sec", "tokenization_repair"),
+        help="kind of the predictions",
+    )
+    group.add_argument("--input", type=Path, metavar="FILE", help="the texts with errors")
+    group.add_argument("--gold", type=Path, metavar="FILE", help="the right texts or labels")
+    group.add_argument("--prediction", type=Path, metavar="FILE", help="the predictions to score")
+    group.add_argument(
+        "--lowercase-file",
+        type=Path,
+        metavar="FILE",
+        help="1 for each line in which case is ignored, else 0",
+    )
+
+
+def score_single(arguments: Namespace, host: Host) -> int:
+    """Score one file of predictions and show its metrics. Raises UserError, DataError."""
+    from toolkit.workloads.spelling.benchmarks.lines import read_lines
+    from toolkit.workloads.spelling.benchmarks.rendering import figure_lines
+    from toolkit.workloads.spelling.benchmarks.sheets import open_sheet
+
+    missing = [f"--{name}" for name in ("input", "gold", "prediction") if getattr(arguments, name) is None]
+    if missing:
+        raise UserError(f"--kind {arguments.kind} also needs {', '.join(missing)}")
+    if arguments.lowercase and arguments.lowercase_file:
+        raise UserError("--lowercase is for all lines, --lowercase-file for some: leave one of them out")
+    sheet = open_sheet(
+        arguments.kind,
+        arguments.input,
+        arguments.gold,
+        lowercase=arguments.lowercase or arguments.lowercase_file,
+        dictionary=_dictionary(arguments),
+    )
+    predictions = read_lines(arguments.prediction)
+    with _progress("scoring", len(sheet.inputs)) as (_, tell):
+        figures = sheet.score(predictions, str(arguments.prediction), tell)
+    if arguments.json:
+        print(json.dumps({"kind": arguments.kind, "lines": len(predictions), "metrics": figures}))
+    else:
+        print("\n".join(figure_lines(arguments.kind, figures)))
+    return 0
+
+
+def score_folder(arguments: Namespace, host: Host) -> int:
+    """Score all predictions of a folder and show tables; return the exit code.
+
+    Faults, and runs without predictions, are reported below the tables of the others.
+    """
+    from toolkit.workloads.spelling.benchmarks.layout import find_benchmarks
+    from toolkit.workloads.spelling.benchmarks.scoring import Result, entries
+    from toolkit.workloads.spelling.commands.benchmark_runs import predict
+
+    benchmarks = find_benchmarks(arguments.benchmark)
+    names = [arguments.run, *arguments.overrides] if arguments.run else []
+    runs = [RunDir(host.find_run(name)) for name in names]
+    predicted, unused = predict(runs, benchmarks, host, _print_progress)
+    wanted = entries(benchmarks, _predictors(arguments), predicted)
+    if not wanted and not unused:
+        raise UserError(
+            f"{arguments.benchmark} has no predictions; expected predictions/MODEL.txt beside "
+            f"{benchmarks[0].corrupt}, a RUN, or --baselines"
+        )
+    found = _score(wanted, arguments)
+    results = [each for each in found if isinstance(each, Result)]
+    faults = [each for each in found if not isinstance(each, Result)]
+    _show(results, faults, unused, arguments)
+    for fault in (*faults, *unused):
+        print(f"error: {clean(str(fault))}", file=sys.stderr)
+    return ExitCode.FAILED if unused else ExitCode.WRONG_INPUT if faults else 0
+
+
+def _print_progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _predictors(arguments: Namespace) -> Predictors:
+    """The baselines, where they are asked for."""
+    if not arguments.baselines:
+        return {}
+    from toolkit.workloads.spelling.benchmarks.baselines import baselines, english_words
+
+    return baselines(_dictionary(arguments) or english_words())
+
+
+def _dictionary(arguments: Namespace) -> dict[str, int] | None:
+    from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
+
+    return None if arguments.dictionary is None else read_dictionary(arguments.dictionary)
+
+
+def _score(wanted: Sequence[Entry], arguments: Namespace) -> list[Result | UserError]:
+    from toolkit.workloads.spelling.benchmarks.scoring import score_entries
+
+    found: list[Result | UserError] = []
+    with _progress("scoring", len(wanted)) as (say, tell):
+        dictionary, lowercase = _dictionary(arguments), arguments.lowercase
+        for each in score_entries(wanted, dictionary=dictionary, lowercase=lowercase, tell=tell):
+            found.append(each)
+            say(len(found))
+    return found
+
+
+def _show(
+    results: Sequence[Result],
+    faults: Sequence[UserError],
+    unused: Sequence[StkError],
+    arguments: Namespace,
+) -> None:
+    from rich.console import Console
+
+    from toolkit.report.rendering import markdown
+    from toolkit.workloads.spelling.benchmarks.rendering import latex, terminal
+    from toolkit.workloads.spelling.benchmarks.tables import tables
+
+    made = [table for _, table in tables(results)]
+    # Without results, the tables of an earlier call stay.
+    files = [path for path in (arguments.markdown, arguments.latex) if path is not None and results]
+    for path, render in ((arguments.markdown, markdown.table), (arguments.latex, latex)):
+        if path in files:
+            _write(path, "\n".join(map(render, made)))
+    if arguments.json:
+        answer = {
+            "results": [each.to_json() for each in results],
+            "faults": [str(each) for each in faults],
+            "unscored": [str(each) for each in unused],
+        }
+        print(json.dumps(answer, ensure_ascii=False))
+        return
+    console = Console()
+    for _, table in tables(results, headlines=True):
+        console.print(terminal(table))
+    for path in files:
+        print(f"wrote {path}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomic(path, text)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[tuple[Callable[[float], None], Callable[[float], None]]]:
+    """Show a bar on a terminal; yield a function that sets its progress, and one that advances it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(None), TextColumn("{task.percentage:3.0f} %"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    bar = Progress(
+        *columns, *times, console=console, transient=True, disable=not console.is_terminal, expand=True
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield (
+            lambda done: bar.update(task, completed=done),
+            lambda more: bar.update(task, advance=more),
+        )
+
+
+EVALUATE = EvaluateOptions(
+    add_arguments=_add_options,
+    description=_DESCRIPTION,
+    modes=(
+        EvaluateMode(
+            option="benchmark",
+            takes=("run", "overrides", "baselines", "dictionary", "lowercase", "markdown", "latex"),
+            run="toolkit.workloads.spelling.commands.evaluate:score_folder",
+        ),
+        EvaluateMode(
+            option="kind",
+            takes=("input", "gold", "prediction", "lowercase", "lowercase_file", "dictionary"),
+            run="toolkit.workloads.spelling.commands.evaluate:score_single",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Sections of an experiment on spelling, and their rules."""

@@ -1,0 +1,99 @@
+"""The `data` section of the spelling tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from toolkit.config.fields import option
+from toolkit.data.sources.named_files import Folders, missing_files
+from toolkit.data.sources.source_files import set_place
+from toolkit.workload import DataSection, Progress, Violation
+from toolkit.workloads.spelling.config.noise import NoNoise, noise_kinds
+
+if TYPE_CHECKING:
+    from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
+
+#: Keys of files that are copied into a prepared set.
+_KEPT = ("tokenizer_path", "output_tokenizer_path", "dictionary")
+#: The two files of a benchmark, whose folder may be named instead of a file of texts.
+CORRUPT, CORRECT = "corrupt.txt", "correct.txt"
+_FOLDERS = Folders(keys=("path", "datasets", "validation", "test"), files=(CORRUPT, CORRECT))
+#: Keys of a data section that name the texts a run is trained on, or limit them.
+OWN_TEXTS = ("datasets", "dataset_limits", "val_splits", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpellingTexts(DataSection):
+    """Texts, and the noise that puts errors into them.
+
+    A file holds one clean text per line; a .jsonl file holds objects with `sequence` and optionally
+    `target_sequence`; a folder holds corrupt.txt and correct.txt, like a benchmark. Only clean texts get
+    noise.
+    """
+
+    RESUMABLE_STAGE: ClassVar[str] = "make samples"
+    datasets: tuple[str, ...] | None = option(None, path=True)
+    """Files or folders for training and validation; relative to the working directory of the command."""
+    dataset_limits: tuple[int, ...] | None = option(None, minimum=1)
+    """Largest number of training texts of each data set, spread evenly over it; null: all."""
+    val_splits: tuple[float, ...] | None = option(None, above=0)
+    """Validation texts of each data set: a number from 1, or a share below 1; null: a tenth, or none with
+    `validation`."""
+    split_seed: int = option(0, minimum=0)
+    """Decides which texts are for validation, independently of `seed`."""
+    path: str | None = option(None, path=True)
+    """A single data set, instead of `datasets`."""
+    validation: tuple[str, ...] | None = option(None, path=True)
+    """Files or folders for validation, instead of a part of the data sets."""
+    test: tuple[str, ...] | None = option(None, path=True)
+    """Files or folders for testing."""
+    noise: Any = option(factory=NoNoise, kinds=noise_kinds)  # noqa: RUF009 - makes a field
+    """How errors are put into clean texts."""
+    noise_draws: int = option(1, minimum=1, maximum=10000, added=True)
+    """How often each training text occurs in an epoch, each time with different errors."""
+    noise_seed: int = option(0, minimum=0)
+    """Decides the errors that the noise makes, independently of `seed`."""
+    tokenizer_path: str = option(path=True)
+    """JSON file of the input tokenizer (`stk spelling tokenizer`)."""
+    output_tokenizer_path: str | None = option(None, path=True)
+    """JSON file of the output tokenizer, for correction."""
+    dictionary: str | None = option(None, path=True)
+    """File of words and frequencies (`stk spelling dictionary`), for the features of words and to tell which
+    errors are real words; null: none."""
+    max_length: int = option(512, minimum=8, maximum=65535)
+    """Longest sample in tokens, special tokens included; longer ones are left out, and counted."""
+    workers: int | None = option(None, minimum=1, identity=False)
+    """Number of processes that prepare the data; null: one per available CPU. Results do not depend on it."""
+    prepared_dir: str = option("data/prepared", path=True, identity=False)
+    """Folder of prepared sets; shared by all runs."""
+
+    def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
+        return missing_files(self, "data", _KEPT if is_trained else (), _FOLDERS)
+
+    def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
+        from toolkit.workloads.spelling.data.samples.sources import find_sources
+
+        for each in find_sources(self, progress):
+            yield from zip(each.files, each.sha256.split(" "), strict=True)
+
+    def prepared_place(self, progress: Progress) -> tuple[Path, str]:
+        from toolkit.workloads.spelling.data.samples import sources
+
+        found = sources.find_sources(self, progress)
+        return set_place(self.prepared_dir, found, sources.describe(self, found, None))
+
+    def prepare(self, progress: Progress) -> SpellingSet:
+        from toolkit.workloads.spelling.data.samples.prepared import prepare
+
+        return prepare(self, progress)
+
+    def open_prepared(self, path: Path) -> SpellingSet:
+        from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
+
+        return SpellingSet.open(path)
+
+    def with_workers(self, count: int) -> Self:
+        return self if self.workers is not None else replace(self, workers=count)

@@ -1,0 +1,136 @@
+"""Rules between keys of the sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from toolkit.config.schema import Experiment
+from toolkit.workload import Violation, rule
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.config.models import (
+    AttentionModel,
+    TokenizationRepair,
+    TokenizationRepairPlus,
+)
+from toolkit.workloads.spelling.config.noise import (
+    NOISES,
+    ChainedNoise,
+    SwitchNoise,
+    WhitespaceNoise,
+    noise_faults,
+)
+from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt
+
+#: Keep, insert, delete.
+_REPAIR_CLASSES = 3
+
+
+@rule("task.kind", "data")
+def _noise(experiment: Experiment) -> Iterator[Violation]:
+    for each in fields(experiment.data):
+        value = getattr(experiment.data, each.name)
+        if isinstance(value, tuple(NOISES.values())):
+            yield from noise_faults(value, ("data", each.name))
+
+
+@rule("task.kind", "data.path", "data.datasets", "data.dataset_limits", "data.val_splits", "data.validation")
+def _texts(experiment: Experiment) -> Iterator[Violation]:
+    data = experiment.data
+    if not isinstance(data, SpellingTexts):
+        return
+    if data.path is not None and data.datasets is not None:
+        problem = "found path together with datasets, expected one of them"
+        yield Violation(key=("data", "path"), problem=problem)
+        return
+    names = data.datasets if data.path is None else (data.path,)
+    if not names:
+        yield Violation(key=("data", "datasets"), problem="no file is given, expected at least one data set")
+        return
+    for name in ("dataset_limits", "val_splits"):
+        values = getattr(data, name)
+        if values is not None and len(values) != len(names):
+            problem = f"found {len(values)}, expected one for each of the {len(names)} data sets"
+            yield Violation(key=("data", name), problem=problem)
+    if data.val_splits is not None and data.validation is not None:
+        problem = "found val_splits together with validation, expected one of them"
+        yield Violation(key=("data", "val_splits"), problem=problem)
+
+
+@rule("task.kind", "data.max_length", "model.max_length", "model.max_input_length")
+def _lengths(experiment: Experiment) -> Iterator[Violation]:
+    data, model = experiment.data, experiment.model
+    for name in ("max_length", "max_input_length"):
+        most = getattr(model, name, None)
+        if isinstance(data, SpellingTexts) and most is not None and data.max_length > most:
+            problem = f"found {data.max_length}, but the model reads {most} tokens (model.{name})"
+            yield Violation(key=("data", "max_length"), problem=problem)
+
+
+@rule("task.kind", "data.output_tokenizer_path")
+def _output(experiment: Experiment) -> Iterator[Violation]:
+    if isinstance(experiment.task, SecNmt | SecWordsNmt) and experiment.data.output_tokenizer_path is None:
+        yield Violation(
+            key=("data", "output_tokenizer_path"),
+            problem=f"found none, but {experiment.task.kind} writes texts",
+            hint="the output tokenizer, often the same file as data.tokenizer_path",
+        )
+
+
+@rule("task.kind", "data.noise")
+def _words_stay(experiment: Experiment) -> Iterator[Violation]:
+    if isinstance(experiment.task, SecWordsNmt) and _changes_spaces(experiment.data.noise):
+        yield Violation(
+            key=("data", "noise"),
+            problem="found whitespace, but sec_words_nmt corrects each word separately",
+            hint="sec_nmt with a character tokenizer writes whole texts",
+        )
+
+
+def _changes_spaces(noise: Any) -> bool:
+    if isinstance(noise, ChainedNoise | SwitchNoise):
+        return any(map(_changes_spaces, noise.parts))
+    return isinstance(noise, WhitespaceNoise)
+
+
+@rule("model.kind", "model.hidden_dim", "model.num_heads")
+def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
+    model = experiment.model
+    if not isinstance(model, AttentionModel):
+        return
+    key = ("model", "hidden_dim")
+    if model.hidden_dim % 2:
+        problem = f"found {model.hidden_dim}, but a position is encoded by as many sines as cosines"
+        yield Violation(key=key, problem=problem, hint="an even number")
+    elif model.hidden_dim % model.heads:
+        problem = f"found {model.hidden_dim}, which {model.heads} attention heads cannot share equally"
+        yield Violation(
+            key=key, problem=problem, hint="a multiple of model.num_heads (of 64, if that is null)"
+        )
+
+
+@rule("model.kind", "model.class_weights")
+def _class_weights(experiment: Experiment) -> Iterator[Violation]:
+    model = experiment.model
+    if isinstance(model, TokenizationRepair) and len(model.class_weights) != _REPAIR_CLASSES:
+        problem = f"found {len(model.class_weights)} weights"
+        hint = "three: for keep, insert and delete"
+        yield Violation(key=("model", "class_weights"), problem=problem, hint=hint)
+
+
+@rule("task.kind", "model.kind", "model.num_sec_layers", "data.output_tokenizer_path")
+def _written_words(experiment: Experiment) -> Iterator[Violation]:
+    model, data = experiment.model, experiment.data
+    if not isinstance(model, TokenizationRepairPlus) or not isinstance(data, SpellingTexts):
+        return
+    key = ("data", "output_tokenizer_path")
+    if model.num_sec_layers and data.output_tokenizer_path is None:
+        problem = f"is missing, but the model's {model.num_sec_layers} model.num_sec_layers write words"
+        yield Violation(key=key, problem=problem, hint="the JSON file of the output tokenizer")
+    elif data.output_tokenizer_path is not None and not model.num_sec_layers:
+        problem = "found one, but nothing is written where model.num_sec_layers is 0"
+        yield Violation(key=key, problem=problem)
+
+
+RULES = (_noise, _texts, _lengths, _output, _words_stay, _hidden_dim, _class_weights, _written_words)

@@ -1,0 +1,1 @@
+"""Noise: what puts errors into clean texts."""

@@ -1,0 +1,98 @@
+"""Noise that misspells words: edits of letters, listed misspellings, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from toolkit.workloads.spelling.data.noise.character_edits import misspelt, pick
+from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
+from toolkit.workloads.spelling.data.noise.noise import Sample
+from toolkit.workloads.spelling.data.texts.token_types import is_special
+from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+
+#: Distinct words whose pieces are cached.
+_REMEMBERED = 1 << 18
+#: Start and end of a piece of a word, and its misspellings.
+_Listed: TypeAlias = "tuple[tuple[tuple[int, int], tuple[str, ...]], ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordNoise:
+    """Misspells words of a text, whose number stays the same.
+
+    rate          share of all words that are misspelt, including those that cannot be (numbers, addresses):
+                  the number of errors is drawn for all words, then distributed over those that can be
+    artificial    share of the errors that are edits of letters; the others are listed ones. Which words
+                  have listed ones does not matter, unless there are too few
+    misspellings  the listed ones
+    more_edits    probability of each further edit of a word
+    at_least      least number of errors in a text, if it has enough words
+    """
+
+    rate: float
+    artificial: float
+    misspellings: Misspellings = field(default_factory=lambda: Misspellings({}))
+    more_edits: float = 0.2
+    at_least: int = 0
+    _listed: dict[str, _Listed] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
+        """Return the sample with words of its text misspelt."""
+        assert sample.spaced is None, "words are misspelt before white space is changed"
+        words = words_of(sample.text)
+        editable = [place for place, word in enumerate(words) if editable_pieces(word)]
+        drawn = int((random.random(len(words)) < self.rate).sum())
+        count = min(max(drawn, self.at_least), len(editable))
+        listed = self._choose_listed(words, editable, count, random)
+        for place in listed:
+            words[place] = self._with_listed(words[place], random)
+        if self.artificial > 0:
+            left = sorted(set(editable).difference(listed))
+            for place in _choose(left, count - len(listed), random):
+                words[place] = self._with_edits(words[place], random)
+        return replace(sample, text=" ".join(words))
+
+    def _choose_listed(
+        self, words: Sequence[str], editable: Sequence[int], count: int, random: np.random.Generator
+    ) -> list[int]:
+        wanted = int((random.random(count) >= self.artificial).sum())
+        if not wanted:
+            return []
+        return _choose([place for place in editable if self._listed_of(words[place])], wanted, random)
+
+    def _listed_of(self, word: str) -> _Listed:
+        """The pieces of a word that have misspellings; each distinct word is looked up once."""
+        if (known := self._listed.get(word)) is None:
+            if len(self._listed) >= _REMEMBERED:
+                self._listed.clear()
+            pieces = ((piece, self.misspellings.of(word[slice(*piece)])) for piece in editable_pieces(word))
+            known = self._listed[word] = tuple(each for each in pieces if each[1])
+        return known
+
+    def _with_listed(self, word: str, random: np.random.Generator) -> str:
+        (a, b), wrongs = pick(self._listed_of(word), random)
+        return word[:a] + pick(wrongs, random) + word[b:]
+
+    def _with_edits(self, word: str, random: np.random.Generator) -> str:
+        a, b = pick(editable_pieces(word), random)
+        return word[:a] + misspelt(word[a:b], random, self.more_edits) + word[b:]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def editable_pieces(word: str) -> tuple[tuple[int, int], ...]:
+    """Return the positions of the pieces of a word that may be misspelt: with letters, not special."""
+    return tuple(
+        piece.characters
+        for piece in pieces_of(word)
+        if not is_special(piece.text) and any(map(str.isalpha, piece.text))
+    )
+
+
+def _choose(places: Sequence[int], count: int, random: np.random.Generator) -> list[int]:
+    """Choose `count` of the places uniformly, or all if there are fewer."""
+    return [places[at] for at in np.argsort(random.random(len(places)))[:count].tolist()]

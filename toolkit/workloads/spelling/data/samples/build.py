@@ -1,0 +1,197 @@
+"""Write a prepared set: shards in parallel, then all of them into flat arrays."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.prepared.arrays import write_array
+from toolkit.data.prepared.columns import token_dtype
+from toolkit.data.prepared.database import commit, new_database
+from toolkit.data.prepared.manifest import write_manifest
+from toolkit.data.ragged import offsets_of
+from toolkit.errors import DataError
+from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+from toolkit.workload import Progress
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.pool import make_all
+from toolkit.workloads.spelling.data.samples.shards import Job, Made, Shard, ShardMaker, read_shard
+from toolkit.workloads.spelling.data.samples.sources import Source
+from toolkit.workloads.spelling.data.texts.words import words_of
+
+STAGE = SpellingTexts.RESUMABLE_STAGE
+_SAMPLE = "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_LEFT_OUT = "INSERT INTO left_out VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def make_shards(
+    parts: Path, data: SpellingTexts, sources: tuple[Source, ...], workers: int, progress: Progress
+) -> tuple[Job, int]:
+    """Make the missing shards; return the job, and how many texts were read for it.
+
+    Raises DataError, OSError; finished shards are kept, and the next call makes the rest.
+    """
+    parts.mkdir(exist_ok=True)
+    job = Job.plan(parts, data, sources)
+    for source in sources:
+        source.check_unchanged()
+    every = list(job.shards())
+    missing = [shard for shard in every if not shard.file(parts).exists()]
+    total = _size(every)
+    made = total - _size(missing)
+    progress(STAGE, made, total)
+
+    def done(shard: Shard) -> None:
+        nonlocal made
+        made += _size([shard])
+        progress(STAGE, made, total)
+
+    make_all(job, missing, workers, done)
+    return job, _size(missing)
+
+
+def _size(shards: Sequence[Shard]) -> int:
+    return sum(shard.last - shard.first for shard in shards)
+
+
+def join(folder: Path, job: Job, description: dict[str, Any], progress: Progress) -> None:
+    """Write a whole prepared set into an empty folder and flush it to disk; the manifest comes last.
+
+    Raises DataError where there is nothing for training or validation, OSError and sqlite3.Error where
+    writing fails.
+    """
+    data = job.data
+    tokenizer = load_tokenizer(Path(data.tokenizer_path))
+    output = load_tokenizer(Path(data.output_tokenizer_path)) if data.output_tokenizer_path else None
+    dtypes = dict(layout.DTYPES)
+    dtypes[layout.TOKENS] = token_dtype(len(tokenizer))
+    dtypes[layout.OUTPUTS] = token_dtype(len(output)) if output else "<u2"
+    with ExitStack() as stack:
+        connection = stack.enter_context(new_database(folder, layout.SCHEMA))
+        _write_sources(connection, job)
+        streams = {
+            name: stack.enter_context(open(folder / layout.column(name).file, "wb")) for name in dtypes
+        }
+        joined = _Joined(job=job, dtypes=dtypes, streams=streams, connection=connection)
+        for number, shard in enumerate(shards := list(job.shards()), start=1):
+            joined.add(shard, _read(job, shard))
+            progress("join shards", number, len(shards))
+        commit(connection, layout.INDICES)
+    _check_splits(job, joined.splits)
+    for group, lengths in joined.lengths.items():
+        write_array(folder, layout.offsets(group), offsets_of(np.concatenate([_NONE, *lengths])))
+    _copy(data, folder)
+    write_manifest(folder, description | {
+        "samples": joined.count,
+        "splits": {name: joined.splits[name] for name in layout.SPLITS if joined.splits[name]},
+        "left_out": {reason: joined.left_out[reason] for reason in sorted(joined.left_out)},
+        "dtypes": dtypes,
+        "vocabulary_size": len(tokenizer),
+        "pad_id": tokenizer.padding,
+        "output_vocabulary_size": None if output is None else len(output),
+        "has_dictionary": data.dictionary is not None,
+    })  # fmt: skip
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Joined:
+    """The set, written shard by shard; in memory are the lengths of the lists of each sample."""
+
+    job: Job
+    dtypes: dict[str, str]
+    streams: Mapping[str, BinaryIO]
+    connection: sqlite3.Connection
+    count: int = 0
+    splits: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    lengths: dict[str, list[npt.NDArray[np.int64]]] = field(
+        default_factory=lambda: {group[0]: [] for group in layout.LISTS}
+    )
+
+    def add(self, shard: Shard, made: Made) -> None:
+        lines, splits, wrong = (np.array([row[at] for row in made.samples], np.int64) for at in range(3))
+        numbers = {
+            layout.ERRORS: wrong, layout.LINES: lines, layout.SPLIT: splits,
+            layout.SOURCES: np.full(len(lines), shard.source),
+        }  # fmt: skip
+        for name, values in {**made.lists, **numbers}.items():
+            self.streams[name].write(values.astype(self.dtypes[name]).data)
+        for group, lengths in made.lengths.items():
+            self.lengths[group].append(lengths)
+        self.connection.executemany(_SAMPLE, self._rows(shard.source, made))
+        for line, split, text, tokens, reason in made.left_out:
+            row = (shard.source, line + 1, layout.SPLITS[split], text, tokens, len(words_of(text)), reason)
+            self.connection.execute(_LEFT_OUT, row)
+            self.left_out[reason] += 1
+        self.count += len(lines)
+        self.splits.update(layout.SPLITS[split] for split in splits.tolist())
+
+    def _rows(self, source: int, made: Made) -> Iterator[tuple[Any, ...]]:
+        sizes = (made.lengths[name].tolist() for name in (layout.TOKENS, layout.LABELS))
+        numbered = enumerate(zip(made.samples, *sizes, _errors(made), strict=True), start=self.count)
+        for number, ((line, split, _, text, target), tokens, words, errors) in numbered:
+            split_name = layout.SPLITS[split]
+            yield number, source, line + 1, split_name, text, target, tokens, words, errors
+
+
+def _errors(made: Made) -> list[int | None]:
+    """Number of wrong words of each text; None if only the text has a label, and an error."""
+    labels, lengths = made.lists[layout.LABELS], made.lengths[layout.LABELS]
+    ends = np.cumsum(lengths)
+    totals = (offsets_of(labels == 1), offsets_of(labels == layout.UNKNOWN))
+    counts, missing = (total[ends] - total[ends - lengths] for total in totals)
+    return [
+        None if gap else count for count, gap in zip(counts.tolist(), (missing > 0).tolist(), strict=True)
+    ]
+
+
+def _read(job: Job, shard: Shard) -> Made:
+    made = read_shard(shard.file(job.parts))
+    if made is None:
+        # The machine may have stopped before it was flushed to disk.
+        ShardMaker(job).make(shard)
+        made = read_shard(shard.file(job.parts))
+    assert made is not None
+    return made
+
+
+def _write_sources(connection: sqlite3.Connection, job: Job) -> None:
+    rows = [
+        (number, str(source.path), source.sha256, source.split, job.lines(number))
+        for number, source in enumerate(job.sources)
+    ]
+    connection.executemany("INSERT INTO sources VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _check_splits(job: Job, splits: Counter[str]) -> None:
+    wanted = layout.SPLITS[:2] if job.sources[0].split is None else (str(job.sources[0].split),)
+    for split in wanted:
+        if not splits[split]:
+            raise DataError(
+                f"{job.sources[0].path}: no text for {split} is left, expected at least one; are all longer "
+                f"than data.max_length ({job.data.max_length} tokens), or empty?"
+            )
+
+
+def _copy(data: SpellingTexts, folder: Path) -> None:
+    """Copy tokenizers and dictionary: the originals may change before another file is encoded."""
+    for path, name in (
+        (data.tokenizer_path, layout.TOKENIZER),
+        (data.output_tokenizer_path, layout.OUTPUT_TOKENIZER),
+        (data.dictionary, layout.DICTIONARY),
+    ):
+        if path is not None:
+            shutil.copyfile(path, folder / name)

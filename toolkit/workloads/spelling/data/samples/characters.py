@@ -1,0 +1,86 @@
+"""Texts as single characters, and their words after the repair of white space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
+from toolkit.workloads.spelling.data.samples.layout import NOBODY, UNKNOWN
+from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, repairs_of
+from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+
+Array = npt.NDArray[Any]
+
+#: Distinct words whose pieces are cached.
+_REMEMBERED = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterTokens:
+    """Encodes texts with a tokenizer of characters; knows to which piece of its word each belongs."""
+
+    tokenizer: TextTokenizer
+
+    def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
+        """Return the characters of a text, special ones around them, and the piece of each; [L], [L].
+
+        words  those of the text with its white space repaired: its own characters
+        """
+        own: list[int] = []
+        before = 0
+        for word in words:
+            pieces, count = _pieces(word)
+            own += [before + piece for piece in pieces]
+            before += count
+        tokens = np.empty(len(text) + 2, dtype=np.uint32)
+        tokens[0], tokens[1:-1], tokens[-1] = self.tokenizer.begin, self.encode(text), self.tokenizer.end
+        found = np.full(len(tokens), NOBODY, dtype=np.int64)
+        found[1:-1][visible(text)] = own
+        return tokens, found
+
+    def encode(self, text: str) -> Array:
+        """Return the tokens of a text's characters, without special ones: [characters]."""
+        found = self.tokenizer.encode(text)
+        assert len(found) == len(text)
+        return found
+
+
+@lru_cache(_REMEMBERED)
+def _pieces(word: str) -> tuple[list[int], int]:
+    """The piece of each character of a word, and the number of pieces."""
+    spans = [piece.characters for piece in pieces_of(word)]
+    return [number for number, (start, end) in enumerate(spans) for _ in range(start, end)], len(spans)
+
+
+def visible(text: str) -> npt.NDArray[np.bool_]:
+    """Which characters of a text are not white space, [characters]."""
+    return np.array([not character.isspace() for character in text], dtype=bool)
+
+
+def repaired_text(text: str, target: str | None, labels: object, spaced: str | None) -> str | None:
+    """Return a text with its white space as it should be; None where that is not known.
+
+    target  what the text should say; None where only `labels` say which of its words are wrong
+    spaced  the text before noise changed its white space; None where none did
+    """
+    if spaced is not None:
+        return spaced
+    if target is None or labels is not None:
+        return text
+    if differs_in_space(text, target):
+        return target
+    # Words that are as many are the same ones, some of them misspelt.
+    return text if len(words_of(text)) == len(words_of(target)) else None
+
+
+def repair_labels(text: str, repaired: str | None, is_known: bool) -> Array:
+    """Return what to do with each token of a text, special ones included: [L]; UNKNOWN where not known."""
+    found = np.full(len(text) + 2, UNKNOWN, dtype=np.uint8)
+    if repaired is not None and is_known:
+        found[1:-1] = repairs_of(text, repaired)
+    return found

@@ -1,0 +1,128 @@
+"""Encode a text with errors: tokens, pieces, words, features, labels, and the tokens of its target."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.nlp.tokenizers.tokenizer import TextTokenizer, load_tokenizer
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.characters import CharacterTokens, repair_labels, repaired_text
+from toolkit.workloads.spelling.data.samples.layout import NOBODY, UNKNOWN
+from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
+from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
+from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
+
+Array = npt.NDArray[Any]
+
+#: Distinct words whose tokens are cached.
+_REMEMBERED = 1 << 18
+_NONE = np.zeros(0)
+_BITS = 1 << np.arange(len(FEATURES))
+#: An extra bit beside the features of a piece: whether its word is real. No model reads it.
+REAL = 1 << len(FEATURES)
+
+
+@dataclass(slots=True)
+class PieceTokens:
+    """Encodes words; knows in which piece of its word each token begins."""
+
+    tokenizer: TextTokenizer
+    _of_word: Callable[[str], tuple[list[int], list[int], int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._of_word = lru_cache(_REMEMBERED)(self._encoded)
+
+    def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
+        """Return the tokens of a text's words, special ones around them, and the piece of each; [L], [L]."""
+        tokens, pieces, before = [self.tokenizer.begin], [NOBODY], 0
+        for word in words:
+            own, own_pieces, count = self._of_word(word)
+            tokens += own
+            pieces += [before + piece for piece in own_pieces]
+            before += count
+        tokens.append(self.tokenizer.end)
+        pieces.append(NOBODY)
+        return np.array(tokens, dtype=np.uint32), np.array(pieces, dtype=np.int64)
+
+    def _encoded(self, word: str) -> tuple[list[int], list[int], int]:
+        tokens, starts = self.tokenizer.encode_word(word)
+        firsts = [piece.characters[0] for piece in pieces_of(word)]
+        pieces = [max(bisect_right(firsts, start) - 1, 0) for start in starts]
+        return tokens, pieces, len(firsts)
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoder:
+    """Encodes samples as a data section asks for."""
+
+    tokens: PieceTokens | CharacterTokens
+    features: WordFeatures
+    real: RealWords
+    output: TextTokenizer | None
+
+    @classmethod
+    def of(cls, data: SpellingTexts) -> TextEncoder:
+        """Load tokenizers and dictionary. Raises DataError."""
+        dictionary = read_dictionary(Path(data.dictionary)) if data.dictionary else {}
+        tokenizer = load_tokenizer(Path(data.tokenizer_path))
+        return cls(
+            CharacterTokens(tokenizer) if tokenizer.reads_spaces else PieceTokens(tokenizer),
+            WordFeatures(dictionary),
+            RealWords(dictionary),
+            load_tokenizer(Path(data.output_tokenizer_path)) if data.output_tokenizer_path else None,
+        )
+
+    def lists(
+        self, text: str, target: str | None, labels: tuple[int, ...] | None, spaced: str | None = None
+    ) -> dict[str, Array]:
+        """Return the lists of a sample, by name, as in the layout.
+
+        labels  those of the words, or a single one of the text; None: words that differ from the target's
+        spaced  the text before noise changed its white space; None where none did
+        """
+        repaired, repairs = text, _NONE
+        if isinstance(self.tokens, CharacterTokens):
+            known = repaired_text(text, target, labels, spaced)
+            repaired = text if known is None else known
+            repairs = repair_labels(text, known, labels is None)
+            labels = (UNKNOWN,) * len(words_of(text)) if known is None else labels
+        words = words_of(repaired)
+        tokens, pieces = self.tokens.of(text, words)
+        features, word_of_piece = self.features.of(words)
+        real = self.real.of(words)[word_of_piece]
+        found = {
+            layout.TOKENS: tokens, layout.PIECES: pieces, layout.WORDS: word_of_piece,
+            layout.FEATURES: features @ _BITS + real * REAL, layout.REPAIRS: repairs,
+            layout.LABELS: _labels(repaired, target, labels, len(words)),
+        }  # fmt: skip
+        if self.output is None:
+            return found | {layout.OUTPUTS: _NONE, layout.OUTPUT_WORDS: _NONE}
+        outputs, output_words = self.output.encode_words(text if target is None else target)
+        return found | {layout.OUTPUTS: outputs, layout.OUTPUT_WORDS: output_words}
+
+
+def _labels(text: str, target: str | None, labels: tuple[int, ...] | None, words: int) -> Array:
+    if labels is None:
+        return np.array(word_labels(text, text if target is None else target), dtype=np.uint8)
+    return np.array(labels if len(labels) == words else [UNKNOWN] * words, dtype=np.uint8)
+
+
+def has_error(labels: Array, of_text: tuple[int, ...] | None) -> bool:
+    """Whether a text has an error, by the labels [words] of its words or, if it has one, its own."""
+    return bool(of_text[0]) if of_text is not None and len(of_text) == 1 else bool(np.any(labels == 1))
+
+
+def unpack_features(bits: Array) -> npt.NDArray[np.uint8]:
+    """Return 0 or 1 for each feature of packed ones: [...] to [..., features]."""
+    found: npt.NDArray[np.uint8] = ((bits[..., None] & _BITS) > 0).astype(np.uint8)
+    return found

@@ -1,0 +1,118 @@
+"""File names of a prepared set, the types of its arrays, the tables of its database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from toolkit.data.prepared.columns import Column
+from toolkit.workloads.spelling.config.data import SpellingTexts
+
+#: Increased whenever the same input would make other files; older sets are then not used.
+VERSION = 3
+
+TOKENIZER = "tokenizer.json"
+OUTPUT_TOKENIZER = "output_tokenizer.json"
+DICTIONARY = "dictionary.txt"
+
+#: A split is stored as its index here.
+SPLITS = ("train", "validation", "test")
+
+#: Samples of a shard: a few seconds of work, the most that each process loses by an interruption.
+SHARD = 2000
+
+# Lists of every sample, one after the other, with the file that says where each begins, [n + 1].
+#: Special tokens included. With a tokenizer of characters spaces are tokens, too.
+TOKENS = "tokens"
+#: The piece of each token; NOBODY for special tokens and spaces. Pieces and words are those of the text, or
+#: with a tokenizer of characters of the text with its white space repaired.
+PIECES = "pieces"
+#: The word of each piece.
+WORDS = "words"
+#: Features of each piece, the first one in the lowest bit; the bit after the last: whether its word is real.
+FEATURES = "features"
+#: Of each word, 1 for an error; UNKNOWN where the file has only one label for the text.
+LABELS = "labels"
+#: What is to be done with each token to repair white space, UNKNOWN for special ones and where that is not
+#: known; only with a tokenizer of characters.
+REPAIRS = "repairs"
+#: The target, without special tokens, and the word of each token; empty without an output tokenizer.
+OUTPUTS = "outputs"
+OUTPUT_WORDS = "output_words"
+#: Which lists have the same lengths.
+LISTS = ((TOKENS, PIECES), (WORDS, FEATURES), (LABELS,), (REPAIRS,), (OUTPUTS, OUTPUT_WORDS))
+
+# Numbers of every sample, [n].
+#: 1 where the text has an error.
+ERRORS = "errors"
+#: The file that it is from, its line there (from 0), its split.
+SOURCES = "sources"
+LINES = "lines"
+SPLIT = "split"
+
+DTYPES = {
+    TOKENS: "<u4", PIECES: "<u2", WORDS: "<u2", FEATURES: "<u2", LABELS: "|u1", REPAIRS: "|u1",
+    OUTPUTS: "<u4", OUTPUT_WORDS: "<u2", ERRORS: "|u1", SOURCES: "<u2", LINES: "<i8", SPLIT: "|u1",
+}  # fmt: skip
+
+NOBODY = 65535
+UNKNOWN = 255
+
+#: Why lines are left out.
+EMPTY, TOO_LONG = "empty", "too long"
+
+
+def encoded_by(data: SpellingTexts, folder: Path) -> SpellingTexts:
+    """Return a data section that encodes texts with the tokenizers and the dictionary in a folder."""
+    files = {"tokenizer_path": TOKENIZER, "output_tokenizer_path": OUTPUT_TOKENIZER, "dictionary": DICTIONARY}
+    held = {key: str(folder / name) if (folder / name).exists() else None for key, name in files.items()}
+    return replace(data, **held)  # type: ignore[arg-type]
+
+
+def column(name: str, dtype: str = "") -> Column:
+    """The array of a list or a number; `dtype` where the set decides its type."""
+    return Column(f"{name}.bin", dtype or DTYPES[name])
+
+
+def offsets(name: str) -> Column:
+    """Where the list of each sample begins; lists of one group of LISTS share it, by the first one's name."""
+    return Column(f"{name}_offsets.bin", "<i8")
+
+
+SCHEMA = """
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, split TEXT, lines INTEGER NOT NULL
+);
+CREATE TABLE samples (
+    sample_id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES sources,
+    line INTEGER NOT NULL,
+    split TEXT NOT NULL,
+    text TEXT NOT NULL,
+    target TEXT,
+    tokens INTEGER NOT NULL,
+    words INTEGER NOT NULL,
+    errors INTEGER
+);
+CREATE TABLE left_out (
+    dataset INTEGER NOT NULL REFERENCES sources,
+    line INTEGER NOT NULL,
+    split TEXT NOT NULL,
+    text TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    words INTEGER NOT NULL,
+    reason TEXT NOT NULL
+);
+CREATE TABLE counts (
+    dataset INTEGER NOT NULL REFERENCES sources, split TEXT NOT NULL, samples INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, words INTEGER NOT NULL, errors INTEGER NOT NULL
+);
+"""
+
+#: Made when the rows stand.
+INDICES = """
+INSERT INTO counts SELECT dataset, split, count(*), sum(tokens), sum(words), coalesce(sum(errors), 0)
+    FROM samples GROUP BY dataset, split ORDER BY dataset, split;
+CREATE INDEX samples_by_split ON samples (split, dataset);
+CREATE INDEX left_out_by_split ON left_out (split, dataset);
+"""

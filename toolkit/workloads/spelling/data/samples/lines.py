@@ -1,0 +1,131 @@
+"""Read lines of text files by number, with their targets or labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.errors import DataError
+from toolkit.files import fsync_dir
+from toolkit.workloads.spelling.data.samples.sources import Source
+from toolkit.workloads.spelling.data.texts.text_files import decoded
+from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+
+Starts = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 20
+#: All that a file of labels holds.
+_LABELS = b"01 \t\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A text from a file.
+
+    target  the right text; None if it is the text itself, before noise
+    labels  1 for each wrong word, or a single label for the text; None if there is a target
+    """
+
+    text: str
+    target: str | None = None
+    labels: tuple[int, ...] | None = None
+
+
+def line_starts(path: Path) -> Starts:
+    """Where each line of a file begins, and its end: [lines + 1]. Raises OSError."""
+    found, size = [np.zeros(1, np.int64)], 0
+    with open(path, "rb") as stream:
+        while block := stream.read(_BLOCK):
+            found.append(np.flatnonzero(np.frombuffer(block, np.uint8) == 10) + (size + 1))
+            size += len(block)
+    starts = np.concatenate(found)
+    return starts if starts[-1] == size else np.append(starts, size)
+
+
+def holds_labels(path: Path) -> bool:
+    """Whether the lines of a file hold only 0 and 1. Raises OSError."""
+    with open(path, "rb") as stream:
+        return not any(block.translate(None, _LABELS) for block in iter(lambda: stream.read(_BLOCK), b""))
+
+
+def save_array(path: Path, values: npt.NDArray[np.generic]) -> None:
+    """Write an array as .npy, atomically. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with open(temporary, "wb") as stream:
+        np.save(stream, values, allow_pickle=False)
+    temporary.replace(path)
+    fsync_dir(path.parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineReader:
+    """Reads lines of a source.
+
+    starts      of each of its files, as `line_starts` gives them
+    has_labels  whether its second file holds labels, not texts
+    """
+
+    source: Source
+    starts: tuple[Starts, ...]
+    has_labels: bool
+
+    def read(self, places: Starts) -> Iterator[Line]:
+        """Yield the lines of these places, from 0. Raises DataError naming file and line."""
+        streams = [open(file, "rb") for file in self.source.files]  # noqa: SIM115 - closed below
+        try:
+            for place in places.tolist():
+                texts = [
+                    _text(file, stream, starts, place)
+                    for file, stream, starts in zip(self.source.files, streams, self.starts, strict=True)
+                ]
+                yield self._line(place, texts)
+        finally:
+            for stream in streams:
+                stream.close()
+
+    def _line(self, place: int, texts: list[str]) -> Line:
+        if self.source.has_records:
+            return self._record(place, texts[0])
+        text = normalised(texts[0])
+        if not self.source.has_golds:
+            return Line(text=text)
+        gold = normalised(texts[1])
+        return self._labelled(place, text, gold) if self.has_labels else Line(text=text, target=gold)
+
+    def _labelled(self, place: int, text: str, gold: str) -> Line:
+        labels, words = tuple(map(int, gold.split())), len(words_of(text))
+        if len(labels) not in (1, words) and (labels or words):
+            raise DataError(
+                f"{self.source.files[1]}:{place + 1}: found {len(labels)} labels, expected {words}, one for "
+                "each word of that line of corrupt.txt, or one for the whole line"
+            )
+        return Line(text=text, labels=labels)
+
+    def _record(self, place: int, text: str) -> Line:
+        where = f"{self.source.path}:{place + 1}"
+        if not text.strip():
+            return Line(text="")
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise DataError(f"{where}: no JSON: {error}; expected an object with `sequence`") from error
+        sequence, target = (
+            record.get(key) if isinstance(record, dict) else None for key in ("sequence", "target_sequence")
+        )
+        if not isinstance(sequence, str) or not isinstance(target, str | None):
+            raise DataError(
+                f"{where}: expected an object with a text under `sequence`, and maybe under `target_sequence`"
+            )
+        return Line(text=normalised(sequence), target=None if target is None else normalised(target))
+
+
+def _text(file: Path, stream: BinaryIO, starts: Starts, place: int) -> str:
+    stream.seek(int(starts[place]))
+    line = stream.read(int(starts[place + 1] - starts[place]))
+    return decoded(file, place + 1, line)

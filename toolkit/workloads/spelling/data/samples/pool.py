@@ -1,0 +1,79 @@
+"""Make shards in several processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+
+from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.samples.shards import Job, Shard, ShardMaker
+
+#: In a process of the pool: the job, and the maker of its shards, created at the first one.
+_job: Job | None = None
+_maker: ShardMaker | None = None
+
+
+def usable_cpus() -> int:
+    """Number of CPUs available to this process."""
+    return len(os.sched_getaffinity(0))
+
+
+def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
+    """Make shards, in any order; call `done` for each. Raises DataError, OSError.
+
+    With one worker, this process makes them.
+    """
+    workers = min(workers, len(shards))
+    if workers > 1:
+        _in_pool(job, shards, workers, done)
+    elif shards:
+        maker = ShardMaker(job)
+        for shard in shards:
+            maker.make(shard)
+            done(shard)
+
+
+def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
+    # Not forked: a process that trains has threads, whose locks would stay locked in the copy.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(job,))
+    try:
+        futures = {pool.submit(_make, shard): shard for shard in shards}
+        for future in as_completed(futures):
+            future.result()
+            done(futures[future])
+    except BrokenProcessPool as error:
+        raise DataError(
+            "a process that prepares the data was killed, maybe for lack of memory: use fewer data.workers. "
+            "Finished shards are kept: start again to continue"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(job: Job) -> None:
+    global _job
+    _job = job
+    # Ctrl-C reaches all processes of a terminal; the parent handles it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """Exit as soon as the parent process is gone: if it was killed, it cannot stop this one."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _make(shard: Shard) -> None:
+    global _maker
+    if _maker is None:
+        assert _job is not None
+        _maker = ShardMaker(_job)
+    _maker.make(shard)

@@ -1,0 +1,139 @@
+"""The prepared set of texts (toolkit/data/prepared/folder.py).
+
+Its folder also holds the tokenizers and the dictionary that encoded the texts. While the set is made,
+<prepared_dir>/.<name>-<key>.parts/ holds the finished shards.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from toolkit.data.prepared.arrays import map_array
+from toolkit.data.prepared.folder import PreparedFolder
+from toolkit.data.ragged import Array, Lists, protect
+from toolkit.data.sources.file_digests import memory_of
+from toolkit.data.sources.source_files import TEST, set_place
+from toolkit.workload import Progress, silent
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.build import join, make_shards
+from toolkit.workloads.spelling.data.samples.pool import usable_cpus
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.data.samples.sources import Source, describe, find_sources
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpellingSet(PreparedFolder[SpellingSamples]):
+    """An opened prepared set.
+
+    speed  of making it, for people; empty if it existed before
+    """
+
+    VERSION = layout.VERSION
+    FACTS = ("samples", "splits", "left_out", "vocabulary_size")
+    speed: str = ""
+
+    @property
+    def vocabulary_size(self) -> int:
+        return int(self.meta["vocabulary_size"])
+
+    @property
+    def output_vocabulary_size(self) -> int | None:
+        """Vocabulary size of the output tokenizer, if there is one."""
+        size = self.meta["output_vocabulary_size"]
+        return None if size is None else int(size)
+
+    @property
+    def pad_id(self) -> int:
+        """The padding token."""
+        return int(self.meta["pad_id"])
+
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether there is a dictionary of known words."""
+        return bool(self.meta["has_dictionary"])
+
+    @property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """Tokenizers and dictionary of this set."""
+        names = (layout.TOKENIZER, layout.OUTPUT_TOKENIZER, layout.DICTIONARY)
+        return tuple(self.path / name for name in names if name in self.meta["files"])
+
+    def _contents(self) -> str:
+        return f" texts; {self.vocabulary_size:,} tokens"
+
+    def _details(self) -> Iterator[str]:
+        if self.speed:
+            yield self.speed
+        for reason, count in self.meta["left_out"].items():
+            yield f"left out: {count:,} lines ({reason})"
+
+    def _samples(self, split: str) -> SpellingSamples:
+        ids = np.flatnonzero(self._array(layout.SPLIT) == layout.SPLITS.index(split))
+        lists = self._lists()
+        arrays = protect(
+            ids=ids,
+            lengths=lists[layout.TOKENS].lengths(ids).astype(np.int32),
+            errors=self._array(layout.ERRORS)[ids].astype(np.int64),
+            sources=self._array(layout.SOURCES)[ids],
+            lines=self._array(layout.LINES)[ids],
+        )
+        return SpellingSamples(split=split, lists=lists, database=self.database, **arrays)
+
+    def _lists(self) -> dict[str, Lists]:
+        found = {}
+        for group in layout.LISTS:
+            offsets = map_array(self.path, layout.offsets(group[0]))
+            found.update({name: Lists(self._array(name), offsets) for name in group})
+        return found
+
+    def _array(self, name: str) -> Array:
+        return map_array(self.path, layout.column(name, self.meta["dtypes"][name]))
+
+
+def prepare(
+    data: SpellingTexts,
+    progress: Progress | None = None,
+    *,
+    base: SpellingSet | None = None,
+) -> SpellingSet:
+    """Open the prepared set of a data section, making it first where there is none.
+
+    An interrupted preparation continues with the shards that exist.
+    With `base`, the set that a model was trained on, `data.path` is a file to be scored: all of it is the
+    split `test`, and tokenizers and dictionary are those of that set.
+    Otherwise as PreparedFolder.open_or_build.
+    """
+    report = progress or silent
+    if base is not None:
+        data = layout.encoded_by(data, base.path)
+    scored = partial(Source.open, str(data.path), TEST, report, memory_of(data))
+    sources = find_sources(data, report) if base is None else (scored(),)
+    description = describe(data, sources, base.fingerprint if base else None)
+    path, fingerprint = set_place(data.prepared_dir, sources, description)
+    parts = path.with_name(f".{path.name}.parts")
+    speed = ""
+
+    def fill(folder: Path) -> None:
+        nonlocal speed
+        workers, start = data.workers or usable_cpus(), time.monotonic()
+        job, made = make_shards(parts, data, sources, workers, report)
+        speed = _speed(made, time.monotonic() - start, workers)
+        join(folder, job, description, report)
+
+    prepared = SpellingSet.open_or_build(path, fingerprint, fill)
+    # A process may have been killed between the two.
+    shutil.rmtree(parts, ignore_errors=True)
+    return replace(prepared, speed=speed)
+
+
+def _speed(texts: int, seconds: float, workers: int) -> str:
+    processes = "1 process" if workers == 1 else f"up to {workers} processes"
+    return f"{texts:,} texts read in {seconds:.1f} s: {texts / max(seconds, 1e-9):,.0f}/s with {processes}"

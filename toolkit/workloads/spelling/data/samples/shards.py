@@ -1,0 +1,271 @@
+"""Shards: consecutive lines that one process turns into samples, in a file written atomically."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.errors import DataError
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.noise.from_config import noise_of
+from toolkit.workloads.spelling.data.noise.noise import Noise, Sample, generator
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.encoding import Array, TextEncoder, has_error
+from toolkit.workloads.spelling.data.samples.lines import (
+    Line,
+    LineReader,
+    holds_labels,
+    line_starts,
+    save_array,
+)
+from toolkit.workloads.spelling.data.samples.mixture import DataSet, divide, spread
+from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
+
+#: Lists of a shard as one array each, with the lengths of the samples' own under this name before theirs.
+_LENGTHS = "lengths_"
+_ROWS = "rows"
+_Row: TypeAlias = "tuple[int, int, bool, str, str | None]"
+_LeftOut: TypeAlias = "tuple[int, int, str, int, str]"
+_FLAT = {name: np.dtype(layout.DTYPES[name]) for group in layout.LISTS for name in group}
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Places `first` to `last` (exclusive) among the chosen lines of a source."""
+
+    source: int
+    first: int
+    last: int
+
+    def file(self, parts: Path) -> Path:
+        return parts / f"shard-{self.source}-{self.first}-{self.last}.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A preparation, as all its processes know it.
+
+    parts  the folder of the shards, with the chosen places of each source and where its lines begin
+
+    A source of n lines has places 0 to n - 1; n + i is line i with the errors of a second draw, and so on.
+    """
+
+    parts: Path
+    data: SpellingTexts
+    sources: tuple[Source, ...]
+    has_labels: tuple[bool, ...]
+
+    @classmethod
+    def plan(cls, parts: Path, data: SpellingTexts, sources: tuple[Source, ...]) -> Job:
+        """Choose the lines of all sources and write down the choice. Raises DataError, OSError."""
+        known = list(_options(data))
+        for number, source in enumerate(sources):
+            starts = [line_starts(file) for file in source.files]
+            _check_parallel(source, [len(each) - 1 for each in starts])
+            for place, each in enumerate(starts):
+                save_array(_starts_file(parts, number, place), each)
+            lines = len(starts[0]) - 1
+            places, splits = _chosen(data, source, lines, *known[number : number + 1])
+            if source.split is None and not source.has_golds:
+                places, splits = _drawn(places, splits, lines, data.noise_draws)
+            save_array(_places_file(parts, number), places)
+            save_array(_splits_file(parts, number), splits)
+        labels = tuple(source.has_golds and holds_labels(source.files[1]) for source in sources)
+        return cls(parts, data, sources, labels)
+
+    def places(self, source: int) -> Array:
+        """Return the chosen places of a source, ascending."""
+        return _load(_places_file(self.parts, source))
+
+    def splits(self, source: int) -> Array:
+        """Return the split of each chosen place."""
+        return _load(_splits_file(self.parts, source))
+
+    def lines(self, source: int) -> int:
+        """Return the number of lines of a source."""
+        return len(_load(_starts_file(self.parts, source, 0))) - 1
+
+    def reader(self, source: int) -> LineReader:
+        """Return a reader of a source's lines."""
+        files = range(len(self.sources[source].files))
+        starts = tuple(_load(_starts_file(self.parts, source, file)) for file in files)
+        return LineReader(source=self.sources[source], starts=starts, has_labels=self.has_labels[source])
+
+    def shards(self) -> Iterator[Shard]:
+        """Yield all shards in their order."""
+        for number in range(len(self.sources)):
+            count = len(self.places(number))
+            for first in range(0, count, layout.SHARD):
+                yield Shard(number, first, min(first + layout.SHARD, count))
+
+
+def _options(data: SpellingTexts) -> Iterator[tuple[float, int | None]]:
+    """Yield validation and limit of each data set."""
+    count = 1 if data.path is not None else len(data.datasets or ())
+    for number in range(count):
+        split = VAL_SPLIT if data.val_splits is None else data.val_splits[number]
+        yield split, None if data.dataset_limits is None else data.dataset_limits[number]
+
+
+def _chosen(
+    data: SpellingTexts, source: Source, lines: int, options: tuple[float, int | None] = (VAL_SPLIT, None)
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return the lines of a source that become samples, ascending, and the split of each."""
+    if source.split is not None:
+        return np.arange(lines), np.full(lines, layout.SPLITS.index(source.split), np.uint8)
+    val_split, limit = options
+    if data.validation is not None:
+        # Validation has separate files.
+        places = spread(np.arange(lines), limit)
+        return places, np.zeros(len(places), np.uint8)
+    whole = DataSet(name=source.sha256, samples=lines, val_split=val_split, limit=limit)
+    parts = divide(whole, data.split_seed)
+    places = np.concatenate([parts.train, parts.validation])
+    splits = np.repeat(np.array([0, 1], np.uint8), [len(parts.train), len(parts.validation)])
+    order = np.argsort(places, kind="stable")
+    return places[order], splits[order]
+
+
+def _drawn(
+    places: npt.NDArray[np.int64], splits: npt.NDArray[np.uint8], lines: int, draws: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Add places of further draws for the lines that are trained on."""
+    trained = places[splits == layout.SPLITS.index("train")]
+    more = [trained + lines * draw for draw in range(1, draws)]
+    added = len(trained) * len(more)
+    return np.concatenate([places, *more]), np.append(splits, np.zeros(added, splits.dtype))
+
+
+def _check_parallel(source: Source, lines: Sequence[int]) -> None:
+    if len(set(lines)) > 1:
+        names = " and ".join(f"{file} {count:,}" for file, count in zip(source.files, lines, strict=True))
+        raise DataError(f"expected as many lines in both files, found in {names}; are they of one benchmark?")
+
+
+def _load(path: Path) -> Array:
+    return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
+
+
+def _starts_file(parts: Path, source: int, file: int) -> Path:
+    return parts / f"starts-{source}-{file}.npy"
+
+
+def _places_file(parts: Path, source: int) -> Path:
+    return parts / f"places-{source}.npy"
+
+
+def _splits_file(parts: Path, source: int) -> Path:
+    return parts / f"splits-{source}.npy"
+
+
+@dataclass(slots=True)
+class ShardMaker:
+    """Makes shards; loads noise, tokenizers and dictionary once. Raises DataError."""
+
+    job: Job
+    _noise: Noise = field(init=False)
+    _encoder: TextEncoder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._noise = noise_of(self.job.data.noise)
+        self._encoder = TextEncoder.of(self.job.data)
+
+    def make(self, shard: Shard) -> None:
+        """Write a shard. Raises DataError naming file and line, OSError."""
+        job = self.job
+        places = np.array(job.places(shard.source)[shard.first : shard.last])
+        splits = np.array(job.splits(shard.source)[shard.first : shard.last])
+        seed = job.sources[shard.source].seed(job.data.noise_seed)
+        drawer = _Drawer()
+        lines = places % max(job.lines(shard.source), 1)
+        for place, number, split, line in zip(
+            places.tolist(),
+            lines.tolist(),
+            splits.tolist(),
+            job.reader(shard.source).read(lines),
+            strict=True,
+        ):
+            self._add(drawer, line, number, split, generator(seed, place))
+        path = shard.file(job.parts)
+        temporary = path.with_name(f".{path.name}.tmp")
+        with open(temporary, "wb") as stream:
+            np.savez(stream, allow_pickle=False, **drawer.arrays())
+        temporary.replace(path)
+
+    def _add(self, drawer: _Drawer, line: Line, place: int, split: int, errors: np.random.Generator) -> None:
+        text, target, spaced = line.text, line.target, None
+        if not text:
+            drawer.leave_out((place, split, text, 0, layout.EMPTY))
+            return
+        if target is None and line.labels is None:
+            sample = self._noise.apply(Sample.of(text), errors)
+            text, target, spaced = sample.text, sample.clean or sample.target, sample.spaced
+        lists = self._encoder.lists(text, target, line.labels, spaced)
+        tokens = len(lists[layout.TOKENS])
+        if tokens > self.job.data.max_length:
+            drawer.leave_out((place, split, text, tokens, layout.TOO_LONG))
+        else:
+            wrong = has_error(lists[layout.LABELS], line.labels)
+            drawer.keep((place, split, wrong, text, target), lists)
+
+
+class _Drawer:
+    """Collects the contents of a shard."""
+
+    def __init__(self) -> None:
+        self._lists: list[dict[str, Array]] = []
+        self._samples: list[_Row] = []
+        self._left_out: list[_LeftOut] = []
+
+    def keep(self, row: _Row, lists: dict[str, Array]) -> None:
+        self._samples.append(row)
+        self._lists.append(lists)
+
+    def leave_out(self, row: _LeftOut) -> None:
+        self._left_out.append(row)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the contents of the file: plain arrays only, one of them with JSON."""
+        found: dict[str, Array] = {}
+        for group in layout.LISTS:
+            lengths = [len(lists[group[0]]) for lists in self._lists]
+            found[_LENGTHS + group[0]] = np.array(lengths, dtype=np.int64)
+            for name in group:
+                values = [lists[name] for lists in self._lists]
+                found[name] = np.concatenate([np.zeros(0), *values]).astype(_FLAT[name])
+        rows = json.dumps({"samples": self._samples, "left_out": self._left_out})
+        return found | {_ROWS: np.frombuffer(rows.encode(), dtype=np.uint8)}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The contents of a shard.
+
+    lists     by name, those of all samples one after the other; `lengths` of them by the name of their group
+    samples   line, split, whether it has an error, text, target
+    left_out  line, split, text, tokens, reason
+    """
+
+    lists: dict[str, Array]
+    lengths: dict[str, Array]
+    samples: list[_Row]
+    left_out: list[_LeftOut]
+
+
+def read_shard(path: Path) -> Made | None:
+    """Read a shard; None if it is missing or damaged, and must be made again."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            stored = {name: file[name] for name in file.files}
+        rows = json.loads(stored[_ROWS].tobytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    lengths = {group[0]: stored[_LENGTHS + group[0]] for group in layout.LISTS}
+    return Made({name: stored[name] for name in _FLAT}, lengths, rows["samples"], rows["left_out"])

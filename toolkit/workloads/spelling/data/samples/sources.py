@@ -1,0 +1,127 @@
+"""The text files that a data section names, and the fingerprint of the set made from them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.sources.file_digests import memory_of
+from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.workload import Progress, silent
+from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
+from toolkit.workloads.spelling.data.samples import layout
+
+#: Default share of the data sets for validation.
+VAL_SPLIT = 0.1
+_RECORDS = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file of texts, or a folder with texts and their targets or labels.
+
+    split  None for a data set, from which training and validation are taken
+    parts  the file, or those of the folder
+    """
+
+    path: Path
+    split: str | None
+    parts: tuple[SourceFile, ...]
+
+    @classmethod
+    def open(cls, name: str, split: str | None, progress: Progress, memory: Path) -> Source:
+        """Hash a file, or those of a folder, unless that is remembered in `memory`. Raises DataError."""
+        path = Path(name).expanduser()
+        files = (path / CORRUPT, path / CORRECT) if path.is_dir() else (path,)
+        parts = tuple(SourceFile.open(str(file), split, progress, memory) for file in files)
+        return cls(path=path, split=split, parts=parts)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(part.path for part in self.parts)
+
+    @property
+    def sha256(self) -> str:
+        """The digests of its files, separated by spaces."""
+        return " ".join(part.sha256 for part in self.parts)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether its lines are JSON objects."""
+        return self.path.suffix == _RECORDS and not self.has_golds
+
+    @property
+    def has_golds(self) -> bool:
+        """Whether a second file holds targets or labels."""
+        return len(self.files) > 1
+
+    def seed(self, noise_seed: int) -> int:
+        """Seed of its noise, which depends on its content, but not on other data sets."""
+        digest = hashlib.sha256(f"{noise_seed} {self.sha256}".encode()).digest()
+        return int.from_bytes(digest[:8], "little")
+
+    def check_unchanged(self) -> None:
+        """Raise DataError if a file was written to since it was hashed."""
+        for part in self.parts:
+            part.check_unchanged()
+
+
+def find_sources(data: SpellingTexts, progress: Progress) -> tuple[Source, ...]:
+    """Hash the files that a section names, data sets first. Raises DataError."""
+    named: list[tuple[str | None, str]] = [(None, name) for name in data_sets(data)]
+    named += [(split, name) for split in layout.SPLITS[1:] for name in getattr(data, split) or ()]
+    return tuple(Source.open(name, split, progress, memory_of(data)) for split, name in named)
+
+
+def data_sets(data: SpellingTexts) -> tuple[str, ...]:
+    """The data sets for training."""
+    return (data.path,) if data.path is not None else data.datasets or ()
+
+
+def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -> dict[str, Any]:
+    """Return all that determines the contents of the prepared set, and its fingerprint (SHA-256).
+
+    base  fingerprint of the set that the scored model was trained on; None where there is none
+    Raises DataError where a file cannot be read.
+    """
+    settings: dict[str, Any] = {
+        "noise": _by_content(data.noise, memory_of(data)),
+        "noise_seed": data.noise_seed,
+        "max_length": data.max_length,
+    }
+    for name in ("tokenizer_path", "output_tokenizer_path", "dictionary"):
+        settings[name] = _content(getattr(data, name), memory_of(data))
+    if base is None:
+        settings |= {
+            "dataset_limits": data.dataset_limits,
+            "val_splits": data.val_splits,
+            "split_seed": data.split_seed,
+        }
+        # Sets with one draw keep the fingerprint from before this option existed.
+        settings |= {"noise_draws": data.noise_draws} if data.noise_draws > 1 else {}
+    description = {
+        "version": layout.VERSION,
+        "settings": settings,
+        "sources": [{"split": source.split, "sha256": source.sha256} for source in sources],
+        "base": base,
+    }
+    return with_fingerprint(description)
+
+
+def _by_content(noise: Any, memory: Path) -> Any:
+    """A noise as plain values, with the hash of a file of misspellings in place of its name."""
+    if is_dataclass(noise):
+        return {
+            each.name: _content(value, memory) if each.name == "misspellings" else _by_content(value, memory)
+            for each in fields(noise)
+            for value in [getattr(noise, each.name)]
+        }
+    return [_by_content(inner, memory) for inner in noise] if isinstance(noise, tuple) else noise
+
+
+def _content(name: str | None, memory: Path) -> str | None:
+    """Hash of a file; None without one."""
+    return None if name is None else SourceFile.open(name, None, silent, memory).sha256

@@ -1,0 +1,1 @@
+"""Texts and words: files, pieces, features, dictionaries, white space."""

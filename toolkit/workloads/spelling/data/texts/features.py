@@ -1,0 +1,98 @@
+"""13 features of a word that do not depend on its context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.workloads.spelling.data.texts.dictionary import most_frequent
+from toolkit.workloads.spelling.data.texts.token_types import (
+    is_currency,
+    is_email,
+    is_number,
+    is_punctuation,
+    is_url,
+)
+from toolkit.workloads.spelling.data.texts.words import pieces_of
+
+FEATURES = (
+    "punctuation",
+    "currency",
+    "number",
+    "url",
+    "email",
+    "space_after",
+    "title",
+    "upper",
+    "lower",
+    "stop_word",
+    "alphabetic",
+    "in_dictionary",
+    "lower_in_dictionary",
+)
+_SPACE_AFTER = FEATURES.index("space_after")
+#: So many of the most frequent words of a dictionary are stop words.
+STOP_WORDS = 100
+#: Distinct words whose features are cached.
+_REMEMBERED = 1 << 20
+
+Features = npt.NDArray[np.uint8]
+
+
+def stop_words(dictionary: Mapping[str, int], n: int = STOP_WORDS) -> frozenset[str]:
+    """Return the n most frequent words of a dictionary that have letters only, in lower case."""
+    letters: dict[str, int] = {}
+    for word, frequency in dictionary.items():
+        if word.isalpha():
+            letters[word.lower()] = letters.get(word.lower(), 0) + frequency
+    return frozenset(islice(most_frequent(letters), n))
+
+
+class WordFeatures:
+    """Computes the features of the pieces of words; each distinct word is analysed once.
+
+    The `stops` most frequent words of the dictionary are the stop words.
+    """
+
+    def __init__(self, dictionary: Mapping[str, int], stops: int = STOP_WORDS) -> None:
+        self._dictionary = frozenset(dictionary)
+        self._stop_words = stop_words(dictionary, stops)
+        self._of_word = lru_cache(_REMEMBERED)(self._rows)
+
+    def of(self, words: Sequence[str]) -> tuple[Features, npt.NDArray[np.int64]]:
+        """Return the features of the pieces of a text's words, and the index of the word of each piece.
+
+        1 where a piece has a feature, else 0: [pieces, 13], in the order of FEATURES; and [pieces].
+        """
+        known = [self._of_word(word) for word in words]
+        features = np.frombuffer(bytearray(b"".join(known)), dtype=np.uint8).reshape(-1, len(FEATURES))
+        if words:
+            features[-1, _SPACE_AFTER] = 0
+        counts = np.fromiter(map(len, known), dtype=np.int64, count=len(known)) // len(FEATURES)
+        return features, np.repeat(np.arange(len(words)), counts)
+
+    def _rows(self, word: str) -> bytes:
+        """The rows of a word's pieces, one after the other, as if white space followed."""
+        pieces = pieces_of(word)
+        return b"".join(bytes(self._row(piece.text, piece is pieces[-1])) for piece in pieces)
+
+    def _row(self, piece: str, space_after: bool) -> tuple[bool, ...]:
+        return (
+            is_punctuation(piece),
+            is_currency(piece),
+            is_number(piece),
+            is_url(piece),
+            is_email(piece),
+            space_after,
+            piece.istitle(),
+            piece.isupper(),
+            piece.islower(),
+            piece.lower() in self._stop_words,
+            piece.isalpha(),
+            piece in self._dictionary,
+            piece.lower() in self._dictionary,
+        )

@@ -1,0 +1,34 @@
+"""Real words: words in a dictionary, so that only the context can show that they are misspellings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.workloads.spelling.data.texts.token_types import is_ascii_punctuation
+from toolkit.workloads.spelling.data.texts.words import pieces_of
+
+#: Distinct words that are cached.
+_REMEMBERED = 1 << 20
+
+
+class RealWords:
+    """Tells real words from non-words, as the published rates do; each distinct word is looked up once.
+
+    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation.
+    """
+
+    def __init__(self, dictionary: Collection[str]) -> None:
+        self._dictionary = dictionary
+        self._is_real = lru_cache(_REMEMBERED)(self._look_up)
+
+    def of(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return whether each word is real, [n]."""
+        return np.fromiter(map(self._is_real, words), bool, len(words))
+
+    def _look_up(self, word: str) -> bool:
+        pieces = (piece.text for piece in pieces_of(word))
+        return all(piece in self._dictionary or is_ascii_punctuation(piece) for piece in pieces)

@@ -1,0 +1,42 @@
+"""Repair of white space: an operation for each character of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from toolkit.workloads.spelling.data.texts.words import normalised
+
+#: Operations: nothing; insert a space before a character; delete it, if it is white space.
+KEEP, INSERT, DELETE = range(3)
+
+
+def differs_in_space(text: str, other: str) -> bool:
+    """Whether two texts differ at most in white space."""
+    return "".join(text.split()) == "".join(other.split())
+
+
+def repairs_of(text: str, target: str) -> list[int]:
+    """Return the operation of each character that turns a text into a target of the same characters."""
+    assert differs_in_space(text, target)
+    # The numbers of characters after which the target has white space.
+    wanted = frozenset(list(accumulate(map(len, target.split())))[:-1])
+    found, count, spaced = [], 0, False
+    for character in text:
+        is_wanted = count in wanted and not spaced
+        spaced = character.isspace()
+        if spaced:
+            found.append(KEEP if is_wanted else DELETE)
+        else:
+            found.append(INSERT if is_wanted else KEEP)
+            count += 1
+    return found
+
+
+def repaired(text: str, repairs: Sequence[int]) -> str:
+    """Apply the operations to a text; nothing but white space is changed, whatever they say."""
+    made = (
+        f" {character}" if repair == INSERT else "" if repair == DELETE and character == " " else character
+        for character, repair in zip(text, repairs, strict=True)
+    )
+    return normalised("".join(made))

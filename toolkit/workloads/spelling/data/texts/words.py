@@ -1,0 +1,44 @@
+"""Words of a text, separated by white space, and pieces of a word, separated by punctuation."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+#: From letter or digit to letter or digit, or punctuation: `("don't!` is `("`, `don't`, `!`.
+_PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
+
+
+class Piece(NamedTuple):
+    """Part of a text: letters and digits with what joins them, or a run of punctuation.
+
+    characters   start and exclusive end in the text
+    """
+
+    text: str
+    characters: tuple[int, int]
+
+
+def normalised(text: str) -> str:
+    """Return a text with one space between words and none around them."""
+    return " ".join(text.split())
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text."""
+    return text.split()
+
+
+def pieces_of(text: str) -> list[Piece]:
+    """Split a text, or a word, into its pieces; together they hold all characters but white space."""
+    return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
+
+
+def word_labels(text: str, target: str) -> list[int]:
+    """Return for each word of a text 1 if it differs from the target's word at the same position, else 0.
+
+    Words beyond the end of the target are errors.
+    """
+    words, golds = words_of(text), words_of(target)
+    missing = len(words) - len(golds)
+    return [int(word != gold) for word, gold in zip(words, golds, strict=False)] + [1] * missing

@@ -1,0 +1,43 @@
+"""The files of a run of a spelling task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True)
+class SpellingFiles:
+    """Paths of the artifacts of a run. Files of texts and labels have one line per text, in input order."""
+
+    run: RunDir
+
+    def detections(self, split: str) -> Path:
+        """0 or 1 for each word of a split, or for each text."""
+        return self.run.artifact(f"{split}_predictions.txt")
+
+    def detection_counts(self, split: str) -> Path:
+        """Counts of the errors found in a split, JSON."""
+        return self.run.artifact(f"{split}_detection.json")
+
+    def repairs(self, split: str) -> Path:
+        """The texts of one split with their white space repaired."""
+        return self.run.artifact(f"{split}_repairs.txt")
+
+    def repair_counts(self, split: str) -> Path:
+        """Counts of the spaces inserted and deleted in the texts of a split, JSON."""
+        return self.run.artifact(f"{split}_repair.json")
+
+    def corrections(self, split: str) -> Path:
+        """The texts of one split, corrected."""
+        return self.run.artifact(f"{split}_corrections.txt")
+
+    def correction_counts(self, split: str) -> Path:
+        """Counts of the words restored and spoilt in the texts of a split, JSON."""
+        return self.run.artifact(f"{split}_correction.json")
+
+    def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:
+        """The predictions of the best weights for a benchmark."""
+        return self.run.artifact(f"benchmarks/{kind}/{group}/{split}.txt")

@@ -1,0 +1,1 @@
+"""Use trained models on lines of text: labels or texts out."""

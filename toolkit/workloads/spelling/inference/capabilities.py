@@ -1,0 +1,52 @@
+"""What runs of each task can be used for; imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from toolkit.config import load_resolved
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
+
+DETECTORS = ("sed_words", "sed_sequence", "tokenization_repair_plus")
+CORRECTORS = ("sec_nmt", "sec_words_nmt", "tokenization_repair", "tokenization_repair_plus")
+
+_WRITES = {"sec": "text", "sed_words": "changed", "sed_sequence": "any_change"}
+#: By task: the kinds of benchmarks that its runs can predict, with the output format of each.
+ON_BENCHMARKS: Mapping[str, Mapping[str, str]] = {
+    "sed_words": {"sed_words": "labels", "sed_sequence": "any"},
+    "sed_sequence": {"sed_sequence": "labels"},
+    "sec_nmt": _WRITES,
+    "sec_words_nmt": _WRITES,
+    "tokenization_repair": {"tokenization_repair": "repaired"},
+    "tokenization_repair_plus": {
+        "tokenization_repair": "repaired",
+        "sed_words": "labels",
+        "sed_sequence": "any",
+    },
+}
+
+
+def task_of(run: RunDir) -> str:
+    """Return the name of a run's task."""
+    return str(load_resolved(run.config).task.kind)
+
+
+def unfinished(run: RunDir) -> UserError:
+    """Return the error for a run that cannot be used yet."""
+    return UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
+
+
+def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
+    """Return the task of a finished run that is one of these. Raises UserError.
+
+    otherwise  why a run of another task cannot be used, for the message
+    """
+    if not run.result.exists():
+        raise unfinished(run)
+    kind = task_of(run)
+    if kind not in tasks:
+        raise UserError(
+            f"{run.run_id} is a run of {kind}, which {otherwise}: expected one of {', '.join(tasks)}"
+        )
+    return kind

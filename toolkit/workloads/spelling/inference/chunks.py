@@ -1,0 +1,149 @@
+"""Cut long texts into passages that fit a model, each with a core that it is responsible for, and context."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+_WORD = re.compile(r"\S+")
+#: One part in so many of a window is context, on each side.
+_CONTEXT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A stretch of a text, in tokens or characters.
+
+    begin, end   what is read; the end is exclusive
+    first, last  its core: the rest is context
+    """
+
+    begin: int
+    first: int
+    last: int
+    end: int
+
+
+def windows_of(length: int, starts: Sequence[int], size: int, context: int | None = None) -> list[Window]:
+    """Cut a text into windows of at most `size`, of which each token is in the core of one.
+
+    length   tokens of the text
+    starts   where its words begin, ascending: windows, cores and contexts begin and end there, but within a
+             word that is longer than a core, or than the context
+    context  most tokens of context on each side, less than half of size; an eighth of it if not given
+
+    A text that fits is one window, an empty one has none.
+    """
+    context = size // _CONTEXT if context is None else context
+    assert 0 <= 2 * context < size
+    found: list[Window] = []
+    first = begin = 0
+    while first < length:
+        last = end = length
+        if length - begin > size:
+            last = _cut_before(starts, first, begin + size - context)
+            end = max(last, _cut_before(starts, last, min(last + context, length)))
+        found.append(Window(begin=begin, first=first, last=last, end=end))
+        first, begin = last, _cut_after(starts, last - context, last)
+    return found
+
+
+def _cut_before(starts: Sequence[int], above: int, place: int) -> int:
+    """The last start up to a place, or the place itself if there is none above the other one."""
+    found = bisect_right(starts, place) - 1
+    return starts[found] if found >= 0 and starts[found] > above else place
+
+
+def _cut_after(starts: Sequence[int], place: int, below: int) -> int:
+    """The first start from a place on, or the place itself if there is none below the other one."""
+    found = bisect_left(starts, place)
+    return starts[found] if found < len(starts) and starts[found] < below else max(place, 0)
+
+
+def word_starts(text: str) -> list[int]:
+    """Return where the words of a text begin, in characters."""
+    return [match.start() for match in _WORD.finditer(text)]
+
+
+#: Number of tokens of a word; those of a text are the sum over its words.
+Tokens = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A part of a text that a model reads at once.
+
+    text   the text that is read
+    core   begin and exclusive end, in characters, of the part it is responsible for: the rest is context
+    words  the same in words
+    apart  whether the core begins the text, or follows white space
+    kept   output instead of a correction: a word of which only the beginning is read
+    """
+
+    text: str
+    core: tuple[int, int]
+    words: tuple[int, int]
+    apart: bool = True
+    kept: str | None = None
+
+
+def whole(text: str) -> Passage:
+    """Return the passage of a text that fits."""
+    return Passage(text=text, core=(0, len(text)), words=(0, len(text.split())))
+
+
+def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
+    """Yield passages of whole words, of at most `size` tokens; a word that is too long is one by itself."""
+    most = size - 2 * (size // _CONTEXT)
+    for is_long, group in groupby(words, lambda word: tokens(word) > most):
+        if is_long:
+            yield from (_long(word, most, tokens) for word in group)
+        else:
+            yield from _windows(list(group), size, tokens)
+
+
+def _long(word: str, most: int, tokens: Tokens) -> Passage:
+    """The beginning of a word: at most so many tokens, but at least one letter."""
+    text = word[:most]
+    while len(text) > 1 and tokens(text) > most:
+        text = text[: len(text) // 2]
+    return Passage(text=text, core=(0, len(text)), words=(0, 1), kept=word)
+
+
+def _windows(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
+    ends = list(accumulate(map(tokens, words)))
+    starts = [0, *ends[:-1]]
+    for window in windows_of(ends[-1], starts, size):
+        # No word is longer than a core, so that cores end where words do; of context whole words are read.
+        begin, first, last = (
+            bisect_left(starts, place) for place in (window.begin, window.first, window.last)
+        )
+        read = words[begin : bisect_right(ends, window.end)]
+        text = " ".join(read)
+        at = [0, *accumulate(len(word) + 1 for word in read)]
+        core = (at[first - begin], min(at[last - begin], len(text)))
+        yield Passage(text=text, core=core, words=(first - begin, last - begin))
+
+
+def passages_of_characters(text: str, size: int) -> Iterator[Passage]:
+    """Yield passages of at most `size` characters, cut between words where possible."""
+    for window in windows_of(len(text), word_starts(text), size):
+        yield _stripped(text, window)
+
+
+def _stripped(text: str, window: Window) -> Passage:
+    """A window without white space around it."""
+    read = text[window.begin : window.end]
+    begin = window.begin + len(read) - len(read.lstrip())
+    read = read.strip()
+    first, last = (min(max(place - begin, 0), len(read)) for place in (window.first, window.last))
+    before = text[max(window.first - 1, 0) : window.first + 1]
+    return Passage(
+        text=read,
+        core=(first, last),
+        words=(0, 0),
+        apart=window.first == 0 or any(each.isspace() for each in before),
+    )

@@ -1,0 +1,107 @@
+"""Correct texts, or repair their white space, with a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import not_
+from typing import Any
+
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.data.texts.words import normalised
+from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, check_use
+from toolkit.workloads.spelling.inference.chunks import Passage
+from toolkit.workloads.spelling.inference.load_run import BATCH_TOKENS, OpenRun, open_run
+from toolkit.workloads.spelling.inference.merge_chunks import (
+    joined_corrections,
+    joined_words,
+    only_marked,
+    only_marked_words,
+)
+from toolkit.workloads.spelling.inference.output_formats import Labels
+
+#: Merges the passages of a text and the output for each.
+Join = Callable[[Sequence[Passage], Sequence[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrector:
+    """Corrects texts."""
+
+    opened: OpenRun
+
+    def correct(self, texts: Sequence[str], labels: Sequence[Labels] | None = None) -> list[str]:
+        """Return the correction of each text, with single spaces.
+
+        A text that is longer than the model reads is cut into passages with context; a word that is longer
+        than a passage stays as it is.
+
+        labels  for each text, those of its words or a single one: words labelled 0 are kept
+        """
+        if labels is not None:
+            return self._marked(texts, labels)
+        if self._writes_repaired_words:
+            return self._repaired_and_written(texts)
+        return self._made("correct", texts, joined_words if self._by_words else joined_corrections)
+
+    def repair(self, texts: Sequence[str]) -> list[str]:
+        """Return texts with their white space repaired, of a run of a task that repairs it."""
+        return self._made("repair" if self._is_plus else "correct", texts, joined_corrections)
+
+    @property
+    def _is_plus(self) -> bool:
+        return bool(self.opened.experiment.task.kind == "tokenization_repair_plus")
+
+    @property
+    def _by_words(self) -> bool:
+        """Whether there is exactly one word in the place of each word that is read."""
+        return bool(self.opened.experiment.task.kind == "sec_words_nmt")
+
+    @property
+    def _writes_repaired_words(self) -> bool:
+        return self._is_plus and self.opened.encoder.output is not None
+
+    def _repaired_and_written(self, texts: Sequence[str]) -> list[str]:
+        """Repair and write what fits at once; of longer texts repair all, then write passages of words.
+
+        Passages of characters may begin within a word that the repair makes.
+        """
+        fits = [self.opened.fits(text) for text in texts]
+        made = iter(self._made("correct", [*compress(texts, fits)], joined_corrections))
+        repaired = self.repair([*compress(texts, map(not_, fits))])
+        written = iter(self._made("correct_words", repaired, joined_words, by_words=True))
+        return [next(made if own else written) for own in fits]
+
+    def _made(self, what: str, texts: Sequence[str], join: Join, *, by_words: bool = False) -> list[str]:
+        found, task = self.opened.read(texts, by_words=by_words)
+
+        def ask(task: Any, *batch: Any) -> list[str]:
+            said: list[str] = getattr(task, what)(*batch)
+            return said
+
+        made = iter(self.opened.asked(task, ask))
+        return [join(passages, [next(made) for _ in passages]) for passages in found]
+
+    def _marked(self, texts: Sequence[str], labels: Sequence[Labels]) -> list[str]:
+        wrong = [text for text, own in zip(texts, labels, strict=True) if any(own)]
+        made, only = iter(self.correct(wrong)), only_marked_words if self._by_words else only_marked
+        return [
+            only(text, next(made), own) if any(own) else normalised(text)
+            for text, own in zip(texts, labels, strict=True)
+        ]
+
+
+def open_corrector(
+    run: RunDir,
+    device: str = "auto",
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    options: Mapping[str, object] | None = None,
+) -> Corrector:
+    """Open a finished run that corrects. Raises as `open_run`, UserError for one of another task.
+
+    options  of its task in place of its own: search, beam_width
+    """
+    check_use(run, CORRECTORS, "corrects no texts")
+    return Corrector(open_run(run, device, batch_tokens=batch_tokens, options=options))

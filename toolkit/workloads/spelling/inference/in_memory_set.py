@@ -1,0 +1,89 @@
+"""A prepared set in memory: a task can read texts from it as it reads them from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolkit.data.ragged import Array, Lists, offsets_of
+from toolkit.data.sources.source_files import TEST
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextsAtHand(SpellingSet):
+    """Encoded texts as the split `test`; there is no database.
+
+    path   the folder of the tokenizers and the dictionary that encoded them
+    lists  by name, as in the layout
+    """
+
+    texts: Sequence[str]
+    lists: Mapping[str, Lists]
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        encoder: TextEncoder,
+        texts: Sequence[str],
+        samples: Sequence[Mapping[str, Array]],
+    ) -> TextsAtHand:
+        """Make a set of texts and their lists from the encoder."""
+        reads, writes = encoder.tokens.tokenizer, encoder.output
+        meta: dict[str, Any] = {
+            "fingerprint": "",
+            "splits": {TEST: len(samples)},
+            "left_out": {},
+            "files": {path.name: {} for path in folder.iterdir()},
+            "vocabulary_size": len(reads),
+            "pad_id": reads.padding,
+            "output_vocabulary_size": None if writes is None else len(writes),
+            "has_dictionary": (folder / layout.DICTIONARY).exists(),
+        }
+        return cls(path=folder, meta=meta, texts=texts, lists=_lists(samples))
+
+    def _samples(self, split: str) -> SpellingSamples:
+        """All texts, in order, without known errors."""
+        ids = np.arange(self.splits[split])
+        return SamplesAtHand(
+            at_hand=self.texts,
+            split=split,
+            ids=ids,
+            lengths=self.lists[layout.TOKENS].lengths(ids).astype(np.int32),
+            errors=np.zeros(len(ids), np.int64),
+            sources=np.zeros(len(ids), np.int64),
+            lines=ids,
+            lists=dict(self.lists),
+            database=self.database,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SamplesAtHand(SpellingSamples):
+    """Samples whose texts are in memory as well."""
+
+    at_hand: Sequence[str]
+
+    def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
+        """Yield each of these texts twice, as its target is unknown."""
+        for number in self.ids[indices].tolist():
+            yield self.at_hand[number], self.at_hand[number]
+
+
+def _lists(samples: Sequence[Mapping[str, Array]]) -> dict[str, Lists]:
+    found = {}
+    for group in layout.LISTS:
+        lengths = np.array([len(sample[group[0]]) for sample in samples], dtype=np.int64)
+        offsets = offsets_of(lengths)
+        for name in group:
+            values = [np.zeros(0, np.int64), *(sample[name] for sample in samples)]
+            found[name] = Lists(np.concatenate(values).astype(np.int64), offsets)
+    return found

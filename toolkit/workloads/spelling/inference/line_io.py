@@ -1,0 +1,96 @@
+"""Read lines as they arrive: blocks of a file, single lines of a slow pipe."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
+
+#: What is held at once: lines, and bytes of them.
+LINES = 2000
+_BYTES = 1 << 20
+_READ = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where lines are from.
+
+    name  for messages
+    size  in bytes, if it is known
+    """
+
+    descriptor: int
+    name: str
+    size: int | None
+
+
+@contextmanager
+def source(path: Path | None) -> Iterator[Source]:
+    """Open a file, or standard input for none. Raises DataError."""
+    if path is None:
+        yield Source(descriptor=0, name="standard input", size=_size(0))
+        return
+    with reading(path):
+        descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield Source(descriptor=descriptor, name=str(path), size=_size(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _size(descriptor: int) -> int | None:
+    """Size of a file in bytes; None for a pipe."""
+    return os.fstat(descriptor).st_size or None
+
+
+def blocks(given: Source) -> Iterator[tuple[list[str], int]]:
+    """Yield blocks of lines (UTF-8, without line ends) that are available without waiting, with their size.
+
+    Only line feeds end lines: a text may have any other separator. Raises DataError naming the line.
+    """
+    rest, lines, number = b"", list[bytes](), 1
+    while data := _read(given):
+        *whole, rest = (rest + data).split(b"\n")
+        lines += whole
+        size = sum(map(len, lines))
+        if lines and (len(lines) >= LINES or size >= _BYTES or not _is_more(given)):
+            yield from _decoded(given, lines, number)
+            number += len(lines)
+            lines = []
+    if rest:
+        lines.append(rest)
+    if lines:
+        yield from _decoded(given, lines, number)
+
+
+def _read(given: Source) -> bytes:
+    with reading(given.name):
+        return os.read(given.descriptor, _READ)
+
+
+def _is_more(given: Source) -> bool:
+    """Whether more can be read without waiting."""
+    return bool(select.select([given.descriptor], [], [], 0)[0])
+
+
+def _decoded(given: Source, lines: Sequence[bytes], first: int) -> Iterator[tuple[list[str], int]]:
+    """Yield the lines before the first that cannot be decoded, then raise."""
+    found: list[str] = []
+    size = 0
+    for number, line in enumerate(lines, start=first):
+        try:
+            text = decoded(given.name, number, line)
+        except DataError:
+            yield found, size
+            raise
+        found.append(text.removesuffix("\r"))
+        # The line feed, too.
+        size += len(line) + 1
+    yield found, size

@@ -1,0 +1,212 @@
+"""A finished run opened for use: its best weights, and what encodes texts as its training did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from toolkit.checkpoint.store import load_weights, verify
+from toolkit.config import load_to_run
+from toolkit.config.schema import Experiment
+from toolkit.data.order.token_budget import plan_evaluation_tokens
+from toolkit.data.ragged import Array
+from toolkit.data.sources.source_files import TEST
+from toolkit.distributed.devices import choose_device
+from toolkit.errors import CheckpointError, DataError
+from toolkit.files import read_json
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Task, task_class
+from toolkit.training.numerics.arithmetic import PRECISIONS
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
+from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
+from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.inference.capabilities import unfinished
+from toolkit.workloads.spelling.inference.chunks import (
+    Passage,
+    passages_of_characters,
+    passages_of_words,
+    whole,
+)
+from toolkit.workloads.spelling.inference.in_memory_set import TextsAtHand
+
+#: Padded tokens that a model reads at once.
+BATCH_TOKENS = 16384
+_ANY = "a"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A model with its best weights on a device.
+
+    experiment    of the run, with the options of its use
+    encoding      folder of its tokenizers and dictionary
+    batch_tokens  padded tokens that it reads at once
+    """
+
+    run: RunDir
+    experiment: Experiment
+    encoding: Path
+    encoder: TextEncoder
+    model: nn.Module
+    device: torch.device
+    batch_tokens: int
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text that the model reads, special ones included."""
+        model = self.experiment.model
+        own = getattr(model, "max_length", None) or getattr(model, "max_input_length", None)
+        return int(min(own or self.experiment.data.max_length, self.experiment.data.max_length))
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads a text at once."""
+        return len(self.encoder.lists(normalised(text), None, None)[layout.TOKENS]) <= self.max_tokens
+
+    def read(
+        self, texts: Sequence[str], *, by_words: bool = False
+    ) -> tuple[list[list[Passage]], Task | None]:
+        """Encode texts, in passages where they are too long; the task has all passages in their order.
+
+        A text without words has no passage. There is no task where there is none.
+
+        by_words  whether passages are cut between words even where characters are read
+        """
+        found = [self._read(text, by_words) for text in texts]
+        passages = [[passage for passage, _ in each] for each in found]
+        read = [passage.text for each in passages for passage in each]
+        samples = [lists for each in found for _, lists in each]
+        if not samples:
+            return passages, None
+        return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
+
+    def _read(self, text: str, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
+        text = normalised(text)
+        if not text:
+            return []
+        lists = self.encoder.lists(text, None, None)
+        if len(lists[layout.TOKENS]) <= self.max_tokens:
+            return [(whole(text), lists)]
+        # Two tokens are special.
+        size = self.max_tokens - 2
+        if self.reads_characters and not by_words:
+            passages = passages_of_characters(text, size)
+        else:
+            passages = passages_of_words(words_of(text), size, self._tokens)
+        return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether a token is a character, spaces included."""
+        return isinstance(self.encoder.tokens, CharacterTokens)
+
+    def _tokens(self, word: str) -> int:
+        if self.reads_characters:
+            # The space before it is one, too.
+            return len(word) + 1
+        return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
+
+    @torch.no_grad()
+    def asked(
+        self, task: Task | None, ask: Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
+    ) -> list[T]:
+        """What the model says of each text of a task; those of similar length are read together."""
+        if task is None:
+            return []
+        lengths = task.splits[TEST].lengths
+        found: dict[int, T] = {}
+        plan = plan_evaluation_tokens(lengths, self.batch_tokens)
+        for number in range(plan.steps):
+            indices = plan.step(number)
+            with torch.autocast(self.device.type, self._precision, enabled=self._precision is not None):
+                said = ask(task, self.model, TEST, indices, self.device)
+            found.update(zip(indices.tolist(), said, strict=True))
+        return [found[index] for index in range(len(lengths))]
+
+    @property
+    def _precision(self) -> torch.dtype | None:
+        # On a CPU half the bits are no faster.
+        return PRECISIONS[self.experiment.train.precision] if self.device.type == "cuda" else None
+
+
+def open_run(
+    run: RunDir,
+    device: str = "auto",
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    options: Mapping[str, object] | None = None,
+) -> OpenRun:
+    """Open a finished run of spelling on a device: auto, cpu or cuda.
+
+    options  of the task section, in place of the run's own
+
+    Raises UserError where the run has not finished, CheckpointError where its best checkpoint is lost or
+    damaged, DataError where what encodes texts is.
+    """
+    result = read_json(run.result)
+    if result is None:
+        raise unfinished(run)
+    experiment = load_to_run(run.config)
+    experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
+    checkpoint = _verified(run, int(result["best"]["step"]))
+    encoding = _encoding(run)
+    encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
+    # A task has texts, were it only one.
+    model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
+    load_weights(checkpoint, model)
+    where = choose_device(device)
+    return OpenRun(
+        run=run,
+        experiment=experiment,
+        encoding=encoding,
+        encoder=encoder,
+        model=model.to(where).eval(),
+        device=where,
+        batch_tokens=batch_tokens,
+    )
+
+
+def _verified(run: RunDir, step: int) -> Path:
+    folder = run.checkpoint(step)
+    if not folder.is_dir():
+        raise CheckpointError(
+            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
+        )
+    verify(folder)
+    return folder
+
+
+def _encoding(run: RunDir) -> Path:
+    """The folder of what encodes texts. Raises DataError."""
+    folder = ExportedFiles(run).encoding
+    if not (folder / layout.TOKENIZER).exists():
+        raise DataError(
+            f"{folder} has no {layout.TOKENIZER}, which a run leaves there when it finishes: "
+            "nothing else says how its model reads; train it again"
+        )
+    return folder
+
+
+def _encoded_by(experiment: Experiment, folder: Path) -> Experiment:
+    return replace(experiment, data=layout.encoded_by(experiment.data, folder))
+
+
+def _task(
+    experiment: Experiment,
+    encoding: Path,
+    encoder: TextEncoder,
+    texts: Sequence[str],
+    samples: Sequence[Mapping[str, Array]],
+) -> Task:
+    kind = task_class(experiment)
+    at_hand = TextsAtHand.of(encoding, encoder, texts, samples)
+    # Every task of spelling takes the set that it reads; other tasks have none.
+    return kind(_encoded_by(experiment, encoding), at_hand)  # type: ignore[call-arg]

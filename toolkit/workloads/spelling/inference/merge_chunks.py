@@ -1,0 +1,128 @@
+"""Merge corrections: of passages with context, and of marked words only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice, pairwise
+
+from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
+from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.inference.chunks import Passage
+from toolkit.workloads.spelling.metrics.edits import Edit, edits_between
+
+
+def joined_corrections(passages: Sequence[Passage], made: Sequence[str]) -> str:
+    """Merge the corrections of the passages of a text."""
+    parts, apart = [], []
+    for passage, correction in zip(passages, made, strict=True):
+        part, is_apart = _of_core(passage, normalised(correction))
+        parts.append(part)
+        apart.append(is_apart)
+    return joined(parts, apart)
+
+
+def joined_words(passages: Sequence[Passage], made: Sequence[str]) -> str:
+    """Merge passages of words that were corrected separately: no word is lost."""
+    cores = (
+        [passage.kept] if passage.kept is not None else words_of(correction)[slice(*passage.words)]
+        for passage, correction in zip(passages, made, strict=True)
+    )
+    return " ".join(word for core in cores for word in core)
+
+
+def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
+    """Return what was made of a passage's core, and whether white space stands before it.
+
+    A core of which nothing is left stays as it was.
+    """
+    if passage.kept is not None:
+        return passage.kept, passage.apart
+    if passage.core == (0, len(passage.text)):
+        return made, passage.apart
+    if differs_in_space(passage.text, made):
+        first, last = (_after_letters(made, _letters(passage.text[:place])) for place in passage.core)
+    else:
+        (edits,) = edits_between([passage.text], [made])
+        first, last = moved(passage.core, edits, len(passage.text), len(made))
+    if not (part := made[first:last].strip()):
+        return passage.text[slice(*passage.core)], passage.apart
+    apart = passage.apart if first == 0 else made[first - 1] == " " or made[first : first + 1] == " "
+    return part, apart
+
+
+def _letters(text: str) -> int:
+    """Number of characters that are not white space."""
+    return sum(map(len, text.split()))
+
+
+def _after_letters(text: str, count: int) -> int:
+    """Where the next character that is no white space is, after so many of them."""
+    places = (place for place, character in enumerate(text) if not character.isspace())
+    return next(islice(places, count, None), len(text))
+
+
+def moved(places: Sequence[int], edits: Sequence[Edit], length: int, to: int) -> list[int]:
+    """Return where places of a text are in what edits make of it; what is inserted at one comes after it.
+
+    places  ascending, up to the length of the text
+    to      the length of what was made
+    """
+    found, shift, number = [], 0, 0
+    for place in places:
+        while number < len(edits) and edits[number].start < place:
+            shift += {"insert": 1, "delete": -1, "replace": 0}[edits[number].kind]
+            number += 1
+        found.append(to if place == length else place + shift)
+    return found
+
+
+def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
+    """Return a text in which only marked words are corrected.
+
+    labels  of the words, or a single one for the text: 1 for an error
+
+    Two words become one if either is marked. A marked word of which nothing is left stays as it was. Raises
+    DataError for a text that is too long and too different from what was made of it to be compared.
+    """
+    words = words_of(text)
+    if not words or len(labels) != len(words) or all(labels):
+        return made if any(labels) else " ".join(words)
+    text, made = " ".join(words), normalised(made)
+    (edits,) = edits_between([text], [made])
+    starts = [0]
+    for word in words[:-1]:
+        starts.append(starts[-1] + len(word) + 1)
+    places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
+    parts = [made[begin:end] for begin, end in pairwise(places)]
+    # Where a word that is to stay was changed, nobody can say that it was joined with another one.
+    stays = [
+        bool(part.strip()) and (label or part.strip() == word)
+        for word, part, label in zip(words, parts, labels, strict=True)
+    ]
+    found = ""
+    for number, (word, part, label) in enumerate(zip(words, parts, labels, strict=True)):
+        near = slice(number, number + 2)
+        is_joined = any(labels[near]) and all(stays[near]) and not part.endswith(" ")
+        found += ((part.strip() if label else "") or word) + ("" if is_joined else " ")
+    return normalised(found)
+
+
+def only_marked_words(text: str, made: str, labels: Sequence[int]) -> str:
+    """Do the same for a text whose words were corrected one by one, so that their positions match."""
+    words, others = words_of(text), words_of(made)
+    marks = labels if len(labels) == len(words) else [any(labels)] * len(words)
+    return " ".join(other if mark else word for word, other, mark in zip(words, others, marks, strict=True))
+
+
+def joined(parts: Sequence[str], apart: Sequence[bool]) -> str:
+    """One text of what is written for each core, with a space before those that begin a word.
+
+    apart  whether each begins a word
+    """
+    text, space = "", False
+    for part, new in zip(parts, apart, strict=True):
+        space = space or new
+        if part.strip():
+            text += (" " if text and space else "") + part.strip()
+            space = False
+    return text

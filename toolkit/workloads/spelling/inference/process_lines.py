@@ -1,0 +1,166 @@
+"""Read lines, process blocks of them with a model, write one line for each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from toolkit.errors import DataError
+from toolkit.files import open_atomic
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.inference.correcting import Corrector
+from toolkit.workloads.spelling.inference.detecting import THRESHOLD, Detector
+from toolkit.workloads.spelling.inference.line_io import Source, blocks, source
+from toolkit.workloads.spelling.inference.load_run import BATCH_TOKENS, open_run
+from toolkit.workloads.spelling.inference.output_formats import (
+    OF_LABELS,
+    OF_TEXTS,
+    REPAIRED,
+    Labels,
+    parse_detected,
+    parse_labels,
+)
+from toolkit.workloads.spelling.inference.requests import Job, Request
+
+#: Called with the bytes read and the lines done.
+Tell = Callable[[int, int], object]
+
+
+#: Corrects texts: all words, or those that are labelled.
+Correct = Callable[[Sequence[str], Sequence[Labels] | None], list[str]]
+
+
+#: Answers a block of texts in a form, with the labels of each if there are any.
+Answers = Callable[[Sequence[str], Sequence[Labels] | None, str], list[str]]
+
+
+def work(run: RunDir, request: Request, output: TextIO) -> None:
+    """Do all jobs with one model. Raises UserError, CheckpointError, OSError.
+
+    output  used by jobs without an output file
+    """
+    answers = _answers(run, request)
+    for job in request.jobs:
+        with ExitStack() as stack:
+            given = stack.enter_context(source(None if job.input is None else Path(job.input)))
+            sink = output if job.output is None else stack.enter_context(_file(Path(job.output)))
+            tell = stack.enter_context(_bar(given, _is_shown(request, sink)))
+            for texts, labels, size in _labelled(given, job, stack):
+                sink.writelines(f"{line}\n" for line in answers(texts, labels, job.form))
+                sink.flush()
+                tell(size, len(texts))
+
+
+def _answers(run: RunDir, request: Request) -> Answers:
+    opened = open_run(
+        run, request.device, batch_tokens=request.batch_tokens or BATCH_TOKENS, options=request.options
+    )
+    detector, corrector = Detector(opened), Corrector(opened)
+    correct = corrector.correct if len(request.jobs) == 1 else _once(corrector.correct)
+    threshold = THRESHOLD if request.threshold is None else request.threshold
+
+    def answer(texts: Sequence[str], labels: Sequence[Labels] | None, form: str) -> list[str]:
+        if form in OF_LABELS:
+            found = detector.detect(texts, threshold)
+            return [OF_LABELS[form](*each) for each in zip(texts, found, strict=True)]
+        made = corrector.repair(texts) if form == REPAIRED else correct(texts, labels)
+        return [OF_TEXTS[form](*each) for each in zip(texts, made, strict=True)]
+
+    return answer
+
+
+def _once(correct: Correct) -> Correct:
+    """Correct equal blocks of texts once: benchmarks of several kinds may share them."""
+    known: dict[tuple[str, ...], list[str]] = {}
+
+    def corrected(texts: Sequence[str], labels: Sequence[Labels] | None) -> list[str]:
+        if labels is not None:
+            return correct(texts, labels)
+        if (found := known.get(tuple(texts))) is None:
+            found = known[tuple(texts)] = correct(texts, labels)
+        return found
+
+    return corrected
+
+
+def _labelled(
+    given: Source, job: Job, stack: ExitStack
+) -> Iterator[tuple[list[str], list[list[int]] | None, int]]:
+    """Yield texts, their labels if there are any, and bytes. Raises DataError."""
+    beside = job.detections
+    others = None
+    if beside is not None:
+        labels_of = stack.enter_context(source(None if beside == "-" else Path(beside)))
+        others = (line for lines, _ in blocks(labels_of) for line in lines)
+    number = 1
+    for lines, size in blocks(given):
+        places = range(number, number + len(lines))
+        number += len(lines)
+        if others is not None:
+            rows = [*islice(others, len(lines))]
+            if len(rows) < len(lines):
+                raise DataError(
+                    f"{labels_of.name}: found {places[0] + len(rows) - 1:,} lines, expected one for each of "
+                    f"{given.name}, which has more"
+                )
+            labels = [
+                parse_labels(row, line, f"{labels_of.name}:{place}")
+                for row, line, place in zip(rows, lines, places, strict=True)
+            ]
+            yield lines, labels, size
+        elif job.detected:
+            found = [
+                parse_detected(line, f"{given.name}:{place}")
+                for line, place in zip(lines, places, strict=True)
+            ]
+            yield [text for text, _ in found], [labels for _, labels in found], size
+        else:
+            yield lines, None, size
+    if others is not None and next(others, None) is not None:
+        raise DataError(
+            f"{labels_of.name}: found more lines than {given.name} has, expected one for each of them"
+        )
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[TextIO]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_atomic(path) as stream:
+            yield stream
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _is_shown(request: Request, sink: TextIO) -> bool:
+    """Whether to show a progress bar; by default not if lines go to the same terminal."""
+    if not sys.stderr.isatty():
+        return False
+    return not sink.isatty() if request.progress is None else request.progress
+
+
+@contextmanager
+def _bar(given: Source, is_shown: bool) -> Iterator[Tell]:
+    """Show the share of a source that is done; for a pipe, the number of lines."""
+    columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, *times, console=console, transient=True, disable=not is_shown, expand=True
+    ) as bar:
+        task = bar.add_task(Path(given.name).name, total=given.size, lines=0)
+        done = 0
+
+        def tell(count: int, lines: int) -> None:
+            nonlocal done
+            done += lines
+            bar.update(task, advance=count, lines=done)
+
+        yield tell

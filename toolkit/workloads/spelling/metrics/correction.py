@@ -1,0 +1,121 @@
+"""Scores of corrections: which misspelt words were restored, and which others were spoilt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rapidfuzz.distance import Levenshtein
+
+from toolkit.ratio import ratio
+from toolkit.workloads.spelling.data.texts.words import normalised
+from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
+from toolkit.workloads.spelling.metrics.edits import (
+    Edit,
+    Words,
+    edited_words,
+    edits_between,
+    matching_words,
+    word_at,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionScore(Additive):
+    """Words restored, spoilt and left wrong, pooled and by line.
+
+    f1_sum     sum of the F1 of the lines; 1 for a line without changes that needs none
+    distances  sum of Levenshtein's distances to the right lines, each over the length of the longer line
+    """
+
+    counts: Counts = NOTHING
+    lines: int = 0
+    f1_sum: float = 0.0
+    distances: float = 0.0
+
+    @property
+    def sequence_f1(self) -> float:
+        """Mean over lines of their F1."""
+        return ratio(self.f1_sum, self.lines)
+
+    @property
+    def mned(self) -> float:
+        """Mean normalised edit distance: 0 if all lines are right, 1 at worst."""
+        return ratio(self.distances, self.lines)
+
+
+def score_corrections(
+    inputs: Sequence[str],
+    predictions: Sequence[str],
+    golds: Sequence[str],
+    misspelt: Sequence[Words] | None = None,
+) -> CorrectionScore:
+    """Compare predictions for the inputs with the right lines.
+
+    A gold word that is misspelt in the input is a true positive if it is in a longest common subsequence of
+    the words of prediction and gold, else a false negative. A word of the input that was changed into
+    anything but words of that subsequence is a false positive. So a positive is a word of the gold or of the
+    input: an unchanged text may have a recall above 0, if an edit is found in another word than the one that
+    the subsequence leaves out.
+
+    misspelt  the result of `misspelt_words`, which can be kept to score many predictions
+
+    Raises DataError for lines that are too long and too different to be compared.
+    """
+    texts, made, right = ([normalised(line) for line in lines] for lines in (inputs, predictions, golds))
+    wrong = misspelt_words(texts, right) if misspelt is None else misspelt
+    edits, matches = edits_between(texts, made), matching_words(made, right)
+    found = (_score(*line) for line in zip(texts, made, wrong, edits, matches, strict=True))
+    distances = sum(map(Levenshtein.normalized_distance, made, right))
+    return replace(sum(found, CorrectionScore()), distances=distances)
+
+
+def misspelt_words(inputs: Sequence[str], golds: Sequence[str]) -> list[Words]:
+    """Return the words of each gold line that the edits from the input to it touch. Raises DataError."""
+    texts, right = ([normalised(line) for line in lines] for lines in (inputs, golds))
+    edits = edits_between(texts, right)
+    return [edited_words(*line)[1] for line in zip(texts, right, edits, strict=True)]
+
+
+def _score(
+    text: str, made: str, misspelt: Words, edits: Sequence[Edit], matches: tuple[Words, Words]
+) -> CorrectionScore:
+    matching, restored = matches
+    changed = edited_words(text, made, edits)[0]
+    counts = Counts(
+        true_positives=len(misspelt & restored),
+        false_negatives=len(misspelt - restored),
+        false_positives=len(changed - words_that_match(text, made, edits, matching)),
+    )
+    return CorrectionScore(counts=counts, lines=1, f1_sum=counts.f1 if misspelt or changed else 1.0)
+
+
+def words_that_match(text: str, made: str, edits: Iterable[Edit], matching: Words) -> Words:
+    """Return the words of the text of which only words among `matching` were made.
+
+    Words that were merged match together, with all that was made of them; so does a word that was split.
+    """
+    merged, splits = _merges_and_splits(text, made, edits)
+    found: set[int] = set()
+    group, start, end = [], 0, 1
+    for word in range(len(text.split())):
+        group.append(word)
+        end += splits[word]
+        if word in merged:
+            continue
+        if matching.issuperset(range(start, end)):
+            found.update(group)
+        group, start, end = [], end, end + 1
+    return frozenset(found)
+
+
+def _merges_and_splits(text: str, made: str, edits: Iterable[Edit]) -> tuple[set[int], Counter[int]]:
+    """Return the words merged with the one after them, and by word how often it was split."""
+    merged, splits = set(), Counter[int]()
+    for kind, start, to in edits:
+        if kind == "delete" and text[start] == " ":
+            merged.add(word_at(text, start))
+        elif kind == "insert" and made[to] == " ":
+            splits[word_at(text, start)] += 1
+    return merged, splits

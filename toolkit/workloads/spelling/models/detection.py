@@ -1,0 +1,68 @@
+"""Detection of misspelt words, or of texts with errors, by a transformer."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from toolkit.workloads.spelling.config.models import DetectionTransformer as Config
+from toolkit.workloads.spelling.data.texts.features import FEATURES
+from toolkit.workloads.spelling.models.batches import DetectionBatch, Words
+from toolkit.workloads.spelling.models.layers import Encoder, TokenEmbedding, group_means, perceptron
+
+CLASSES = 2
+
+
+class DetectionTransformer(nn.Module):
+    """Scores of right and wrong of each word, or of each text.
+
+    The states of a word's tokens are averaged. With features those of each piece are averaged first, joined
+    with the piece's features and mixed by a perceptron; then the pieces of a word are averaged, or all of the
+    text.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        vocabulary_size: int,
+        of_texts: bool = False,
+        **_: object,
+    ) -> None:
+        """of_texts: whether texts are scored instead of words."""
+        super().__init__()
+        size = config.hidden_dim
+        self._of_texts = of_texts
+        self.embedding = TokenEmbedding(vocabulary_size, size, config.dropout)
+        self.encoder = Encoder(config.num_layers, size, config.heads, config.feed_forward, config.dropout)
+        self.mix = (
+            perceptron(size + len(FEATURES), size, size, config.dropout) if config.word_features else None
+        )
+        self.head = perceptron(size, size, CLASSES, config.dropout)
+
+    def forward(self, rows: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
+        """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
+        batch = batch.take(rows)
+        states = self.encoder(self.embedding(batch.tokens), batch.real)
+        scores: torch.Tensor = self.head(self._pooled(states, batch.structure))
+        return scores
+
+    def _pooled(self, states: torch.Tensor, structure: Words) -> torch.Tensor:
+        if self.mix is None:
+            return pooled(states, structure.of_tokens(), structure.count, self._of_texts)
+        pieces = group_means(states, structure.pieces, structure.words.shape[1])
+        mixed = self.mix(with_features(pieces, structure.features))
+        return pooled(mixed, structure.words, structure.count, self._of_texts)
+
+
+def with_features(states: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:
+    """States [B, P, d] and features [B, P, F] side by side."""
+    assert features is not None
+    return torch.cat([states, features.to(states.dtype)], dim=-1)
+
+
+def pooled(states: torch.Tensor, groups: torch.Tensor, count: int, of_texts: bool) -> torch.Tensor:
+    """Means over groups, [B, count, d]; or over all that is in any group, [B, d]."""
+    if of_texts:
+        return group_means(states, groups.clamp(max=0), 1).squeeze(1)
+    return group_means(states, groups, count)

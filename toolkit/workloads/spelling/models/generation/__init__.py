@@ -1,0 +1,1 @@
+"""Parts of models that write tokens: attention, decoders, words as blocks of one sequence."""

@@ -1,0 +1,81 @@
+"""Masks and positions of words that form one sequence, and such words as separate rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from toolkit.workloads.spelling.models.batches import NONE, within
+from toolkit.workloads.spelling.models.generation.decoder import causal
+
+
+def block_causal(words: torch.Tensor) -> torch.Tensor:
+    """Mask [B, T, T]: a place may read itself and what comes before it in its own word.
+
+    words  [B, T] of each place; padding reads padding
+    """
+    return (words[:, :, None] == words[:, None, :]) & causal(words.shape[1], words.device)
+
+
+def block_cross(targets: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+    """Mask [B, T, L]: a place of a target's word [B, T] may read the tokens of the same word [B, L]."""
+    return (targets[:, :, None] == words[:, None, :]) & (targets != NONE)[:, :, None]
+
+
+def first_places(words: torch.Tensor, count: int) -> torch.Tensor:
+    """Place of the first token of each of `count` words, [B, count]; 0 where there is none."""
+    member = words[:, None, :] == torch.arange(count, device=words.device)[:, None]
+    return member.to(torch.uint8).argmax(-1)
+
+
+def block_positions(targets: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+    """Positions [B, T] of the targets' tokens: those of a word count from the word's first input token.
+
+    targets  [B, T] word of each token that is written
+    words    [B, L] word of each token that is read
+    """
+    # As many words as tokens at most. How many there are would be known once the device has counted them.
+    count = words.shape[1]
+    place = torch.arange(targets.shape[1], device=targets.device)
+    at = targets.clamp(min=0)
+    begins = first_places(targets, count).gather(1, at)
+    positions = first_places(words, count).gather(1, at) + place - begins
+    return positions.masked_fill(targets == NONE, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """The words of a batch as separate rows.
+
+    texts    [N] text of each word
+    first    [N] place of its first token in the text
+    index    [N, M] places of its tokens in the flattened batch, then padding
+    lengths  [N] its tokens
+    """
+
+    texts: torch.Tensor
+    first: torch.Tensor
+    index: torch.Tensor
+    lengths: torch.Tensor
+
+    def gather(self, states: torch.Tensor) -> torch.Tensor:
+        """States [N, M, d] of the words' tokens, of those of the texts [B, L, d]."""
+        return states.flatten(0, 1)[self.index]
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """Mask [N, 1, M] of the tokens."""
+        return within(self.lengths, self.index.shape[1])[:, None]
+
+
+def blocks_of(words: torch.Tensor) -> Blocks:
+    """Cut texts into words; words [B, L] ascend in a text."""
+    texts, places = (words != NONE).nonzero(as_tuple=True)
+    pairs = torch.stack([texts, words[texts, places]], dim=1)
+    found, lengths = torch.unique_consecutive(pairs, dim=0, return_counts=True)
+    begins = lengths.cumsum(0) - lengths
+    width = int(lengths.max()) if len(lengths) else 0
+    index = begins[:, None] + torch.arange(width, device=words.device)
+    flat = (texts * words.shape[1] + places)[index.clamp(max=max(len(texts) - 1, 0))]
+    return Blocks(texts=found[:, 0], first=places[begins], index=flat, lengths=lengths)

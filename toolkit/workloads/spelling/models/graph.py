@@ -1,0 +1,115 @@
+"""The graph of a batch of texts: tokens and pieces of words as nodes, and what is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from toolkit.workloads.spelling.models.batches import NONE, Words, within
+
+#: The kinds of edges. within: between the tokens of a piece; itself: from every node to itself; between:
+#: between the pieces of a text; inside: from a token to its piece.
+RELATIONS = ("within", "itself", "between", "inside")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """Nodes that are fully connected with those of the same text.
+
+    first   the first one; they follow each other
+    places  [n] place of each in the flattened table of the texts, whose rows begin with their nodes
+    real    [texts, W] which places of the table hold a node
+    """
+
+    first: int
+    places: torch.Tensor
+    real: torch.Tensor
+
+    @property
+    def last(self) -> int:
+        """The node after the last one."""
+        return self.first + len(self.places)
+
+    def to(self, device: torch.device) -> Complete:
+        """The same on a device, for which the host does not wait."""
+        return replace(self, places=_on(self.places, device), real=_on(self.real, device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Nodes of all texts together; the T tokens are numbered first, then the N pieces.
+
+    Each kind of edge but `itself`, which every node has, stands in one of `edges` and `complete`.
+
+    tokens    [T] place of each token in the flattened batch
+    pieces    [N] place of each piece in the flattened batch
+    edges     [2, E] source and target of each edge, by kind
+    complete  fully connected nodes, by kind: written out, their edges would be the square of a text's length
+    """
+
+    tokens: torch.Tensor
+    pieces: torch.Tensor
+    edges: Mapping[str, torch.Tensor]
+    complete: Mapping[str, Complete]
+
+    def to(self, device: torch.device) -> Graph:
+        """The same on a device, for which the host does not wait."""
+        return Graph(
+            tokens=_on(self.tokens, device),
+            pieces=_on(self.pieces, device),
+            edges={name: _on(each, device) for name, each in self.edges.items()},
+            complete={name: each.to(device) for name, each in self.complete.items()},
+        )
+
+
+def _on(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    return tensor.to(device, non_blocking=True)
+
+
+def build_graph(structure: Words, *, between_pieces: bool = True, between_tokens: bool = False) -> Graph:
+    """Build the graph of a batch; what belongs to no piece is no node.
+
+    between_pieces  whether the pieces of a text are fully connected
+    between_tokens  whether the tokens of a text are, and not those of a piece alone
+    """
+    belongs, exists = structure.pieces != NONE, structure.words != NONE
+    numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
+    owners = numbers.gather(1, structure.pieces.clamp(min=0))[belongs]
+    count, tokens = int(exists.sum()), len(owners)
+    edges = {"inside": torch.stack([torch.arange(tokens, device=owners.device), owners + tokens])}
+    complete = {}
+    if between_tokens:
+        complete["within"] = fully_connected(belongs.sum(1), 0)
+    else:
+        edges["within"] = pairs(torch.bincount(owners, minlength=count))
+    if between_pieces:
+        complete["between"] = fully_connected(exists.sum(1), tokens)
+    return Graph(
+        tokens=belongs.flatten().nonzero().squeeze(1),
+        pieces=exists.flatten().nonzero().squeeze(1),
+        edges=edges,
+        complete=complete,
+    )
+
+
+def fully_connected(counts: torch.Tensor, first: int) -> Complete:
+    """Connect the nodes of each text; counts [B] says how many there are."""
+    real = within(counts, int(counts.max()))
+    return Complete(first=first, places=real.flatten().nonzero().squeeze(1), real=real)
+
+
+def pairs(sizes: torch.Tensor) -> torch.Tensor:
+    """All ordered pairs of different members of the same group, [2, Σ n(n-1)], by ascending second.
+
+    sizes  [G] of the groups; their members are numbered one after the other
+    """
+    width = torch.repeat_interleave(sizes, sizes)
+    first = torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
+    member = torch.arange(len(width), device=sizes.device)
+    targets = torch.repeat_interleave(member, width)
+    block = torch.repeat_interleave(width.cumsum(0) - width, width)
+    sources = first[targets] + torch.arange(len(targets), device=sizes.device) - block
+    kept = sources != targets
+    return torch.stack([sources[kept], targets[kept]])

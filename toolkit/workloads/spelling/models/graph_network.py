@@ -1,0 +1,172 @@
+"""Detection by a graph network over tokens and words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.utils import softmax
+
+from toolkit.workloads.spelling.config.models import DetectionGraph as Config
+from toolkit.workloads.spelling.data.texts.features import FEATURES
+from toolkit.workloads.spelling.models.batches import DetectionBatch
+from toolkit.workloads.spelling.models.detection import CLASSES, pooled
+from toolkit.workloads.spelling.models.generation.decoder import readable
+from toolkit.workloads.spelling.models.graph import RELATIONS, Complete, Graph, build_graph
+from toolkit.workloads.spelling.models.layers import TokenEmbedding, group_means, perceptron
+
+
+class DetectionGraph(nn.Module):
+    """Scores of right and wrong of each word, or of each text, from the nodes of its pieces.
+
+    The node of a piece begins as the mean of its tokens' vectors, with features plus a linear map of them.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        vocabulary_size: int,
+        of_texts: bool = False,
+        **_: object,
+    ) -> None:
+        """of_texts: whether texts are scored instead of words."""
+        super().__init__()
+        size = config.hidden_dim
+        self._config, self._of_texts = config, of_texts
+        self.embedding = TokenEmbedding(vocabulary_size, size, config.dropout)
+        self.features = nn.Linear(len(FEATURES), size) if config.word_features else None
+        self.layers = nn.ModuleList(
+            GraphLayer(size, config.heads, config.dropout) for _ in range(config.num_layers)
+        )
+        self.head = perceptron(size, size, CLASSES, config.dropout)
+
+    def forward(self, rows: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
+        """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
+        batch = batch.take(rows)
+        structure = batch.structure
+        # Of what the host knows: how many edges there are decides the sizes of tensors.
+        graph = build_graph(
+            batch.structure_on_host,
+            between_pieces=self._config.word_fully_connected,
+            between_tokens=self._config.token_fully_connected,
+        ).to(batch.tokens.device)
+        tokens = self.embedding(batch.tokens)
+        pieces = group_means(tokens, structure.pieces, structure.words.shape[1])
+        if self.features is not None:
+            assert structure.features is not None
+            pieces = pieces + self.features(structure.features.to(pieces.dtype))
+        flat = torch.cat([tokens.flatten(0, 1)[graph.tokens], pieces.flatten(0, 1)[graph.pieces]])
+        for layer in self.layers:
+            flat = layer(flat, graph)
+        final = torch.zeros_like(pieces).flatten(0, 1)
+        final = final.index_copy(0, graph.pieces, flat[len(graph.tokens) :].to(final.dtype))
+        means = pooled(final.view_as(pieces), structure.words, structure.count, self._of_texts)
+        scores: torch.Tensor = self.head(means)
+        return scores
+
+
+class GraphLayer(nn.Module):
+    """Attention of every node along each kind of edge, summed, added to the node and normalised.
+
+    Queries, keys, values and the last map are those of the kind of node; what comes along an edge is mapped
+    by the kind of edge. The weights of a node's edges of one kind sum to one. Close to the heterogeneous
+    graph transformer (Hu et al. 2020), which normalises over all kinds of edges together.
+    """
+
+    def __init__(self, size: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.queries, self.keys, self.values, self.output = (ByKind(size) for _ in range(4))
+        self.messages = nn.ModuleDict({name: nn.Linear(size, size) for name in RELATIONS})
+        self.along_edges = EdgeAttention(heads, dropout)
+        self.within_texts = CompleteAttention(heads, dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
+
+    def forward(self, nodes: torch.Tensor, graph: Graph) -> torch.Tensor:
+        """Map nodes [T + N, d] to nodes."""
+        tokens = len(graph.tokens)
+        queries, keys, values = (each(nodes, tokens) for each in (self.queries, self.keys, self.values))
+        # All that comes along one edge has the weight one.
+        come = self.messages["itself"](values)
+        for name, edges in graph.edges.items():
+            come = come + self.along_edges(queries, keys, self.messages[name](values), edges)
+        for name, part in graph.complete.items():
+            come = come + self.within_texts(queries, keys, self.messages[name](values), part)
+        added = nodes + self.dropout(self.output(come, tokens))
+        parts = [norm(part) for norm, part in zip(self.norms, _split(added, tokens), strict=True)]
+        return torch.cat(parts)
+
+
+class ByKind(nn.Module):
+    """A linear map of tokens, and another one of pieces."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(2))
+
+    def forward(self, nodes: torch.Tensor, tokens: int) -> torch.Tensor:
+        """Map nodes [T + N, d], of which the first ones are tokens."""
+        parts = [each(part) for each, part in zip(self.maps, _split(nodes, tokens), strict=True)]
+        return torch.cat(parts)
+
+
+class EdgeAttention(MessagePassing):  # type: ignore[misc]
+    """Scaled dot-product attention of each node over its incoming edges."""
+
+    def __init__(self, heads: int, dropout: float) -> None:
+        super().__init__(aggr="add", node_dim=0)
+        self._heads = heads
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, edges: torch.Tensor
+    ) -> torch.Tensor:
+        """What comes to each node, [nodes, d]; zero where no edge leads to it."""
+        q, k, v = (each.unflatten(-1, (self._heads, -1)) for each in (queries, keys, values))
+        come: torch.Tensor = self.propagate(edges, q=q, k=k, v=v)
+        return come.flatten(-2)
+
+    def message(
+        self, q_i: torch.Tensor, k_j: torch.Tensor, v_j: torch.Tensor, index: torch.Tensor, size_i: Any
+    ) -> torch.Tensor:
+        """The weighted values of the edges, [E, heads, d]."""
+        # In single precision: sums of halves over many edges would lose digits.
+        scores = (q_i.float() * k_j.float()).sum(-1) * q_i.shape[-1] ** -0.5
+        weights = self.dropout(softmax(scores, index, num_nodes=size_i))
+        weighted: torch.Tensor = weights.unsqueeze(-1) * v_j.float()
+        return weighted
+
+
+class CompleteAttention(nn.Module):
+    """The same attention of nodes over all others of their text, as a product of matrices."""
+
+    def __init__(self, heads: int, dropout: float) -> None:
+        super().__init__()
+        self._heads, self._dropout = heads, dropout
+
+    def forward(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Complete
+    ) -> torch.Tensor:
+        """What comes to each node, [nodes, d]; zero for those outside the part, and for a single one."""
+        stacked = torch.stack([queries, keys, values], dim=1)[part.first : part.last]
+        real = part.real
+        table = stacked.new_zeros(real.numel(), *stacked.shape[1:]).index_copy(0, part.places, stacked)
+        q, k, v = table.unflatten(0, real.shape).unflatten(-1, (self._heads, -1)).permute(2, 0, 3, 1, 4)
+        alone = torch.eye(real.shape[1], dtype=torch.bool, device=real.device)
+        mask = real[:, None, :] & ~alone
+        read = functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=readable(mask)[:, None], dropout_p=self._dropout if self.training else 0.0
+        )
+        come = read.transpose(1, 2).flatten(2) * mask.any(-1, keepdim=True)
+        outside = (0, 0, part.first, len(queries) - part.last)
+        found: torch.Tensor = functional.pad(come.flatten(0, 1)[part.places], outside)
+        return found
+
+
+def _split(nodes: torch.Tensor, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The tokens and the pieces."""
+    return nodes[:tokens], nodes[tokens:]

@@ -1,0 +1,95 @@
+"""Building blocks of all models: token embedding, encoder, means over groups, small perceptrons."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+#: Longest wavelength of the places' sines over 2π (Vaswani et al. 2017, section 3.5).
+_LONGEST = 10_000.0
+
+
+class TokenEmbedding(nn.Module):
+    """Learnt vectors of the tokens plus sines of their places, normalised.
+
+    Vectors are drawn from N(0, 1/d) and scaled by √d, so that they weigh as much as the sines while the same
+    table can give the scores of a decoder's output.
+    """
+
+    def __init__(self, vocabulary_size: int, size: int, dropout: float) -> None:
+        super().__init__()
+        self.table = nn.Embedding(vocabulary_size, size)
+        nn.init.normal_(self.table.weight, std=size**-0.5)
+        self.norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor | None = None) -> torch.Tensor:
+        """Map tokens [..., L] to vectors [..., L, d]; without positions [..., L] they count from 0."""
+        if positions is None:
+            positions = torch.arange(tokens.shape[-1], device=tokens.device)
+        vectors = self.table(tokens) * math.sqrt(self.table.embedding_dim)
+        states: torch.Tensor = self.dropout(self.norm(vectors + sines(positions, self.table.embedding_dim)))
+        return states
+
+    def scores(self, states: torch.Tensor) -> torch.Tensor:
+        """Scores of every token [..., V] as the output of states [..., d]: the table is tied."""
+        return nn.functional.linear(states, self.table.weight)
+
+
+def sines(positions: torch.Tensor, size: int) -> torch.Tensor:
+    """Sines, then cosines, of places [...] at falling frequencies: [..., size]; size is even."""
+    exponents = torch.arange(0, size, 2, device=positions.device, dtype=torch.float32) / size
+    angles = positions.to(torch.float32).unsqueeze(-1) * torch.exp(-math.log(_LONGEST) * exponents)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+class Encoder(nn.Module):
+    """Transformer layers, each normalised at its end (post-norm)."""
+
+    def __init__(
+        self, layers: int, size: int, heads: int, feed_forward: int, dropout: float,
+        *, activation: str = "relu", final_norm: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        # One by one: nn.TransformerEncoder copies a layer, and all would begin with the same weights.
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                size, heads, feed_forward, dropout, activation=activation, batch_first=True
+            )
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(size) if final_norm else nn.Identity()
+
+    def forward(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+        """Map states [B, L, d] to states; real [B, L] says what may be attended to."""
+        return self.every(states, real)[-1]
+
+    def every(self, states: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:
+        """The states after each layer; the last ones normalised."""
+        found = []
+        for layer in self.layers:
+            states = layer(states, src_key_padding_mask=~real)
+            found.append(states)
+        return [*found[:-1], self.norm(found[-1])]
+
+
+def group_means(states: torch.Tensor, groups: torch.Tensor, count: int) -> torch.Tensor:
+    """Mean of the states [B, L, d] of each of `count` groups, [B, count, d]; zero of an empty one.
+
+    groups  [B, L] numbers below count; below 0 for what is in none
+    """
+    # A product with zeros and ones, not scattered sums: those add up in any order on a GPU.
+    member = (groups[:, None, :] == torch.arange(count, device=groups.device)[:, None]).to(states.dtype)
+    means: torch.Tensor = (member @ states) / member.sum(-1, keepdim=True).clamp(min=1)
+    return means
+
+
+def perceptron(inputs: int, hidden: int, outputs: int, dropout: float, layers: int = 2) -> nn.Module:
+    """One or two linear layers, with GELU and dropout between."""
+    if layers == 1:
+        return nn.Linear(inputs, outputs)
+    return nn.Sequential(
+        nn.Linear(inputs, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, outputs)
+    )

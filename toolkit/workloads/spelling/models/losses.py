@@ -1,0 +1,59 @@
+"""Losses as sums with counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from toolkit.workloads.spelling.models.batches import NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """A loss, summed.
+
+    total  scalar tensor
+    count  how many labels it is the sum over: texts, words, characters or output tokens
+    """
+
+    total: torch.Tensor
+    count: int
+
+
+def summed_cross_entropy(
+    scores: torch.Tensor,
+    labels: torch.Tensor,
+    weights: tuple[float, ...] | None = None,
+    count: int | None = None,
+) -> Summed:
+    """Cross-entropy of scores [..., C] against labels [...], summed over those that are not NONE.
+
+    weights  of the classes. They weigh the sum; the count stays that of the labels, so that a batch's share
+             of a step does not depend on its classes.
+    count    of the labels, where it is known: to count them, the host waits for the device
+    """
+    flat, wanted = scores.flatten(0, -2).float(), labels.flatten()
+    weight = None if weights is None else _like(flat, weights)
+    total = functional.cross_entropy(flat, wanted, weight=weight, ignore_index=NONE, reduction="sum")
+    return Summed(total=total, count=int((wanted != NONE).sum()) if count is None else count)
+
+
+def losses_of_texts(
+    scores: torch.Tensor, labels: torch.Tensor, weights: tuple[float, ...] | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy of scores [B, N, C] against labels [B, N] that are not NONE, summed for each text.
+
+    Returns the sums [B] and how many labels each is over [B]; weights as for `summed_cross_entropy`.
+    """
+    weight = None if weights is None else _like(scores, weights)
+    flat = functional.cross_entropy(
+        scores.flatten(0, 1), labels.flatten(), weight=weight, ignore_index=NONE, reduction="none"
+    )
+    return flat.view(labels.shape).sum(1), (labels != NONE).sum(1)
+
+
+def _like(tensor: torch.Tensor, values: tuple[float, ...]) -> torch.Tensor:
+    """Values of the same type on the same device, for which the host does not wait."""
+    return torch.tensor(values, dtype=tensor.dtype).to(tensor.device, non_blocking=True)

@@ -1,0 +1,46 @@
+"""Repair of white space: what to do with each character."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from toolkit.workloads.spelling.config.models import TokenizationRepair as Config
+from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP
+from toolkit.workloads.spelling.models.batches import RepairBatch
+from toolkit.workloads.spelling.models.layers import Encoder, TokenEmbedding, perceptron
+
+#: What may be done with a character.
+CLASSES = len((KEEP, INSERT, DELETE))
+
+
+class CharacterEncoder(nn.Module):
+    """Characters in, the states of every layer out: what `TokenizationRepairPlus` builds on."""
+
+    def __init__(self, config: Config, vocabulary_size: int) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(vocabulary_size, config.hidden_dim, config.dropout)
+        self.encoder = Encoder(
+            config.num_encoder_layers, config.hidden_dim, config.heads, config.feed_forward, config.dropout,
+            activation=config.activation, final_norm=config.final_norm,
+        )  # fmt: skip
+
+    def forward(self, tokens: torch.Tensor, real: torch.Tensor) -> list[torch.Tensor]:
+        """Map characters [B, L] to the states [B, L, d] of each layer, the last one last."""
+        return self.encoder.every(self.embedding(tokens), real)
+
+
+class TokenizationRepair(nn.Module):
+    """Scores of keep, insert and delete for every character."""
+
+    def __init__(self, config: Config, *, vocabulary_size: int, **_: object) -> None:
+        super().__init__()
+        self.characters = CharacterEncoder(config, vocabulary_size)
+        size = config.hidden_dim
+        self.head = perceptron(size, size, CLASSES, config.dropout, config.head_layers)
+
+    def forward(self, rows: torch.Tensor, batch: RepairBatch) -> torch.Tensor:
+        """Scores [b, L, 3] of the characters of these rows [b]."""
+        batch = batch.take(rows)
+        scores: torch.Tensor = self.head(self.characters(batch.tokens, batch.real)[-1])
+        return scores

@@ -1,0 +1,41 @@
+"""The run whose model `tokenization_repair_plus` builds on. Imports no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.config import load_resolved
+from toolkit.config.schema import Experiment
+from toolkit.errors import DataError
+from toolkit.run.run_dir import RunDir
+from toolkit.training.warm_start.find import Coming, find_weights
+
+_TASK = "tokenization_repair"
+
+
+def check_repair_run(experiment: Experiment, coming: Coming = None) -> None:
+    """Raise DataError if the run that an experiment builds on does not exist or has another task.
+
+    coming   experiments by the folders of their runs, which finish before this run begins
+    """
+    name = experiment.model.repair_run
+    if (first := (coming or {}).get(Path(name).resolve())) is not None:
+        _check_task(Path(name), first)
+    else:
+        repair_experiment(name)
+        find_weights("model.repair_run", name, experiment.policy.waits_for_jobs)
+
+
+def repair_experiment(name: str) -> Experiment:
+    """Return the experiment of the run that `model.repair_run` names. Raises DataError."""
+    run = RunDir(Path(name))
+    if not run.config.is_file():
+        raise DataError(f"model.repair_run: {run.path} is not a run; expected the folder of a run of {_TASK}")
+    experiment = load_resolved(run.config)
+    _check_task(run.path, experiment)
+    return experiment
+
+
+def _check_task(path: Path, experiment: Experiment) -> None:
+    if (kind := experiment.task.kind) != _TASK:
+        raise DataError(f"model.repair_run: {path} is a run of {kind}, expected one of {_TASK}")

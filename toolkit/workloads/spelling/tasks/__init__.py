@@ -1,0 +1,1 @@
+"""The tasks, found through the specifications in `workload.py`."""

@@ -1,0 +1,75 @@
+"""Base of all tasks on texts with spelling errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from heapq import merge
+from pathlib import Path
+from typing import Any, Self
+
+from torch import nn
+
+from toolkit.config.schema import Experiment
+from toolkit.files import open_atomic
+from toolkit.nlp.weights_export import export_model
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Report
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.data.samples.sources import data_sets
+from toolkit.workloads.spelling.data.texts.words import words_of
+
+
+class SpellingTask:
+    """Opens the prepared set, encodes other files like it, and exports the model."""
+
+    @classmethod
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        return prepare(experiment.data, report).summary()
+
+    def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
+        self._experiment = experiment
+        self._data = data = data or prepare(experiment.data)
+        self.prepared = data.path
+        self.fingerprint = data.fingerprint
+        self.summary = data.summary()
+        self.splits: Mapping[str, SpellingSamples] = {name: data.split(name) for name in data.splits}
+
+    def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
+        known = prepare(data, report, base=self._data)
+        return type(self)(replace(self._experiment, data=data), known)
+
+    def metrics_need_outputs(self, split: str) -> bool:
+        return False
+
+    def _facts(self, run: RunDir, split: str) -> dict[str, Any]:
+        """Begin the report of a split: make its folder, return its first facts."""
+        run.artifacts.mkdir(parents=True, exist_ok=True)
+        samples = self.splits[split]
+        return {"split": split, "texts": len(samples), "left_out": sum(1 for _ in samples.left_out())}
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        root = Path(data_sets(self._experiment.data)[0]).stem
+        export_model(run, model, root, self._data.tokenizer_files)
+
+
+def write_lines(
+    path: Path, samples: SpellingSamples, lines: Iterable[str], of_left_out: Callable[[str], str] = str
+) -> None:
+    """Write a line for each line of a split's files, in their order.
+
+    lines        one for each sample
+    of_left_out  returns the line of a text that was left out; by default the text
+    """
+    places = zip(samples.sources.tolist(), samples.lines.tolist(), strict=True)
+    made = ((source, line, text) for (source, line), text in zip(places, lines, strict=True))
+    left_out = ((source, line, of_left_out(text)) for source, line, text in samples.left_out())
+    with open_atomic(path) as stream:
+        stream.writelines(f"{text}\n" for _, _, text in merge(made, left_out))
+
+
+def no_errors(text: str) -> str:
+    """Labels of a text without errors."""
+    return " ".join("0" for _ in words_of(text))

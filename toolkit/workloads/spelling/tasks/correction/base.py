@@ -1,0 +1,235 @@
+"""Common parts of the tasks that correct spelling errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.config.schema import Experiment
+from toolkit.data.ragged import Array, Lists
+from toolkit.errors import DataError
+from toolkit.files import write_json
+from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+from toolkit.ratio import ratio
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Ragged, Report, Score, build_model
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.data.texts.words import normalised
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.metrics.correction import score_corrections
+from toolkit.workloads.spelling.metrics.counts import Counts
+from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
+from toolkit.workloads.spelling.models.losses import Summed, summed_cross_entropy
+from toolkit.workloads.spelling.models.search import Search, Written
+from toolkit.workloads.spelling.tasks.base import SpellingTask, write_lines
+from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
+
+#: The split whose texts are really written; others are scored while the decoder reads their targets.
+_WRITTEN = "test"
+_OUTPUT = "written"
+_READ_SUMS = ("loss", "count", "correct", "texts", "right")
+#: Positives of the words, lines, those as they should be, distances, units without an end.
+_WRITTEN_SUMS = (*Counts.__slots__, "lines", "equal", "distances", "unended")
+
+B = TypeVar("B", CorrectionBatch, WordsCorrectionBatch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetBatch(Generic[B]):
+    """Texts with their targets, as tensors; where they are to be written, also as texts."""
+
+    read: B
+    texts: tuple[tuple[str, str], ...] | None
+
+
+class CorrectionTask(SpellingTask, Generic[B]):
+    """Cross-entropy of the tokens of the targets; scores are counts of tokens, texts, words.
+
+    Training and validation give the decoder the target up to the token that it is to write. Of the test set
+    it gets nothing: outputs are what it has written (`ids_of`).
+    """
+
+    train_sums = ("correct",)
+    score_sums = (*_READ_SUMS, *_WRITTEN_SUMS)
+    #: Key of the model that bounds what is written, and samples.
+    _BOUND: ClassVar[str] = "model.max_output_length"
+
+    @classmethod
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        return cls(experiment, prepare(experiment.data, report)).summary
+
+    def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
+        super().__init__(experiment, data)
+        self._output = load_tokenizer(self.prepared / layout.OUTPUT_TOKENIZER)
+        self._check()
+        self._search = Search(kind=experiment.task.search, width=experiment.task.beam_width)
+        self._without: dict[str, int] = {}
+        self.splits = {name: self._chosen(name, samples) for name, samples in self.splits.items()}
+        self.summary = "\n".join([self.summary, *self._left_out()])
+
+    def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
+        """What can be learnt from of a split; counts the rest. Raises DataError where nothing is left."""
+        _check_targets(samples)
+        # Nothing of the test set is left out: what is written is bounded by itself.
+        fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
+        if not fits.any():
+            raise DataError(
+                f"{self.prepared}: no text of {name} is left, expected at least one: {self._misfit()}"
+            )
+        self._without[name] = int((~fits).sum())
+        return samples if fits.all() else samples.chosen(fits)
+
+    def _left_out(self) -> Iterator[str]:
+        for name, count in self._without.items():
+            if count:
+                yield f"left out: {count:,} texts of {name} ({self._misfit()})"
+
+    def model(self) -> nn.Module:
+        return build_model(
+            self._experiment,
+            vocabulary_size=self._data.vocabulary_size,
+            output_vocabulary_size=self._data.output_vocabulary_size,
+        )
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> TargetBatch[B]:
+        samples = self.splits[split]
+        texts = None
+        if split == _WRITTEN:
+            found = samples.texts(indices)
+            texts = tuple((text, text if target is None else target) for text, target in found)
+        return TargetBatch(read=self._batch(samples, indices, device), texts=texts)
+
+    def loss(self, model: nn.Module, batch: TargetBatch[B]) -> Loss:
+        found, right = _scored(model, batch.read)
+        correct = right.sum()[None].double()
+        return Loss(total=found.total, count=found.count, tokens=batch.read.real_tokens, sums=correct)
+
+    def score(self, model: nn.Module, batch: TargetBatch[B]) -> Score:
+        found, right = _scored(model, batch.read)
+        assert batch.read.labels is not None
+        known = batch.read.labels != NONE
+        texts = known.any(1)
+        counts = torch.stack([right.sum(), texts.sum(), (texts & (right == known).all(1)).sum()])
+        loss = torch.stack([found.total.double(), counts.new_tensor(found.count).double()])
+        outputs: dict[str, Ragged] = {}
+        compared = [0.0] * len(_WRITTEN_SUMS)
+        if batch.texts is not None:
+            written = self.write(model, batch.read, [text for text, _ in batch.texts])
+            outputs = {_OUTPUT: ids_of(written, self._output.end)}
+            compared = self._compare(batch.texts, written)
+        sums = torch.cat([loss, counts.double(), loss.new_tensor(compared)])
+        return Score(sums=sums, outputs=outputs)
+
+    def _compare(self, texts: Sequence[tuple[str, str]], units: Sequence[Sequence[Written]]) -> list[float]:
+        """What was written, compared with the targets: the sums of _WRITTEN_SUMS."""
+        made = [self._text(text, each) for (text, _), each in zip(texts, units, strict=True)]
+        golds = [normalised(target) for _, target in texts]
+        score = score_corrections([text for text, _ in texts], made, golds)
+        equal = sum(mine == gold for mine, gold in zip(made, golds, strict=True))
+        unended = sum(unit is None for each in units for unit in each)
+        positives: list[float] = [getattr(score.counts, name) for name in Counts.__slots__]
+        return [*positives, score.lines, equal, score.distances, unended]
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {"token_accuracy": sums["correct"] / count}
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        """Metrics of a split; only texts that were written have those of corrections."""
+        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        found = {
+            "loss": ratio(sums["loss"], sums["count"]),
+            "token_accuracy": ratio(sums["correct"], sums["count"]),
+        }
+        if split != _WRITTEN:
+            return found | {"sequence_accuracy": ratio(sums["right"], sums["texts"])}
+        counts = _positives(sums)
+        return found | {
+            "sequence_accuracy": ratio(sums["equal"], sums["lines"]),
+            "correction_f1": counts.f1,
+            "precision": counts.precision,
+            "recall": counts.recall,
+            "mned": ratio(sums["distances"], sums["lines"]),
+        }
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        samples, facts = self.splits[split], self._facts(run, split)
+        facts["left_out"] += self._without[split]
+        names = self.score_sums[1:] if split == _WRITTEN else _READ_SUMS[1:]
+        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        facts["counts"] = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}
+        facts["metrics"] = self.metrics(split, evaluation)
+        write_json(SpellingFiles(run).correction_counts(split), facts)
+        if split == _WRITTEN:
+            made = self._made(samples, evaluation.outputs[_OUTPUT])
+            write_lines(SpellingFiles(run).corrections(split), samples, made)
+
+    def _made(self, samples: SpellingSamples, written: Lists) -> Iterator[str]:
+        """Yield the correction of each text."""
+        texts = samples.texts(np.arange(len(samples)))
+        units = (units_of(ids, self._output.end) for ids in written)
+        return (self._text(text, each) for (text, _), each in zip(texts, units, strict=True))
+
+    def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split."""
+        samples = self.splits[split]
+        texts = [text for text, _ in samples.texts(indices)]
+        written = self.write(model, self._batch(samples, indices, device), texts)
+        return [self._text(text, units) for text, units in zip(texts, written, strict=True)]
+
+    # -- what is a task's own ----------------------------------------------------------------
+
+    def write(self, model: Any, batch: B, texts: Sequence[str]) -> list[list[Written]]:
+        """What a model in evaluation mode makes of a batch of these texts: for each its units."""
+        raise NotImplementedError
+
+    def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> B:
+        raise NotImplementedError
+
+    def _text(self, text: str, units: Sequence[Written]) -> str:
+        """Return the correction of a text, of what was written."""
+        raise NotImplementedError
+
+    def _fits(self, samples: SpellingSamples) -> np.ndarray:
+        """Which samples can be learnt from, [n]."""
+        raise NotImplementedError
+
+    def _misfit(self) -> str:
+        """Why others cannot."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise DataError where the tokenizers do not fit."""
+
+
+def _scored(model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch) -> tuple[Summed, torch.Tensor]:
+    """The loss of a batch, and which tokens [B, T] are the most probable ones.
+
+    The rows come first, as torch's DataParallel cuts what comes first.
+    """
+    assert batch.labels is not None
+    scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
+    right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
+    return summed_cross_entropy(scores, batch.labels, count=batch.labelled), right
+
+
+def _positives(sums: Mapping[str, float]) -> Counts:
+    return Counts(**{name: round(sums[name]) for name in Counts.__slots__})
+
+
+def _check_targets(samples: SpellingSamples) -> None:
+    """Raise DataError where a file says of its lines whether they are right, not what would be."""
+    _, firsts = np.unique(samples.sources, return_index=True)
+    for first, (_, target) in zip(firsts.tolist(), samples.texts(firsts), strict=True):
+        if target is None:
+            (origin,) = samples.origins(np.array([first])).values()
+            raise DataError(
+                f"{origin.file}: correct.txt holds labels, expected texts: name a benchmark of corrections "
+                "(task sec)"
+            )

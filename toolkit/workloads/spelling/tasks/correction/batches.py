@@ -1,0 +1,132 @@
+"""Batches of texts to correct, and texts of what models write.
+
+Arrays of tokens are what `spelling_samples` encodes; what is written is what `models.spelling.searching`
+finds: for each text its units, a single one of the whole text or one of each of its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from toolkit.data.ragged import Array
+from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
+from toolkit.task import Ragged
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.texts.words import normalised, words_of
+from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
+from toolkit.workloads.spelling.models.search import Written
+
+
+def on(values: Array, device: torch.device) -> torch.Tensor:
+    """An array as a tensor on the device."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
+
+
+def text_batch(tokens: Array, lengths: Array, device: torch.device) -> CorrectionBatch:
+    """Texts to be written anew.
+
+    tokens   [B, L] special ones included, padded at their ends with the padding token
+    lengths  [B]
+    """
+    lengths = lengths.astype(np.int64)
+    return CorrectionBatch(
+        tokens=on(tokens, device), lengths=on(lengths, device), real_tokens=int(lengths.sum())
+    )
+
+
+def word_batch(
+    tokens: Array, lengths: Array, pieces: Array, words: Array, device: torch.device
+) -> WordsCorrectionBatch:
+    """Texts whose words are to be written.
+
+    tokens, lengths  as for `text_batch`
+    pieces           [B, L] piece of each token; NOBODY for special ones and padding
+    words            [B, P] word of each piece, filled up with anything
+    """
+    lengths = lengths.astype(np.int64)
+    nobody = pieces == layout.NOBODY
+    of_tokens = np.where(nobody, NONE, np.take_along_axis(words, np.where(nobody, 0, pieces), axis=1))
+    return WordsCorrectionBatch(
+        tokens=on(tokens, device),
+        lengths=on(lengths, device),
+        words=on(of_tokens, device),
+        real_tokens=int(lengths.sum()),
+    )
+
+
+def ids_of(written: Sequence[Sequence[Written]], end: int) -> Ragged:
+    """Token ids of what was written, one list per text: each unit with the end token behind it.
+
+    A unit that has no end is as one of no tokens.
+    """
+    return Ragged.of([[token for unit in units for token in (*(unit or ()), end)] for units in written])
+
+
+def units_of(ids: Array, end: int) -> list[Written]:
+    """The units of one text of `ids_of`."""
+    ends = np.flatnonzero(ids == end)
+    return [tuple(unit[:-1].tolist()) for unit in np.split(ids, ends + 1)[:-1]]
+
+
+def text_of(unit: Written, text: str, tokenizer: TextTokenizer) -> str:
+    """Return the text that was written; the text itself where that has no word, or no end."""
+    return normalised("" if unit is None else tokenizer.decode(unit)) or normalised(text)
+
+
+def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: TextTokenizer) -> str:
+    """Return the text of the words that were written: exactly one in the place of each of these words.
+
+    A word of which nothing but white space was written, or no end, stays as it was. White space within a
+    word is left out: it would move all words that follow.
+    """
+    return " ".join(_word_of(unit, word, tokenizer) for unit, word in zip(units, words, strict=True))
+
+
+def _word_of(unit: Written, word: str, tokenizer: TextTokenizer) -> str:
+    return "".join(words_of("" if unit is None else tokenizer.decode(unit))) or word
+
+
+def text_targets(outputs: Array, lengths: Array, padding: int, begin: int, end: int) -> tuple[Array, Array]:
+    """What a decoder reads and what it should write: two arrays [B, T + 1].
+
+    outputs  [B, T] tokens, filled up with NONE
+    lengths  [B] of them
+    """
+    known = outputs != NONE
+    targets = np.full((len(outputs), outputs.shape[1] + 1), padding, dtype=np.int64)
+    labels = np.full_like(targets, NONE)
+    targets[:, 0] = begin
+    targets[:, 1:][known] = outputs[known]
+    labels[:, :-1][known] = outputs[known]
+    labels[np.arange(len(outputs)), lengths] = end
+    return targets, labels
+
+
+def word_targets(
+    outputs: Array, words: Array, padding: int, begin: int, end: int
+) -> tuple[Array, Array, Array]:
+    """What a decoder of words reads, the word of each token of it, and what it should write: [B, T].
+
+    outputs  [B, O] tokens of all words, filled up with NONE
+    words    [B, O] the word of each, ascending from 0 without a gap; NONE where there are no more
+    """
+    rows, places = np.nonzero(words != NONE)
+    of, tokens = words[rows, places], outputs[rows, places]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (rows[1:] != rows[:-1]) | (of[1:] != of[:-1])
+    last = np.append(new[1:], True)[: len(rows)]
+    # Before word number w the decoder has read w beginning signs, and written w end signs.
+    at = places + of
+    shape = (len(outputs), int(at.max(initial=-1)) + 2)
+    targets, numbers = np.full(shape, padding, dtype=np.int64), np.full(shape, NONE, dtype=np.int64)
+    labels = numbers.copy()
+    targets[rows[new], at[new]] = begin
+    targets[rows, at + 1] = tokens
+    numbers[rows[new], at[new]] = of[new]
+    numbers[rows, at + 1] = of
+    labels[rows, at] = tokens
+    labels[rows[last], at[last] + 1] = end
+    return targets, numbers, labels

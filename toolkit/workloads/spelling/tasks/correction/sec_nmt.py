@@ -1,0 +1,73 @@
+"""Correction of spelling errors: a text is written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from toolkit.data.ragged import Array
+from toolkit.errors import DataError
+from toolkit.nlp.decoding.language_model import Limits
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
+from toolkit.workloads.spelling.models.search import Written, write_texts
+from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
+from toolkit.workloads.spelling.tasks.correction.batches import on, text_batch, text_of, text_targets
+
+#: Words of which a tokenizer that writes must be able to make a text.
+_PROBE = "a b"
+#: A correction has at most so many times the tokens that the text itself would have, and so many more.
+_TIMES, _MORE = 2, 16
+
+
+class SecNmtTask(CorrectionTask[CorrectionBatch]):
+    """One sequence for each text, of which no word need be at the place of another."""
+
+    def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
+        limits = Limits(
+            begin=self._output.begin,
+            end=self._output.end,
+            length=self._experiment.model.max_output_length,
+            lengths=[self._most(text) for text in texts],
+        )
+        return write_texts(model, batch, self._search, limits)
+
+    def _most(self, text: str) -> int:
+        """Tokens above which what is written is no correction any more, but a model that has lost its way."""
+        return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
+
+    def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
+        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
+        outputs = samples.rows(layout.OUTPUTS, indices, NONE)
+        sizes = samples.sizes(layout.OUTPUTS, indices)
+        signs = self._output.padding, self._output.begin, self._output.end
+        targets, labels = text_targets(outputs, sizes, *signs)
+        batch = text_batch(tokens, samples.lengths[indices], device)
+        labelled = int((labels != NONE).sum())
+        return replace(batch, targets=on(targets, device), labels=on(labels, device), labelled=labelled)
+
+    def _text(self, text: str, units: Sequence[Written]) -> str:
+        (unit,) = units
+        return text_of(unit, text, self._output)
+
+    def _fits(self, samples: SpellingSamples) -> np.ndarray:
+        sizes = samples.sizes(layout.OUTPUTS, np.arange(len(samples)))
+        fits: np.ndarray = sizes < self._experiment.model.max_output_length
+        return fits
+
+    def _misfit(self) -> str:
+        most = self._experiment.model.max_output_length
+        return f"what they should say has more tokens than {self._BOUND}, {most} with the end sign"
+
+    def _check(self) -> None:
+        tokens, _ = self._output.encode_words(_PROBE)
+        if self._output.decode(tokens) != _PROBE:
+            raise DataError(
+                f"{self._experiment.data.output_tokenizer_path}: this tokenizer writes words without the "
+                "spaces between them, expected one that writes texts: BPE (`stk spelling tokenizer bpe`)"
+            )

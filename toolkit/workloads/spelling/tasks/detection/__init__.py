@@ -1,0 +1,1 @@
+"""The tasks that detect spelling errors."""

@@ -1,0 +1,198 @@
+"""Common parts of the tasks that detect spelling errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.data.ragged import Array
+from toolkit.files import write_json
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Ragged, Score, build_model, lists_of
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.metrics.counts import Counts
+from toolkit.workloads.spelling.metrics.detection import DetectionScore
+from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
+from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, write_lines
+from toolkit.workloads.spelling.tasks.correction.batches import on
+
+_HOST = torch.device("cpu")
+#: What `counts_of` counts.
+COUNTS = (
+    "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
+    "non_words", "found_non",
+)  # fmt: skip
+#: An error is what is more likely one than not.
+THRESHOLD = 0.5
+_OUTPUT = "probabilities"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledBatch:
+    """Texts with their labels, and whether what is labelled is a real word (all False: unknown)."""
+
+    texts: DetectionBatch
+    real: torch.Tensor
+
+
+class DetectionTask(SpellingTask):
+    """Cross-entropy over right and wrong; scores are counts of what was found.
+
+    Outputs are the probabilities of an error: of each word, or of the text.
+    """
+
+    #: Whether texts are labelled, not words.
+    of_texts: ClassVar[bool]
+    #: Name of the share of labels that are right.
+    accuracy: ClassVar[str]
+    train_sums = ("correct",)
+    score_sums = ("loss", "count", *COUNTS)
+
+    def model(self) -> nn.Module:
+        return build_model(
+            self._experiment,
+            vocabulary_size=self._data.vocabulary_size,
+            of_texts=self.of_texts,
+        )
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> LabelledBatch:
+        samples = self.splits[split]
+        pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
+        labels, real = self._labels(samples, indices)
+        arrays = {
+            "tokens": samples.rows(layout.TOKENS, indices, self._data.pad_id),
+            "lengths": samples.lengths[indices].astype(np.int64),
+            "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
+            "words": samples.rows(layout.WORDS, indices, NONE),
+            "labels": labels,
+        }
+        if self._experiment.model.word_features:
+            arrays["features"] = samples.features(indices)
+        texts = DetectionBatch(
+            **{name: on(values, device) for name, values in arrays.items()},
+            word_count=max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
+            real_tokens=int(arrays["lengths"].sum()),
+            labelled=int((labels != NONE).sum()),
+            host_pieces=on(arrays["pieces"], _HOST),
+            host_words=on(arrays["words"], _HOST),
+        )
+        return LabelledBatch(texts=texts, real=on(real, device))
+
+    def _labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
+        """Labels, NONE where there is none, and whether what is labelled is a real word; of one shape."""
+        if self.of_texts:
+            errors = samples.errors[indices]
+            return errors, np.zeros(errors.shape, dtype=bool)
+        labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
+        labels = np.where(labels == layout.UNKNOWN, NONE, labels)
+        known = self._data.has_dictionary
+        return labels, samples.real_words(indices) if known else np.zeros(labels.shape, dtype=bool)
+
+    def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
+        scores, labels = _scores(model, batch)
+        found = summed_cross_entropy(scores, labels, count=batch.texts.labelled)
+        correct = ((scores.argmax(-1) == labels) & (labels != NONE)).sum()
+        return Loss(
+            total=found.total, count=found.count, tokens=batch.texts.real_tokens, sums=correct[None].double()
+        )
+
+    def score(self, model: nn.Module, batch: LabelledBatch) -> Score:
+        scores, labels = _scores(model, batch)
+        found = summed_cross_entropy(scores, labels, count=batch.texts.labelled)
+        probabilities = scores.float().softmax(-1)[..., 1]
+        head = torch.stack([found.total.double(), found.total.new_tensor(found.count, dtype=torch.float64)])
+        counts = counts_of(probabilities > THRESHOLD, labels, batch.real)
+        return Score(sums=torch.cat([head, counts]), outputs={_OUTPUT: self._labelled(probabilities, batch)})
+
+    def _labelled(self, probabilities: torch.Tensor, batch: LabelledBatch) -> torch.Tensor | Ragged:
+        """Those of all that is labelled: of the texts [B], or of their words."""
+        return probabilities if self.of_texts else of_words(probabilities, batch.texts.words)
+
+    def detect(
+        self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
+    ) -> list[list[float]]:
+        """How likely each word of these texts of a split, or each text, has an error."""
+        batch = self.collate(split, indices, device)
+        probabilities = _scores(model, batch)[0].softmax(-1)[..., 1]
+        return [each.tolist() for each in lists_of(self._labelled(probabilities, batch))]
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {self.accuracy: sums["correct"] / count}
+
+    def detection_score(self, evaluation: Evaluation) -> DetectionScore:
+        """What was found, as counts."""
+        return score_of(evaluation.sums[2:])
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        total, count = evaluation.sums[:2]
+        score = self.detection_score(evaluation)
+        found = {
+            "loss": float(total / count) if count else 0.0,
+            **score.counts.figures(),
+            self.accuracy: score.accuracy,
+        }
+        if self._experiment.data.dictionary and not self.of_texts:
+            found |= score.rates()
+        return found
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        files, facts = SpellingFiles(run), self._facts(run, split)
+        none = (lambda text: "0") if self.of_texts else no_errors
+        write_lines(
+            files.detections(split), self.splits[split], map(line_of, evaluation.outputs[_OUTPUT]), none
+        )
+        counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
+        facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
+        write_json(files.detection_counts(split), facts)
+
+
+def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores and labels of a batch; the rows come first, as torch's DataParallel cuts what comes first."""
+    tokens, labels = batch.texts.tokens, batch.texts.labels
+    assert labels is not None
+    scores: Any = model(torch.arange(len(tokens), device=tokens.device), batch.texts)
+    return scores.float(), labels
+
+
+def line_of(probabilities: Array) -> str:
+    """Labels of a text's words, or of itself: 1 for an error."""
+    return " ".join("1" if each > THRESHOLD else "0" for each in probabilities.tolist())
+
+
+def of_words(probabilities: torch.Tensor, words: torch.Tensor) -> Ragged:
+    """Probabilities [B, W] of the words that texts have.
+
+    words  [B, P] word of each piece; NONE where there are no more
+    """
+    return Ragged(rows=probabilities, lengths=words.max(1).values + 1)
+
+
+def counts_of(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """The counts of what was found, in the order of COUNTS, computed on the device.
+
+    found   [...] what is called wrong
+    labels  [...] NONE where there is none
+    real    [...] whether it is a real word
+    """
+    known, wrong = labels != NONE, labels == 1
+    right = found & wrong
+    facts = [
+        right, found & known & ~wrong, wrong & ~found, known, known & (found == wrong), wrong & real,
+        right & real, wrong & ~real, right & ~real,
+    ]  # fmt: skip
+    return torch.stack([fact.sum() for fact in facts]).double()
+
+
+def score_of(sums: Array) -> DetectionScore:
+    """Counts that were added up, in the order of COUNTS."""
+    counts = dict(zip(COUNTS, sums.round().astype(int).tolist(), strict=True))
+    positives = {name: counts.pop(name) for name in Counts.__slots__}
+    return DetectionScore(counts=Counts(**positives), **counts)

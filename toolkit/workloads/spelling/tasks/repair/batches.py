@@ -1,0 +1,123 @@
+"""Batches of texts whose white space is to be repaired, and what models say of them.
+
+Texts are characters with a special token before and behind them, as `spelling_samples` encodes them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from toolkit.data.ragged import Array
+from toolkit.task import Ragged
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
+from toolkit.workloads.spelling.models.batches import NONE, RepairBatch, RepairPlusBatch
+from toolkit.workloads.spelling.tasks.correction.batches import on
+
+
+def repair_batch(
+    tokens: Array, lengths: Array, device: torch.device, repairs: Array | None = None
+) -> RepairBatch:
+    """Texts to be repaired.
+
+    tokens   [B, L] special ones included, padded at their ends
+    lengths  [B]
+    repairs  [B, L] what is to be done; UNKNOWN where that is not known
+    """
+    lengths = lengths.astype(np.int64)
+    return RepairBatch(
+        tokens=on(tokens, device),
+        lengths=on(lengths, device),
+        labels=None if repairs is None else known_labels(repairs, device),
+        real_tokens=int(lengths.sum()),
+        labelled=None if repairs is None else int((repairs != layout.UNKNOWN).sum()),
+    )
+
+
+def plus_batch(
+    tokens: Array,
+    lengths: Array,
+    pieces: Array,
+    words: Array,
+    device: torch.device,
+    *,
+    features: Array | None = None,
+    word_count: int,
+) -> RepairPlusBatch:
+    """Texts with the words that they have once white space is repaired, without labels.
+
+    tokens, lengths  as for `repair_batch`
+    pieces           [B, L] piece of each token; NOBODY for special ones, spaces and padding
+    words            [B, P] word of each piece; NONE where there are no more
+    features         [B, P, F] of the pieces; None where the model reads none
+    word_count       most words of a text
+    """
+    lengths = lengths.astype(np.int64)
+    return RepairPlusBatch(
+        tokens=on(tokens, device),
+        lengths=on(lengths, device),
+        pieces=on(np.where(pieces == layout.NOBODY, NONE, pieces), device),
+        words=on(words, device),
+        features=None if features is None else on(features, device),
+        word_count=max(word_count, 1),
+        real_tokens=int(lengths.sum()),
+    )
+
+
+def known_labels(labels: Array, device: torch.device) -> torch.Tensor:
+    """Labels of prepared samples as a model's: NONE where they are not known."""
+    return on(np.where(labels == layout.UNKNOWN, NONE, labels), device)
+
+
+def classes_of(scores: torch.Tensor, lengths: torch.Tensor) -> Ragged:
+    """What to do with each character of texts.
+
+    scores   [B, L, 3] of the tokens
+    lengths  [B] tokens of each text, special ones included
+    """
+    return Ragged(rows=scores[:, 1:].argmax(-1), lengths=lengths - 2)
+
+
+def repaired_by(text: str, classes: Array) -> str:
+    """Return a text with its white space repaired as `classes_of` says; as it is if lengths differ."""
+    return repaired(text, classes.tolist()) if len(classes) == len(text) else text
+
+
+#: What `repair_counts` returns.
+REPAIR_SUMS = ("inserted_or_deleted", "too_many", "too_few", "repaired_texts", "f1_of_texts", "equal_texts")
+
+
+def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
+    """Compare the operations on texts with the right ones, by the resulting texts; [6] float64.
+
+    Returns sums over the texts: true positives, false positives, false negatives of spaces, texts with known
+    labels, their F1, texts without faults. Operations without effect, such as deleting a letter or doubling a
+    space, do not count.
+
+    classes  [B, L] what is done with each token
+    labels   [B, L] what had to be; NONE of special tokens, and where that is not known
+    spaces   [B, L] which tokens are spaces
+    """
+    known = labels != NONE
+    before = _space_before(torch.full_like(classes, KEEP), spaces)
+    done = before ^ _space_before(classes, spaces)
+    wanted = before ^ _space_before(labels, spaces)
+    inner = known & ~spaces
+    # Around a text there is no space: the first token is special, the second one begins the text.
+    inner[:, :2] = False
+    pairs = (done & wanted, done & ~wanted, wanted & ~done)
+    found, wrong, missed = ((pair & inner).sum(1) for pair in pairs)
+    texts, faults = known.any(1), wrong + missed
+    # F1 is 1 if there was nothing to do and nothing was done.
+    twice = 2 * found.double()
+    f1 = torch.where(twice + faults == 0, 1.0, twice / (twice + faults).clamp(min=1))
+    facts = [found, wrong, missed, texts, f1 * texts, texts & (faults == 0)]
+    return torch.stack([fact.double().sum() for fact in facts])
+
+
+def _space_before(classes: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
+    """Whether a space stands before each token when that is done, [B, L]."""
+    found = classes == INSERT
+    found[:, 1:] |= (spaces & (classes != DELETE))[:, :-1]
+    return found

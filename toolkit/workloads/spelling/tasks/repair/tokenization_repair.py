@@ -1,0 +1,99 @@
+"""Repair of white space: what to do with each character of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.files import write_json
+from toolkit.ratio import ratio
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.models.batches import RepairBatch
+from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+from toolkit.workloads.spelling.tasks.base import write_lines
+from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
+from toolkit.workloads.spelling.tasks.repair.batches import (
+    REPAIR_SUMS,
+    classes_of,
+    repair_batch,
+    repaired_by,
+)
+
+
+class TokenizationRepairTask(RepairingTask):
+    """Keep, insert a space before it, or delete it, for each character; scores are counts of spaces."""
+
+    train_sums = REPAIR_SUMS[:3]
+    score_sums = ("loss", "count", *REPAIR_SUMS)
+
+    def model(self) -> nn.Module:
+        return build_model(self._experiment, vocabulary_size=self._data.vocabulary_size)
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> RepairBatch:
+        samples = self.splits[split]
+        return repair_batch(
+            samples.rows(layout.TOKENS, indices, self._data.pad_id),
+            samples.lengths[indices],
+            device,
+            samples.rows(layout.REPAIRS, indices, layout.UNKNOWN),
+        )
+
+    def loss(self, model: nn.Module, batch: RepairBatch) -> Loss:
+        scores = _scores(model, batch)
+        total, count = self._loss(scores, batch)
+        sums = self._repair_sums(scores, batch.labels, batch.tokens)[: len(self.train_sums)]
+        return Loss(total=total, count=count, tokens=batch.real_tokens, sums=sums)
+
+    def score(self, model: nn.Module, batch: RepairBatch) -> Score:
+        scores = _scores(model, batch)
+        total, count = self._loss(scores, batch)
+        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
+        sums = torch.cat([head, self._repair_sums(scores, batch.labels, batch.tokens)])
+        return Score(sums=sums, outputs={CLASSES: classes_of(scores, batch.lengths)})
+
+    def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> tuple[torch.Tensor, int]:
+        assert batch.labels is not None
+        weights = self._experiment.model.class_weights
+        found = summed_cross_entropy(scores, batch.labels, weights, batch.labelled)
+        return found.total, found.count
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {"f1": positives(*(sums[name] for name in self.train_sums)).f1}
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        score = self.repair_score(evaluation)
+        total, count = evaluation.sums[:2].tolist()
+        return {
+            "loss": ratio(total, count),
+            **score.counts.figures(),
+            "sequence_f1": score.sequence_f1,
+            "sequence_accuracy": score.sequence_accuracy,
+        }
+
+    def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """These texts of a split, with their white space as a model in evaluation mode repairs it."""
+        batch = self.collate(split, indices, device)
+        classes = lists_of(classes_of(_scores(model, batch), batch.lengths))
+        texts = self.splits[split].texts(indices)
+        return [repaired_by(text, each) for (text, _), each in zip(texts, classes, strict=True)]
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        files, samples = SpellingFiles(run), self.splits[split]
+        facts = self._facts(run, split)
+        facts["counts"] = repair_facts(self.repair_score(evaluation))
+        write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
+        write_lines(files.repairs(split), samples, self._repaired(samples, evaluation))
+
+
+def _scores(model: nn.Module, batch: RepairBatch) -> torch.Tensor:
+    """Scores [B, L, 3]; the rows come first, as torch's DataParallel cuts what comes first."""
+    scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
+    found: torch.Tensor = scores.float()
+    return found

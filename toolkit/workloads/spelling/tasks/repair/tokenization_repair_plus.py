@@ -1,0 +1,319 @@
+"""Detection and correction of spelling errors in texts whose white space may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.config.schema import Experiment
+from toolkit.data.ragged import Array
+from toolkit.files import write_json
+from toolkit.nlp.decoding.language_model import Limits
+from toolkit.nlp.tokenizers.tokenizer import TextTokenizer, load_tokenizer
+from toolkit.ratio import ratio
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
+from toolkit.training.warm_start.find import find_weights
+from toolkit.training.warm_start.load import load_exact_weights
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
+from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.metrics.correction import score_corrections
+from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
+from toolkit.workloads.spelling.metrics.detection import DetectionScore
+from toolkit.workloads.spelling.models.batches import NONE, RepairPlusBatch
+from toolkit.workloads.spelling.models.losses import losses_of_texts
+from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
+from toolkit.workloads.spelling.models.search import Search, Written, write_words
+from toolkit.workloads.spelling.repair_run import repair_experiment
+from toolkit.workloads.spelling.tasks.base import no_errors, write_lines
+from toolkit.workloads.spelling.tasks.correction.batches import ids_of, on, text_of_words, word_targets
+from toolkit.workloads.spelling.tasks.detection.base import (
+    COUNTS,
+    THRESHOLD,
+    counts_of,
+    line_of,
+    of_words,
+    score_of,
+)
+from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
+from toolkit.workloads.spelling.tasks.repair.batches import REPAIR_SUMS, classes_of, known_labels, plus_batch
+from toolkit.workloads.spelling.tasks.repair.plus_outputs import corrections, words_read
+from toolkit.workloads.spelling.tasks.repair.plus_reading import PlusReader
+
+#: The split whose words are really written.
+_WRITTEN = "test"
+_KEY = "model.repair_run"
+#: Outputs, beside the classes of characters.
+_PROBABILITIES, _WORDS = "probabilities", "written"
+#: Sums of what was written in place of the texts that were read, white space included.
+_CORRECTED = tuple(f"corrected_{name}" for name in Counts.__slots__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlusBatch:
+    """Texts with all that is known of them.
+
+    real   [B, W] whether each word is a real one (all False: unknown)
+    lines  each text, its words that are read, and its target; None where no words are to be written
+    """
+
+    texts: RepairPlusBatch
+    real: torch.Tensor
+    lines: Sequence[tuple[str, list[str], str | None]] | None
+
+
+class TokenizationRepairPlusTask(RepairingTask):
+    """Right or wrong, for each word of the repaired text; and what it should be, if the model writes.
+
+    The loss of a text is the mean cross-entropy of its words, plus that of the tokens that are to be written,
+    plus that of its characters where the repair is learnt, too; together times its words, for the count is
+    that of words. So a step's loss is a mean over words, whatever batches and ranks it is made of.
+
+    The words that are read are those of the right white space, in evaluations, too: what the model itself
+    would repair is told beside them, and read when it is used.
+
+    Outputs are what to do with each character, the probability of an error of each word, and what is written
+    (`ids_of`): of the test set alone.
+    """
+
+    train_sums = ("correct",)
+    score_sums = ("loss", "count", *COUNTS, *REPAIR_SUMS, "tokens", "equal_tokens", *_CORRECTED)
+
+    def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
+        super().__init__(experiment, data)
+        self._repair = repair_experiment(experiment.model.repair_run).model
+        self._output: TextTokenizer | None = None
+        if experiment.model.num_sec_layers:
+            self._output = load_tokenizer(self._data.path / layout.OUTPUT_TOKENIZER)
+
+    def model(self) -> nn.Module:
+        config = self._experiment.model
+        built = build_model(
+            self._experiment,
+            repair=self._repair,
+            vocabulary_size=self._data.vocabulary_size,
+            output_vocabulary_size=self._data.output_vocabulary_size,
+        )
+        assert isinstance(built, TokenizationRepairPlus)
+        load_exact_weights(_KEY, find_weights(_KEY, config.repair_run), built.repair)
+        return built
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> PlusBatch:
+        samples = self.splits[split]
+        config = self._experiment.model
+        texts = plus_batch(
+            samples.rows(layout.TOKENS, indices, self._data.pad_id),
+            samples.lengths[indices],
+            samples.rows(layout.PIECES, indices, layout.NOBODY),
+            samples.rows(layout.WORDS, indices, NONE),
+            device,
+            features=samples.features(indices) if config.word_features else None,
+            word_count=int(samples.sizes(layout.LABELS, indices).max(initial=0)),
+        )
+        rows = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
+        labels = known_labels(rows, device)
+        known = self._data.has_dictionary
+        real = samples.real_words(indices) if known else np.zeros(labels.shape, dtype=bool)
+        texts = replace(
+            texts,
+            labels=labels,
+            labelled=int((rows != layout.UNKNOWN).sum()),
+            repair_labels=known_labels(samples.rows(layout.REPAIRS, indices, layout.UNKNOWN), device),
+        )
+        lines = None
+        if self._output is not None:
+            texts = self._with_targets(texts, samples, indices, self._output)
+            if split == _WRITTEN:
+                read = zip(samples.texts(indices), words_read(samples, indices), strict=True)
+                lines = [(text, words, target) for (text, target), words in read]
+        return PlusBatch(texts=texts, real=on(real, device), lines=lines)
+
+    def _with_targets(
+        self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
+    ) -> RepairPlusBatch:
+        """Add what is to be written of texts with as many words as their targets, and not too many tokens."""
+        device = texts.tokens.device
+        outputs = samples.rows(layout.OUTPUTS, indices, NONE)
+        words = samples.rows(layout.OUTPUT_WORDS, indices, NONE)
+        count = samples.sizes(layout.LABELS, indices)
+        written = samples.sizes(layout.OUTPUTS, indices) + count
+        fits = written <= self._experiment.model.sec_max_output_length
+        words[(words.max(1) + 1 != count) | ~fits] = NONE
+        made = word_targets(outputs, words, output.padding, output.begin, output.end)
+        targets, numbers, labels = (on(each, device) for each in made)
+        return replace(texts, targets=targets, target_words=numbers, target_labels=labels)
+
+    def loss(self, model: nn.Module, batch: PlusBatch) -> Loss:
+        scores, labels = _scores(model, batch.texts), batch.texts.labels
+        assert labels is not None
+        total, count = self._loss(scores, batch.texts)
+        correct = ((scores.words.argmax(-1) == labels) & (labels != NONE)).sum()
+        return Loss(total=total, count=count, tokens=batch.texts.real_tokens, sums=correct[None].double())
+
+    def _loss(self, scores: PlusScores, texts: RepairPlusBatch) -> tuple[torch.Tensor, int]:
+        assert texts.labels is not None
+        assert texts.repair_labels is not None
+        total, words = losses_of_texts(scores.words, texts.labels)
+        if scores.written is not None:
+            assert texts.target_labels is not None
+            written, tokens = losses_of_texts(scores.written, texts.target_labels)
+            total = total + words * written / tokens.clamp(min=1)
+        if not self._experiment.model.fix_tokenization_repair:
+            weights = self._repair.class_weights
+            repair, characters = losses_of_texts(scores.repair, texts.repair_labels, weights)
+            total = total + words * repair / characters.clamp(min=1)
+        assert texts.labelled is not None
+        return total.sum(), texts.labelled
+
+    def score(self, model: Any, batch: PlusBatch) -> Score:
+        texts = batch.texts
+        scores, labels = _scores(model, texts), texts.labels
+        assert labels is not None
+        total, count = self._loss(scores, texts)
+        probabilities = scores.words.softmax(-1)[..., 1]
+        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
+        sums = [head, counts_of(probabilities > THRESHOLD, labels, batch.real)]
+        sums += [self._repair_sums(scores.repair, texts.repair_labels, texts.tokens), _tokens(scores, texts)]
+        outputs = {
+            CLASSES: classes_of(scores.repair, texts.lengths),
+            _PROBABILITIES: of_words(probabilities, texts.words),
+        }
+        counts = NOTHING
+        if self._output is not None and batch.lines is not None:
+            written = self.write(model, texts)
+            outputs[_WORDS] = ids_of(written, self._output.end)
+            counts = _compared(batch.lines, written, self._output)
+        sums.append(head.new_tensor([getattr(counts, name) for name in Counts.__slots__]))
+        return Score(sums=torch.cat(sums), outputs=outputs)
+
+    def write(self, model: Any, texts: RepairPlusBatch) -> list[list[Written]]:
+        """What a model in evaluation mode makes of these texts: for each its words."""
+        assert self._output is not None
+        task = self._experiment.task
+        limits = Limits(
+            begin=self._output.begin, end=self._output.end, length=self._experiment.model.max_word_length
+        )
+        return write_words(model, texts, Search(kind=task.search, width=task.beam_width), limits)
+
+    def correct(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """What a model in evaluation mode makes of these texts of a split.
+
+        With white space as it repairs it, and the words that this gives as it writes them, if it writes.
+        """
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        repaired = self._reader.repair(model, texts, device)
+        return repaired if self._output is None else self._written(model, texts, repaired, device)
+
+    def correct_words(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """Return the words of these texts, as they stand, as a model that writes would have them."""
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        return self._written(model, texts, texts, device)
+
+    def _written(
+        self, model: Any, texts: Sequence[str], repaired: Sequence[str], device: torch.device
+    ) -> list[str]:
+        """Return the words of repaired texts as they are written: one in the place of each."""
+        assert self._output is not None
+        written = self.write(model, self._reader.batch(texts, repaired, device))
+        words = map(words_of, repaired)
+        return [text_of_words(units, own, self._output) for units, own in zip(written, words, strict=True)]
+
+    def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
+        """The same with nothing but their white space repaired."""
+        texts = [text for text, _ in self.splits[split].texts(indices)]
+        return self._reader.repair(model, texts, device)
+
+    def detect(
+        self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
+    ) -> list[list[float]]:
+        """How likely each word of these texts, as they stand, has an error."""
+        texts = self.collate(split, indices, device).texts
+        probabilities = _scores(model, texts).words.softmax(-1)[..., 1]
+        return [each.tolist() for each in lists_of(of_words(probabilities, texts.words))]
+
+    @cached_property
+    def _reader(self) -> PlusReader:
+        # Evaluations do without its dictionary.
+        return PlusReader.of(self._data, with_features=self._experiment.model.word_features)
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {"word_accuracy": sums["correct"] / count}
+
+    def detection_score(self, evaluation: Evaluation) -> DetectionScore:
+        """What was found, as counts."""
+        return score_of(evaluation.sums[2 : 2 + len(COUNTS)])
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        """Metrics of a split; only words that were written have those of corrections."""
+        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        score = self.detection_score(evaluation)
+        found = {
+            "loss": ratio(sums["loss"], sums["count"]),
+            **score.counts.figures(),
+            "word_accuracy": score.accuracy,
+            "repair_f1": self.repair_score(evaluation).counts.f1,
+        }
+        if self._experiment.data.dictionary:
+            found |= score.rates()
+        if self._output is not None:
+            found["token_accuracy"] = ratio(sums["equal_tokens"], sums["tokens"])
+            if split == _WRITTEN:
+                found["correction_f1"] = positives(*(sums[name] for name in _CORRECTED)).f1
+        return found
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        files, samples = SpellingFiles(run), self.splits[split]
+        facts = self._facts(run, split)
+        counts = evaluation.sums[2 : 2 + len(COUNTS)].round().astype(int).tolist()
+        facts["detection"] = dict(zip(COUNTS, counts, strict=True))
+        facts["repair"] = repair_facts(self.repair_score(evaluation))
+        write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
+        write_lines(files.repairs(split), samples, self._repaired(samples, evaluation))
+        labels = map(line_of, evaluation.outputs[_PROBABILITIES])
+        write_lines(files.detections(split), samples, labels, no_errors)
+        if self._output is not None and split == _WRITTEN:
+            ids = evaluation.outputs[_WORDS]
+            write_lines(files.corrections(split), samples, corrections(samples, ids, self._output))
+
+
+def _scores(model: nn.Module, batch: RepairPlusBatch) -> PlusScores:
+    """What the model says; the rows come first, as torch's DataParallel cuts what comes first."""
+    found: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
+    words, repair, written = found
+    return PlusScores(
+        words=words.float(), repair=repair.float(), written=None if written is None else written.float()
+    )
+
+
+def _compared(
+    lines: Sequence[tuple[str, list[str], str | None]],
+    written: Sequence[Sequence[Written]],
+    tokenizer: TextTokenizer,
+) -> Counts:
+    """Compare what was written with the targets, where there are any."""
+    known = [
+        (text, text_of_words(units, words, tokenizer), target)
+        for (text, words, target), units in zip(lines, written, strict=True)
+        if target is not None
+    ]
+    return score_corrections(*zip(*known, strict=True)).counts if known else NOTHING
+
+
+def _tokens(scores: PlusScores, texts: RepairPlusBatch) -> torch.Tensor:
+    """Tokens that are to be written, and those that are the most probable ones: [2]."""
+    if scores.written is None:
+        return scores.words.new_zeros(2, dtype=torch.float64)
+    labels = texts.target_labels
+    assert labels is not None
+    known = labels != NONE
+    right = known & (scores.written.argmax(-1) == labels)
+    return torch.stack([known.sum(), right.sum()]).double()

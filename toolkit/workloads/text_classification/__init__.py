@@ -1,0 +1,1 @@
+"""Text classification: one label for each text of a table."""

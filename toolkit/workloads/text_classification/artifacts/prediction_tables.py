@@ -1,0 +1,70 @@
+"""Predictions as tables, written a row at a time: neither texts nor rows are all in memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.files import open_atomic
+from toolkit.system.csv_cells import harmless
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+
+#: The texts of some rows, named by their positions.
+Texts = Callable[[npt.NDArray[np.int64]], Sequence[str]]
+
+_ROWS_AT_ONCE = 512
+_DIGITS = 6
+#: So that a row of the TSV is a line of the file.
+_ONE_LINE = str.maketrans("\t\r\n", "   ")
+
+
+def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
+    """Write PyText's five columns, tab-separated; `score` holds the log-probabilities of all classes."""
+    labels = predictions.labels
+    with open_atomic(path) as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(["prediction", "target", "score", "row_index", "text"])
+        for row, predicted, true, scores, text in _rows(predictions, predictions.log_probabilities, texts):
+            shown = json.dumps(scores)
+            writer.writerow([labels[predicted], labels[true], shown, row, text.translate(_ONE_LINE)])
+
+
+def write_testset_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
+    """Write a CSV whose first two columns are codes of the predicted and of the true class.
+
+    Then come the ids in the prepared set, the names of both classes, the probability of the prediction
+    (`score`) and of each class, and the text. A quote precedes what a spreadsheet would take for a
+    formula.
+    """
+    labels = [_line_ends(label) for label in predictions.labels]
+    head = ["prediction", "true_label", "text_id", "sample", "fragments", "predicted_class", "true_class"]
+    with open_atomic(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*head, "score", *(f"P({label})" for label in labels), "text"])
+        for row, predicted, true, scores, text in _rows(predictions, predictions.probabilities, texts):
+            ids = (predictions.text_ids[row], predictions.sample_ids[row], predictions.fragments[row])
+            names = (labels[predicted], labels[true])
+            row_cells = [predicted, true, *ids, *names, scores[predicted], *scores, _line_ends(text)]
+            writer.writerow(harmless(row_cells))
+
+
+def _rows(
+    predictions: Predictions, scores: npt.NDArray[np.floating], texts: Texts
+) -> Iterator[tuple[int, int, int, list[float], str]]:
+    """Yield position, codes of the predicted and of the true class, rounded scores [C], and the text."""
+    predicted = predictions.predicted
+    for start in range(0, len(predictions), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(predictions)))
+        rounded: list[list[float]] = scores[rows].astype(np.float64).round(_DIGITS).tolist()
+        for row, shown, text in zip(rows.tolist(), rounded, texts(rows), strict=True):
+            yield row, int(predicted[row]), int(predictions.truth[row]), shown, text
+
+
+def _line_ends(text: str) -> str:
+    """Normalise line ends: the csv module writes a bare carriage return without quotes."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,1 @@
+"""From delimited files to samples in memory maps. No torch."""

@@ -1,0 +1,116 @@
+"""Errors and warnings about the tables of an experiment, found before its job is submitted. Without numpy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.prepared.lookup import find_prepared_set, read_meta
+from toolkit.data.sources.named_files import split_files, violation_of
+from toolkit.errors import DataError
+from toolkit.nlp.hub import check_local_model
+from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
+from toolkit.workload import Violation
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.labels import (
+    Skipped,
+    count_empty,
+    is_empty,
+    nothing_known,
+    refuse_unknown,
+)
+from toolkit.workloads.text_classification.data.sources.table import Row, read_rows
+from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
+
+#: Most bytes of all files together that are read here: a tenth of a second.
+_FEW_BYTES = 4 << 20
+
+
+#: Rows of each file that are checked before a job is submitted: about ten milliseconds.
+_ROWS = 2000
+
+
+def table_violations(data: TextTable) -> Iterator[Violation]:
+    """Find files of a section that are missing, or whose first rows are not as described."""
+    for key, path in split_files(data):
+        yield from violation_of(key, _check_rows, path, data)
+    if data.tokenizer == "pretrained" and data.tokenizer_path is not None:
+        yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
+
+
+def _check_rows(path: Path, data: TextTable) -> None:
+    skipped, used = Skipped(), 0
+    rows = list(islice(read_rows(path, data), _ROWS))
+    for row in rows:
+        if count_empty(path, row, data, skipped):
+            continue
+        if data.labels is None or row.label in data.labels:
+            used += 1
+        elif data.unknown_labels == "refuse":
+            raise refuse_unknown(f"{path}:{row.line}", row.label, data.labels)
+        else:
+            skipped.unknown(row.label, f"{path}:{row.line}")
+    if not used and len(rows) < _ROWS:
+        raise nothing_known(path, data, data.labels or (), skipped)
+
+
+def table_warnings(data: TextTable) -> Iterator[Violation]:
+    """Find labels that look alike, splits that lack a label, and texts in two splits."""
+    name = "path" if data.path is not None else "train"
+    found = _notable(data)
+    for line in describe_notable(found or {}):
+        yield Violation(key=("data", name), problem=line)
+    if found is None:
+        problem = "not searched for labels that look alike and for texts in two splits: it is too large"
+        yield Violation(key=("data", name), problem=problem, hint="`stk prepare` does that")
+
+
+def _notable(data: TextTable) -> Mapping[str, object] | None:
+    """Return what deserves a warning; None for large tables that are not prepared."""
+    try:
+        if (path := find_prepared_set(data)) is not None:
+            found: Mapping[str, object] = read_meta(path).get("notable", {})
+            return found
+        files = _files(data)
+        if sum(path.stat().st_size for path in files.values()) > _FEW_BYTES:
+            return None
+        return _of_rows({split: _rows(path, data) for split, path in files.items()}, data)
+    except (OSError, DataError):
+        # Already reported as a fault.
+        return {}
+
+
+def _files(data: TextTable) -> dict[str, Path]:
+    """The files by their splits; one that is cut into splits has the name `path`."""
+    return {key.removeprefix("data."): path for key, path in split_files(data)}
+
+
+def _rows(path: Path, data: TextTable) -> list[Row]:
+    rows = (row for row in read_rows(path, data) if not (is_empty(row.label) or is_empty(row.text)))
+    return [row for row in rows if data.labels is None or row.label in data.labels]
+
+
+def _of_rows(splits: Mapping[str, list[Row]], data: TextTable) -> dict[str, Any]:
+    learnt = splits.get("train", splits.get("path", []))
+    labels = data.labels or sorted({row.label for row in learnt})
+    if "path" in splits:
+        return notable(labels, {}, [])
+    found = {split: Counter(row.label for row in rows) for split, rows in splits.items()}
+    counts = {split: [of_label[label] for label in labels] for split, of_label in found.items()}
+    return notable(labels, counts, _shared(splits, _files(data)))
+
+
+def _shared(splits: Mapping[str, list[Row]], files: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """The texts in two splits, for each two of them."""
+    lines = {split: {row.text: row.line for row in reversed(rows)} for split, rows in splits.items()}
+    found = []
+    for one, other in combinations(lines, 2):
+        common = [text for text in lines[other] if text in lines[one]]
+        if common:
+            first = min(common, key=lines[one].__getitem__)
+            places = (f"{files[one]}:{lines[one][first]}", f"{files[other]}:{lines[other][first]}")
+            found.append({"splits": (one, other), "texts": len(common), "places": places})
+    return found

@@ -1,0 +1,154 @@
+"""The prepared set of texts with labels (toolkit/data/prepared/folder.py).
+
+Its folder also holds the tokenizer: vocabulary.json, or the files of a pretrained one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolkit.data.prepared.arrays import map_array, map_lists
+from toolkit.data.prepared.columns import split_ids
+from toolkit.data.prepared.folder import PreparedFolder
+from toolkit.data.ragged import protect
+from toolkit.data.sources.source_files import TEST, set_place
+from toolkit.files import crc32
+from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder
+from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER, TOKENIZER_SETTINGS
+from toolkit.nlp.tokens import Vocabulary
+from toolkit.workload import Progress, silent
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data import layout
+from toolkit.workloads.text_classification.data.build import build
+from toolkit.workloads.text_classification.data.encoders import Encoder, VocabularyEncoder, encoder
+from toolkit.workloads.text_classification.data.samples import Samples, pad_batch
+from toolkit.workloads.text_classification.data.sources.first_pass import survey
+from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
+from toolkit.workloads.text_classification.data.sources.source_files import (
+    Rows,
+    Source,
+    describe,
+    find_sources,
+    one_source,
+)
+from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable
+
+__all__ = ["Prepared", "Samples", "pad_batch", "prepare", "prepare_benchmark"]
+
+
+class Prepared(PreparedFolder[Samples]):
+    """An opened prepared set."""
+
+    VERSION = layout.VERSION
+    FACTS = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.meta["labels"])
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids, padding and the unknown token included."""
+        return int(self.meta["vocabulary_size"])
+
+    @property
+    def pad_id(self) -> int:
+        """Fills a batch up to its longest sample; occurs in no sample."""
+        return int(self.meta["pad_id"])
+
+    @property
+    def unk_id(self) -> int | None:
+        """Stands for an unknown token; None where the tokenizer knows every text."""
+        return None if self.meta["unk_id"] is None else int(self.meta["unk_id"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What is odd in the data, a line for each thing."""
+        return describe_notable(self.meta.get("notable", {}))
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"notable": self.meta.get("notable", {})}
+
+    @property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """The pretrained tokenizer's files, as a model's folder holds them; none for other tokenizers."""
+        names = (TOKENIZER, *TOKENIZER_SETTINGS)
+        return tuple(self.path / name for name in names if name in self.meta["files"])
+
+    def vocabulary(self) -> Vocabulary:
+        """Tokens and counts of the tokenizers words and whitespace. Raises DataError for another one."""
+        return Vocabulary.load(self.path / layout.VOCABULARY)
+
+    def _contents(self) -> str:
+        texts = "" if self.meta["samples"] == self.meta["texts"] else f" from {self.meta['texts']:,} texts"
+        return f"{texts}; {len(self.labels)} labels, {self.vocabulary_size:,} tokens"
+
+    def _details(self) -> list[str]:
+        return [*describe_skipped(self.meta["skipped"]), *self.notes]
+
+    def _samples(self, split: str) -> Samples:
+        ids = map_array(self.path, split_ids(split))
+        tokens = map_lists(self.path, layout.TOKENS.of(self.meta["token_dtype"]), layout.OFFSETS)
+        arrays = protect(
+            lengths=tokens.lengths(ids).astype(np.int32),
+            labels=map_array(self.path, layout.LABELS)[ids],
+            text_ids=map_array(self.path, layout.TEXT_IDS)[ids],
+        )
+        return Samples(ids=ids, tokens=tokens, database=self.database, **arrays)
+
+
+def prepare(data: TextTable, progress: Progress | None = None) -> Prepared:
+    """Open the prepared set of a data section, building it first where there is none.
+
+    `progress` gets stage, done and total; stages: hash (bytes), read, tokenize (rows), encode (tokens).
+    Otherwise as PreparedFolder.open_or_build.
+    """
+    report = progress or silent
+    sources = find_sources(data, report)
+    return _publish(data, sources, describe(data, sources), partial(encoder, data), report)
+
+
+def prepare_benchmark(data: TextTable, known: Prepared, progress: Progress | None = None) -> Prepared:
+    """Open the whole file `data.path` as the one split `test`, with the labels and tokens of a known set.
+
+    Built first where there is none, as `prepare` does it. Raises DataError.
+    """
+    report = progress or silent
+    data = replace(data, labels=known.labels)
+    using: Callable[[], Encoder]
+    if data.tokenizer == "pretrained":
+        # The set's own copy: where it came from, there may be another one by now.
+        data = replace(data, tokenizer_path=str(known.path))
+        using = partial(PretrainedEncoder, str(known.path), data.max_tokens, known.pad_id)
+        further: dict[str, Any] = {}
+    else:
+        vocabulary = known.vocabulary()
+        using = partial(VocabularyEncoder, data, vocabulary)
+        further = {"vocabulary": crc32(known.path / layout.VOCABULARY)}
+    sources = (one_source(data, TEST, report),)
+    return _publish(data, sources, describe(data, sources, **further), using, report)
+
+
+def _publish(
+    data: TextTable,
+    sources: Sequence[Source],
+    description: dict[str, Any],
+    using: Callable[[], Encoder],
+    report: Progress,
+) -> Prepared:
+    """Open the set of these sources, building it first where there is none."""
+
+    def fill(folder: Path) -> None:
+        # Its faults first: they are found sooner than those of the rows.
+        tokens = using()
+        rows = Rows(data, sources)
+        known = survey(data, sources, rows, report)
+        build(folder, data, sources, rows, known, tokens, description, report)
+
+    return Prepared.open_or_build(*set_place(data.prepared_dir, sources, description), fill)

@@ -1,0 +1,1 @@
+"""The tables that a data section names: their rows, labels and splits."""

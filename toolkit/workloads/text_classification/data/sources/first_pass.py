@@ -1,0 +1,231 @@
+"""The first reading of the sources finds faults and decides labels and splits; it writes nothing."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.errors import DataError
+from toolkit.workload import Progress
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.labels import (
+    Skipped,
+    count_empty,
+    is_empty,
+    nothing_known,
+    refuse_unknown,
+    refuse_untrained,
+)
+from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source, split_names
+from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers, assign_splits
+from toolkit.workloads.text_classification.data.sources.table import Row
+from toolkit.workloads.text_classification.data.sources.table_warnings import notable
+from toolkit.workloads.text_classification.data.sources.text_hashes import TextHashes
+
+#: Rows between two calls of the progress function.
+REPORT_EVERY = 1 << 14
+#: More labels than any classifier here has; a wrong column has as many as rows.
+_MOST_LABELS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Survey:
+    """What is known of every text after the first reading. Rows that are skipped have no number.
+
+    labels       names; a text's label is a number into it
+    splits       names; a text's split is a number into it
+    text_label   [n] int32
+    text_split   [n] int8; None where the fragments are split, not the texts
+    source_rows  rows of each source; texts are numbered through the sources in their order
+    skipped      what was left out
+    notable      what is odd, as the manifest says it
+    """
+
+    labels: tuple[str, ...]
+    splits: tuple[str, ...]
+    text_label: npt.NDArray[np.int32]
+    text_split: SplitNumbers | None
+    source_rows: tuple[int, ...]
+    skipped: Skipped
+    notable: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.text_label)
+
+
+def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Progress) -> Survey:
+    """Read all sources once. Memory: 21 bytes a text, and 12 of each of the first millions.
+
+    Raises DataError at the first fault.
+    """
+    reading = _Reading(data=data, sources=sources)
+    for source in sources:
+        reading.read(source, rows.of(source), progress)
+    names = split_names(data, sources)
+    texts, files = reading.texts()
+    places = np.arange(len(texts))
+    if data.labels is not None:
+        # Before splitting, so that the shares hold for what stays.
+        kept = reading.known(texts, data.labels)
+        texts, files, places = texts[kept], files[kept], places[kept]
+    reading.check_left(files, data.labels or ())
+    splits = _splits(data, sources, files, texts)
+    labels = data.labels
+    if labels is None:
+        labels = reading.names(texts if splits is None else texts[splits == names.index(TRAIN)])
+        kept = reading.known(texts, labels)
+        texts, files, places = texts[kept], files[kept], places[kept]
+        splits = None if splits is None else splits[kept]
+        reading.check_left(files, labels)
+        reading.check_splits(splits, labels)
+    text_label = reading.codes(labels)[texts]
+    counts: dict[str, list[int]] = {}
+    shared: list[dict[str, Any]] = []
+    if splits is not None:
+        counts = _counts(names, labels, text_label, splits)
+        shared = reading.hashes.shared(names, splits, files, places)
+    return Survey(
+        labels=labels,
+        splits=names,
+        text_label=text_label,
+        text_split=splits,
+        source_rows=tuple(reading.rows),
+        skipped=reading.skipped,
+        notable=notable(labels, counts, shared),
+    )
+
+
+def _counts(
+    names: Sequence[str], labels: Sequence[str], text_label: npt.NDArray[np.int32], splits: SplitNumbers
+) -> dict[str, list[int]]:
+    """The texts of each label in each split that has some."""
+    counts = {
+        name: np.bincount(text_label[splits == number], minlength=len(labels)).tolist()
+        for number, name in enumerate(names)
+    }
+    return {name: of_label for name, of_label in counts.items() if any(of_label)}
+
+
+def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integer]) -> SplitNumbers:
+    """Assign a split to each text or fragment. Raises DataError where a split gets none."""
+    shares = list(data.splits.values())
+    splits = assign_splits(len(labels), shares, data.split_seed, labels if data.stratify else None)
+    sizes = np.bincount(splits, minlength=len(shares))
+    for (name, share), size in zip(data.splits.items(), sizes.tolist(), strict=True):
+        if share > 0 and not size:
+            raise DataError(
+                f"{sources[0].path} has {len(labels)} rows to learn from, too few for the splits "
+                f"{data.splits}: none is left for {name!r}. Use more rows, or set data.splits.{name} to 0"
+            )
+    return splits
+
+
+def _splits(
+    data: TextTable, sources: Sequence[Source], files: npt.NDArray[np.int8], texts: npt.NDArray[np.intc]
+) -> SplitNumbers | None:
+    """The split of every text; None where fragments are split."""
+    if sources[0].split is not None:
+        return files
+    return None if data.split_unit == "fragment" else cut(data, sources, texts)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """Labels as they were met: numbered by first appearance, with the place of that.
+
+    rows  of each source
+    """
+
+    data: TextTable
+    sources: Sequence[Source]
+    rows: list[int] = field(default_factory=list)
+    skipped: Skipped = field(default_factory=Skipped)
+    hashes: TextHashes = field(init=False)
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _places: list[str] = field(default_factory=list)
+    _texts: array[int] = field(default_factory=lambda: array("i"))
+    _ends: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.hashes = TextHashes([source.path for source in self.sources])
+
+    def read(self, source: Source, found: Iterable[Row], progress: Progress) -> None:
+        """Note the label of every row that has one, and a text."""
+        rows, before, known, note = 0, sum(self.rows), self._numbers.get, self.hashes.note
+        for rows, row in enumerate(found, start=1):
+            number = known(row.label)
+            # A label that was met before is not empty.
+            if number is None or is_empty(row.text):
+                number = self._unusual(source, row)
+            if number is not None:
+                self._texts.append(number)
+                note(row)
+            if rows % REPORT_EVERY == 0:
+                progress("read", before + rows, None)
+        self.rows.append(rows)
+        self._ends.append(len(self._texts))
+        progress("read", before + rows, None)
+
+    def texts(self) -> tuple[npt.NDArray[np.intc], npt.NDArray[np.int8]]:
+        """Of every row with label and text: the label's number, and the source's."""
+        files = np.repeat(np.arange(len(self.rows), dtype=np.int8), np.diff(self._ends, prepend=0))
+        return np.frombuffer(self._texts, dtype=np.intc), files
+
+    def names(self, texts: npt.NDArray[np.intc]) -> tuple[str, ...]:
+        """The labels that occur among these texts, sorted."""
+        numbers = set(np.flatnonzero(np.bincount(texts)).tolist())
+        return tuple(sorted(label for label, number in self._numbers.items() if number in numbers))
+
+    def codes(self, labels: Sequence[str]) -> npt.NDArray[np.int32]:
+        """The code of every label that was met, by its number; -1 for one that is none of these."""
+        codes = {label: code for code, label in enumerate(labels)}
+        return np.array([codes.get(label, -1) for label in self._numbers], dtype=np.int32)
+
+    def known(self, texts: npt.NDArray[np.intc], labels: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """Whether each text has one of these labels; the others are counted, or refused."""
+        kept = self.codes(labels)[texts] >= 0
+        met = list(self._numbers)
+        for number, rows in enumerate(np.bincount(texts[~kept]).tolist()):
+            if rows and self.data.unknown_labels == "refuse":
+                raise refuse_untrained(self._places[number], met[number])
+            if rows:
+                self.skipped.unknown(met[number], self._places[number], rows)
+        return kept
+
+    def check_left(self, files: npt.NDArray[np.int8], labels: tuple[str, ...]) -> None:
+        """Raise DataError for a file of which nothing is left."""
+        for source, texts in zip(
+            self.sources, np.bincount(files, minlength=len(self.sources)).tolist(), strict=True
+        ):
+            if not texts:
+                raise nothing_known(source.path, self.data, labels, self.skipped)
+
+    def check_splits(self, splits: SplitNumbers | None, labels: tuple[str, ...]) -> None:
+        """Raise DataError for a split of one file of which nothing is left: training lacks its labels."""
+        if splits is None or self.sources[0].split is not None:
+            return
+        sizes = np.bincount(splits, minlength=len(self.data.splits)).tolist()
+        if any(share > 0 and not size for share, size in zip(self.data.splits.values(), sizes, strict=True)):
+            raise nothing_known(self.sources[0].path, self.data, labels, self.skipped)
+
+    def _unusual(self, source: Source, row: Row) -> int | None:
+        """The number of the label of a row with a new one; None where it or the text is empty."""
+        return None if count_empty(source.path, row, self.data, self.skipped) else self._new(source, row)
+
+    def _new(self, source: Source, row: Row) -> int:
+        """The number of a label that is met for the first time."""
+        place, labels = f"{source.path}:{row.line}", self.data.labels
+        if self.data.unknown_labels == "refuse" and labels is not None and row.label not in labels:
+            raise refuse_unknown(place, row.label, labels)
+        if len(self._numbers) == _MOST_LABELS:
+            raise DataError(
+                f"{place}: more than {_MOST_LABELS} different labels up to here; "
+                f"does column {self.data.label_column!r} (data.label_column) hold the labels?"
+            )
+        self._places.append(place)
+        return self._numbers.setdefault(row.label, len(self._numbers))

@@ -1,0 +1,124 @@
+"""The files that a data section names, their rows, and the fingerprint of what would be made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.sources.file_digests import memory_of
+from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.errors import DataError
+from toolkit.nlp.charset import check_encoding
+from toolkit.nlp.tokenizers.tokenizer_files import content
+from toolkit.workload import Progress
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data import layout
+from toolkit.workloads.text_classification.data.sources.table import Format, Row, open_problem, read_rows
+
+#: The split that labels and vocabulary come from.
+TRAIN = "train"
+
+#: Settings that decide what is made, besides those of the tokenizer, the splits and each file.
+_SETTINGS = (
+    "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
+)  # fmt: skip
+#: Files of at most this size together stay in memory between the readings, in about three times the bytes.
+_KEPT_BYTES = 1 << 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(SourceFile):
+    """One table."""
+
+    format: Format
+    problem = staticmethod(open_problem)
+
+
+class Rows:
+    """The rows of sources, which are read twice: for faults, then for texts. Small files stay in memory."""
+
+    def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
+        self._data = data
+        self._keeps = sum(source.state[0] for source in sources) <= _KEPT_BYTES
+        self._kept: dict[Path, list[Row]] = {}
+
+    def of(self, source: Source) -> Iterator[Row]:
+        """Yield the rows of a source. Raises DataError, as read_rows does."""
+        if (kept := self._kept.pop(source.path, None)) is not None:
+            return iter(kept)
+        rows = read_rows(source.path, self._data)
+        return self._keeping(source.path, rows) if self._keeps else rows
+
+    def _keeping(self, path: Path, rows: Iterator[Row]) -> Iterator[Row]:
+        kept = []
+        for row in rows:
+            kept.append(row)
+            yield row
+        # Not before the end: what was read in part is read again.
+        self._kept[path] = kept
+
+
+def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
+    """Check the section's labels, and hash its files. Raises DataError."""
+    _check_settings(data)
+    named = {None: data.path, TRAIN: data.train, "validation": data.validation, "test": data.test}
+    return tuple(_source(name, split, data, progress) for split, name in named.items() if name is not None)
+
+
+def one_source(data: TextTable, split: str, progress: Progress) -> Source:
+    """Check the section and hash its one file, `data.path`, all of which is one split. Raises DataError."""
+    _check_settings(data)
+    assert data.path is not None
+    return _source(data.path, split, data, progress)
+
+
+def split_names(data: TextTable, sources: Sequence[Source]) -> tuple[str, ...]:
+    """The splits in their order."""
+    return tuple(data.splits if sources[0].split is None else (str(source.split) for source in sources))
+
+
+def describe(data: TextTable, sources: Sequence[Source], **further: Any) -> dict[str, Any]:
+    """Everything that decides what the prepared set holds, and its fingerprint (SHA-256).
+
+    further  what else decides it, besides the section and the sources
+    """
+    settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS} | further
+    settings |= _tokenizer_description(data)
+    if sources[0].split is None:
+        # As pairs: the order of the splits decides which samples they get.
+        settings |= {
+            "splits": [[name, float(share)] for name, share in data.splits.items()],
+            "split_seed": data.split_seed,
+            "stratify": data.stratify,
+            "split_unit": data.split_unit,
+        }
+    files = [{"split": source.split, "sha256": source.sha256, **asdict(source.format)} for source in sources]
+    return with_fingerprint({"version": layout.VERSION, "settings": settings, "sources": files})
+
+
+def _source(name: str, split: str | None, data: TextTable, progress: Progress) -> Source:
+    form = Format.of(Path(name).expanduser(), data)
+    return Source.open(name, split, progress, memory_of(data), format=form)
+
+
+def _check_settings(data: TextTable) -> None:
+    check_encoding(data.encoding)
+    if data.labels is not None:
+        repeated = sorted({label for label in data.labels if data.labels.count(label) > 1})
+        if repeated:
+            raise DataError(f"data.labels names {', '.join(repeated)} more than once")
+        if not data.labels:
+            raise DataError("data.labels is empty; name the labels, or set null to take those of the data")
+
+
+def _tokenizer_description(data: TextTable) -> dict[str, Any]:
+    """What decides the tokens that a tokenizer makes: of a pretrained one the content, never the path.
+
+    Raises DataError where there is none.
+    """
+    if data.tokenizer != "pretrained":
+        names = ("tokenizer", "lowercase", "min_count", "max_vocabulary")
+        return {name: getattr(data, name) for name in names}
+    return {"tokenizer": data.tokenizer, **content(str(data.tokenizer_path))}

@@ -1,0 +1,54 @@
+"""Cutting one table into splits, by shares and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.data.order.shuffle import permutation, stream
+
+SplitNumbers = npt.NDArray[np.int8]
+
+
+def split_sizes(n: int, shares: Sequence[float]) -> list[int]:
+    """Sizes of the splits: n times the share, rounded by largest remainder, so that they add up to n.
+
+    shares  none negative, not all zero; they are divided by their sum. Of equal remainders the first
+            split wins; a share of 0 gets no sample.
+    """
+    total = sum(shares)
+    exact = [n * share / total for share in shares]
+    sizes = [int(value) for value in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda split: sizes[split] - exact[split])
+    for split in by_remainder[: n - sum(sizes)]:
+        sizes[split] += 1
+    return sizes
+
+
+def assign_splits(
+    n: int, shares: Sequence[float], seed: int, labels: npt.NDArray[np.integer] | None = None
+) -> SplitNumbers:
+    """Assign a split to each of n samples: [n], numbers of the splits in the order of `shares`.
+
+    A pure function of its arguments. With `labels` [n] every split gets the same share of each label,
+    as nearly as whole numbers allow; the sizes of the splits are the same as without.
+    """
+    sizes = split_sizes(n, shares)
+    order = permutation(stream("split 1", seed, n), n)
+    if labels is None:
+        turns = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
+    else:
+        order = order[np.argsort(labels[order], kind="stable")]
+        turns = _take_turns(sizes)
+    splits = np.empty(n, dtype=np.int8)
+    splits[order] = turns
+    return splits
+
+
+def _take_turns(sizes: Sequence[int]) -> SplitNumbers:
+    """Spread the splits evenly: [sum(sizes)], so that any run of it has each split in its share."""
+    numbers = np.repeat(np.arange(len(sizes), dtype=np.int8), sizes)
+    places = [(np.arange(size) + 0.5) / max(size, 1) for size in sizes]
+    return numbers[np.argsort(np.concatenate(places), kind="stable")]

@@ -1,0 +1,65 @@
+"""Which texts are the same: a hash of each, compared between the splits."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers
+from toolkit.workloads.text_classification.data.sources.table import Row
+
+#: Most texts that are compared, the first ones: twelve bytes each, and a few seconds of sorting.
+_MOST = 20_000_000
+
+Numbers = npt.NDArray[np.int64]
+
+
+class TextHashes:
+    """The hashes of texts and their lines, in the order in which they are read.
+
+    files   of the sources, in their order
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+        # Python's own hash: 64 bits, and nothing is faster. Its values are those of one process alone.
+        self._hashes = array("q")
+        self._lines = array("i")
+
+    def note(self, row: Row) -> None:
+        """Add the next text."""
+        if len(self._hashes) < _MOST:
+            self._hashes.append(hash(row.text))
+            self._lines.append(row.line)
+
+    def shared(
+        self, names: Sequence[str], splits: SplitNumbers, files: npt.NDArray[np.int8], kept: Numbers
+    ) -> list[dict[str, Any]]:
+        """The texts in two splits, for each pair of splits.
+
+        splits, files, kept   [n] split, source and place in the order of reading of every text that is left
+        """
+        kept = kept[kept < len(self._hashes)]
+        hashes = np.frombuffer(self._hashes, np.int64)[kept]
+        lines = np.frombuffer(self._lines, np.int32)[kept]
+        splits, files = splits[: len(kept)], files[: len(kept)]
+        found = []
+        for one, other in combinations(range(len(names)), 2):
+            common = _common(hashes, np.flatnonzero(splits == one), np.flatnonzero(splits == other))
+            if common:
+                first, second = (f"{self._files[files[place]]}:{lines[place]}" for place in common[0])
+                pair = (names[one], names[other])
+                found.append({"splits": pair, "texts": len(common), "places": (first, second)})
+        return found
+
+
+def _common(hashes: Numbers, one: Numbers, other: Numbers) -> list[tuple[int, int]]:
+    """Return the places of each common hash, ordered by the place in the first."""
+    _, at_one, at_other = np.intersect1d(hashes[one], hashes[other], return_indices=True)
+    return sorted(zip(one[at_one].tolist(), other[at_other].tolist(), strict=True))

@@ -1,0 +1,147 @@
+"""Scores of a classifier from counts of its classes: sums first, divided once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.ratio import ratio
+from toolkit.workloads.text_classification.metrics.score_values import ClassScore
+
+#: Most classes of a confusion matrix that is written; of a larger one, how many confusions are.
+MOST_CLASSES = 500
+MOST_CONFUSIONS = 1000
+
+_AVERAGED = ("precision", "recall", "f1")
+_COUNTED = ("true_positives", "false_positives", "false_negatives")
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """Counts of each class, the cells of its confusion matrix that are not 0, and what follows from them.
+
+    Ours because scikit-learn scores samples, not sums over the ranks. A share of nothing is 0. Macro
+    averages are over all classes that occur, as truth or as prediction, which is scikit-learn's average
+    over the union of labels; weighted averages count each class by its support.
+
+    support    samples of each class [C]; predicted: predictions of each [C]; right: those that are right [C]
+    cells      true class * C + predicted class [k], counts their samples [k]: the whole matrix of 20,000
+               classes would take 3 GB. Empty where only the counts of the classes are known.
+    """
+
+    labels: tuple[str, ...]
+    support: npt.NDArray[np.int64]
+    predicted: npt.NDArray[np.int64]
+    right: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of(
+        cls, labels: Sequence[str], truth: npt.NDArray[np.integer], predicted: npt.NDArray[np.integer]
+    ) -> Classification:
+        """Count codes of true and of predicted classes, both [n]."""
+        classes = len(labels)
+        cells, counts = np.unique(truth.astype(np.int64) * classes + predicted, return_counts=True)
+        codes = (truth, predicted, truth[truth == predicted])
+        support, guesses, right = (np.bincount(each, minlength=classes) for each in codes)
+        return cls(tuple(labels), support, guesses, right, cells, counts)
+
+    @property
+    def confusion(self) -> npt.NDArray[np.int64]:
+        """The whole matrix [C, C]; rows: true class, columns: predicted class."""
+        classes = len(self.labels)
+        matrix = np.zeros(classes * classes, np.int64)
+        matrix[self.cells] = self.counts
+        return matrix.reshape(classes, classes)
+
+    @property
+    def accuracy(self) -> float:
+        return ratio(int(self.right.sum()), int(self.support.sum()))
+
+    @property
+    def matthews(self) -> float:
+        """Matthews correlation for any number of classes; 0 where all truth or all predictions agree.
+
+        Gorodkin, "Comparing two K-category assignments by a K-category correlation coefficient",
+        2004, eq. 8. In whole numbers of any size: floats would cancel out at 10^8 samples.
+        """
+        truth: list[int] = self.support.tolist()
+        predicted: list[int] = self.predicted.tolist()
+        samples, right = sum(truth), int(self.right.sum())
+        together = right * samples - sum(t * p for t, p in zip(truth, predicted, strict=True))
+        spread = (samples**2 - sum(t * t for t in truth)) * (samples**2 - sum(p * p for p in predicted))
+        return ratio(together, math.sqrt(spread))
+
+    @property
+    def normalised(self) -> npt.NDArray[np.float64]:
+        """The confusion matrix as shares of the true class; a class without samples is a row of 0."""
+        return self.confusion / np.maximum(self.support, 1)[:, np.newaxis]
+
+    def confusions(self, limit: int) -> list[tuple[str, str, int]]:
+        """The most frequent mistakes: true label, predicted label, samples."""
+        truth, predicted = np.divmod(self.cells, max(len(self.labels), 1))
+        wrong = np.flatnonzero(truth != predicted)
+        most = wrong[np.argsort(-self.counts[wrong], kind="stable")][:limit]
+        return [
+            (self.labels[truth[cell]], self.labels[predicted[cell]], int(self.counts[cell])) for cell in most
+        ]
+
+    def classes(self) -> list[ClassScore]:
+        """Scores of every class, in the order of the labels."""
+        counts = (self.right.tolist(), self.predicted.tolist(), self.support.tolist())
+        return [
+            ClassScore(
+                label=label,
+                precision=ratio(right, predicted),
+                recall=ratio(right, support),
+                f1=ratio(2 * right, predicted + support),
+                support=support,
+                true_positives=right,
+                false_positives=predicted - right,
+                false_negatives=support - right,
+            )
+            for label, right, predicted, support in zip(self.labels, *counts, strict=True)
+        ]
+
+    def macro(self) -> dict[str, float]:
+        """Averages over the classes that occur."""
+        occurs = (self.predicted + self.support) > 0
+        seen = [scores for scores, here in zip(self.classes(), occurs, strict=True) if here]
+        return {
+            f"macro_{name}": ratio(sum(getattr(scores, name) for scores in seen), len(seen))
+            for name in _AVERAGED
+        }
+
+    def weighted(self) -> dict[str, float]:
+        """Averages in which each class counts by its support."""
+        classes, samples = self.classes(), int(self.support.sum())
+        return {
+            f"weighted_{name}": ratio(
+                sum(getattr(scores, name) * scores.support for scores in classes), samples
+            )
+            for name in _AVERAGED
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What `artifacts/<split>_classes.json` says: of many classes confusions in place of the matrix."""
+        is_small = len(self.labels) <= MOST_CLASSES
+        return {
+            "labels": list(self.labels),
+            "confusion": self.confusion.tolist() if is_small else None,
+            "normalised": self.normalised.round(6).tolist() if is_small else None,
+            **({} if is_small else {"confusions": self.confusions(MOST_CONFUSIONS)}),
+            "classes": [
+                {name: getattr(scores, name) for name in ("label", *_AVERAGED, "support", *_COUNTED)}
+                for scores in self.classes()
+            ],
+            "accuracy": self.accuracy,
+            "mcc": self.matthews,
+            **self.macro(),
+            **self.weighted(),
+        }

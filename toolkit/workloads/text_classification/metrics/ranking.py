@@ -1,0 +1,109 @@
+"""Scores of one class against the rest from its probabilities: what each threshold would give.
+
+Samples of equal score are counted together, so that no figure depends on the order of the samples.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.workloads.text_classification.metrics.score_values import OperatingPoint
+
+Floats = npt.NDArray[np.float64]
+
+#: Where recall is asked for a precision, and precision for a recall (PyText's levels).
+LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranking:
+    """Shares of samples at or above each distinct score, the highest first; a share of nothing is 0.
+
+    thresholds           [k] float64, falling
+    false_positive_rate  [k + 1] of the others, from 0 on
+    true_positive_rate   [k + 1] of the samples of the class, from 0 on
+    positives, negatives    of all samples
+    """
+
+    thresholds: Floats
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+    positives: int
+    negatives: int
+
+    @classmethod
+    def of(cls, truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> Ranking:
+        """Rank samples by their score; truth [n] says which are of the class. Takes O(n log n)."""
+        # It takes a second, which only those who write scores should pay.
+        from sklearn.exceptions import UndefinedMetricWarning
+        from sklearn.metrics import roc_curve
+
+        positives, curve = int(truth.sum()), (np.zeros(1), np.zeros(1), np.zeros(1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            if len(truth):
+                curve = roc_curve(truth, scores, drop_intermediate=False)
+        return cls(
+            thresholds=curve[2][1:].astype(np.float64),
+            false_positive_rate=np.nan_to_num(curve[0]),
+            true_positive_rate=np.nan_to_num(curve[1]),
+            positives=positives,
+            negatives=len(truth) - positives,
+        )
+
+    @property
+    def roc_auc(self) -> float | None:
+        """Area under the ROC curve: the share of pairs in the right order, ties counted half.
+
+        None where there is only one of the two.
+        """
+        from sklearn.metrics import auc
+
+        if not self.positives or not self.negatives:
+            return None
+        return float(auc(self.false_positive_rate, self.true_positive_rate))
+
+    @property
+    def average_precision(self) -> float | None:
+        """Sum over the thresholds of precision times gain of recall; None without a positive sample."""
+        if not self.positives:
+            return None
+        return float(np.sum(np.diff(self.recall, prepend=0.0) * self.precision))
+
+    @property
+    def precision(self) -> Floats:
+        """[k], at each threshold."""
+        hits = np.rint(self.recall * self.positives)
+        precision: Floats = hits / (hits + np.rint(self.false_positive_rate[1:] * self.negatives))
+        return precision
+
+    @property
+    def recall(self) -> Floats:
+        """[k], at each threshold; rising."""
+        recall: Floats = self.true_positive_rate[1:]
+        return recall
+
+    def recall_at_precision(self, precision: float) -> OperatingPoint:
+        """The greatest recall with at least this precision; of equal ones, the more precise."""
+        wanted = np.where(self.precision >= precision, self.recall, -1.0)
+        return self._best(precision, wanted, self.precision)
+
+    def precision_at_recall(self, recall: float) -> OperatingPoint:
+        """The greatest precision with at least this recall; of equal ones, the greater recall."""
+        return self._best(recall, np.where(self.recall >= recall, self.precision, -1.0), self.recall)
+
+    def _best(self, at: float, wanted: Floats, otherwise: Floats) -> OperatingPoint:
+        """The threshold with the greatest `wanted`, ties by `otherwise`; -1 is no candidate."""
+        if not self.positives or wanted.max(initial=-1.0) < 0:
+            return OperatingPoint(at=at, threshold=None, precision=0.0, recall=0.0)
+        best = int(np.lexsort((otherwise, wanted))[-1])
+        return OperatingPoint(
+            at=at,
+            threshold=float(self.thresholds[best]),
+            precision=float(self.precision[best]),
+            recall=float(self.recall[best]),
+        )

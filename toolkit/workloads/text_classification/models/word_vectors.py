@@ -1,0 +1,59 @@
+"""Pretrained word vectors from a text file, as GloVe, word2vec and fastText write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from toolkit.errors import DataError
+
+
+def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
+    """Overwrite the rows of tokens that a file has vectors for; return how many it had.
+
+    path    a token and D numbers a line, separated by blanks; a first line of two numbers (word2vec's
+            header) is skipped. A token that occurs twice keeps its first vector.
+    tokens  names of the rows, [V]
+    into    [V, D], changed in place
+
+    Memory: one line and the rows. Raises DataError, which names file and line.
+    """
+    rows = {token: row for row, token in enumerate(tokens)}
+    found = np.zeros(len(tokens), dtype=bool)
+    values = np.zeros(tuple(into.shape), dtype=np.float32)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            for number, line in enumerate(stream, start=1):
+                token, _, numbers = line.rstrip().partition(" ")
+                if number == 1 and _is_header(token, numbers):
+                    continue
+                if (row := rows.pop(token, None)) is not None:
+                    values[row], found[row] = _parse(path, number, numbers, into.shape[1]), True
+    except OSError as error:
+        raise DataError(f"model.vectors: {path} cannot be read: {error.strerror}") from error
+    if not found.any():
+        raise DataError(
+            f"model.vectors: {path} has a vector for none of the {len(tokens)} tokens of the training set; "
+            "expected lines of a token and its numbers, separated by blanks"
+        )
+    with torch.no_grad():
+        into[torch.from_numpy(found)] = torch.from_numpy(values[found]).to(into.dtype)
+    return int(found.sum())
+
+
+def _is_header(token: str, numbers: str) -> bool:
+    return token.isdecimal() and numbers.strip().isdecimal()
+
+
+def _parse(path: str, line: int, text: str, size: int) -> np.ndarray:
+    try:
+        vector = np.array(text.split(), dtype=np.float32)
+    except ValueError:
+        raise DataError(f"model.vectors: {path}:{line}: expected numbers after the token") from None
+    if len(vector) != size:
+        raise DataError(
+            f"model.vectors: {path}:{line}: {len(vector)} numbers, expected {size} as in model.embedding_dim"
+        )
+    return vector

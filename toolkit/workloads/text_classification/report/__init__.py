@@ -1,0 +1,1 @@
+"""Report sections of text classification."""

@@ -1,0 +1,112 @@
+"""What the artifacts of a text classification say, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.workloads.text_classification.metrics.score_values import ClassScore, OperatingPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The subject of scores: a split, or the whole texts of one that were folded into several samples.
+
+    name   beginning of the file names    level  text or fragment; None where the files do not tell
+    """
+
+    name: str
+    split: str
+    level: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The split, and the level where the split has two."""
+        if self.name != self.split:
+            return f"{self.split}, whole texts"
+        return f"{self.split}, fragments" if self.level == "fragment" else self.split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassReport:
+    """Scores per class of one view; `confusion[true][predicted]` counts samples.
+
+    Very many classes have no matrix; `mistakes` are the most frequent (true, predicted, samples).
+
+    The areas are those of the second of two classes, or the means over more.
+    """
+
+    view: View
+    labels: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...] | None
+    classes: tuple[ClassScore, ...]
+    accuracy: float | None = None
+    macro_precision: float | None = None
+    macro_recall: float | None = None
+    macro_f1: float | None = None
+    weighted_precision: float | None = None
+    weighted_recall: float | None = None
+    weighted_f1: float | None = None
+    mcc: float | None = None
+    roc_auc: float | None = None
+    average_precision: float | None = None
+    mistakes: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def samples(self) -> int:
+        if self.confusion is None:
+            return sum(row.support for row in self.classes)
+        return sum(map(sum, self.confusion))
+
+    @property
+    def shares(self) -> tuple[tuple[float | None, ...], ...]:
+        """The confusion matrix as shares of the true class; None in the row of a class without samples."""
+        return tuple(
+            tuple(value / total if total else None for value in row)
+            for row, total in ((row, sum(row)) for row in self.confusion or ())
+        )
+
+    def confusions(self, limit: int) -> list[tuple[str, str, int]]:
+        """Return the most frequent mistakes as (true label, predicted label, samples)."""
+        if self.confusion is None:
+            return list(self.mistakes[:limit])
+        found = [
+            (true, predicted, samples)
+            for row, true in enumerate(self.labels)
+            for column, predicted in enumerate(self.labels)
+            if row != column and (samples := self.confusion[row][column])
+        ]
+        return sorted(found, key=lambda mistake: -mistake[2])[:limit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoClassCurves:
+    """ROC and precision over recall of the `positive` one of two classes, as x and y of points."""
+
+    view: View
+    positive: str
+    positives: int
+    negatives: int
+    roc_auc: float | None
+    average_precision: float | None
+    roc: tuple[tuple[float, ...], tuple[float, ...]]
+    precision_recall: tuple[tuple[float, ...], tuple[float, ...]]
+    recall_at_precision: tuple[OperatingPoint, ...]
+    precision_at_recall: tuple[OperatingPoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCounts:
+    """How many samples, and how many texts, of each label are in each split.
+
+    notes   what is odd about labels and texts
+    """
+
+    labels: tuple[str, ...]
+    samples: dict[str, tuple[int, ...]]
+    texts: dict[str, tuple[int, ...]]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def folded(self) -> bool:
+        """Whether texts are in several samples."""
+        return self.samples != self.texts

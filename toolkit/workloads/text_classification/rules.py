@@ -1,0 +1,62 @@
+"""What must hold between the keys of a data section, and of data and model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from toolkit.config.faults import suggest
+from toolkit.config.schema import Experiment
+from toolkit.data.sources.split_files import SPLITS, one_file_or_splits
+from toolkit.workload import Violation, rule
+
+
+@rule("data.splits")
+def _splits(experiment: Experiment) -> Iterator[Violation]:
+    splits = getattr(experiment.data, "splits", None)
+    if not isinstance(splits, dict):
+        return
+    for name, share in splits.items():
+        if name not in SPLITS:
+            hint = suggest(name, SPLITS)
+            yield Violation(key=("data", "splits", name), problem="no such split", hint=hint)
+        elif not 0 <= share < math.inf:
+            problem = f"found the share {share}, expected a number of 0 or more"
+            yield Violation(key=("data", "splits", name), problem=problem)
+    for name in ("train", "validation"):
+        if not splits.get(name):
+            yield Violation(key=("data", "splits", name), problem="this split needs a share above 0")
+
+
+@rule("data.tokenizer", "data.tokenizer_path", "model.kind")
+def _tokenizer(experiment: Experiment) -> Iterator[Violation]:
+    kind, path = (getattr(experiment.data, name, None) for name in ("tokenizer", "tokenizer_path"))
+    if kind == "pretrained" and path is None:
+        problem = "is missing, though data.tokenizer is pretrained"
+        yield Violation(key=("data", "tokenizer_path"), problem=problem, hint="usually ${model.path}")
+    if experiment.model.kind == "pretrained" and kind is not None and kind != "pretrained":
+        problem = f"found {kind}, but a pretrained model reads the tokens that it was trained with"
+        yield Violation(key=("data", "tokenizer"), problem=problem, hint="pretrained")
+
+
+@rule("data.columns", "data.text_column", "data.label_column")
+def _columns(experiment: Experiment) -> Iterator[Violation]:
+    columns = getattr(experiment.data, "columns", None)
+    if columns is None:
+        return
+    for name in ("text_column", "label_column"):
+        column = getattr(experiment.data, name)
+        if column not in columns:
+            problem = f"found {column!r}, which is not one of data.columns ({', '.join(columns)})"
+            yield Violation(key=("data", name), problem=problem, hint=suggest(column, columns))
+
+
+@rule("data.delimiter")
+def _delimiter(experiment: Experiment) -> Iterator[Violation]:
+    delimiter = getattr(experiment.data, "delimiter", None)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n\0"'):
+        problem = f"found {delimiter!r}, expected one character, no line break and no quotation mark"
+        yield Violation(key=("data", "delimiter"), problem=problem, hint=r'a tab is "\t" in double quotes')
+
+
+RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter)

@@ -1,0 +1,169 @@
+"""Text classification: one label for each text of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from toolkit.config.schema import Experiment
+from toolkit.nlp.encoder_config import check_longest
+from toolkit.nlp.weights_export import export_model
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Evaluation, Loss, Report, Score, build_model
+from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
+from toolkit.workloads.text_classification.artifacts.predictions import Predictions
+from toolkit.workloads.text_classification.artifacts.scores import write_labels
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
+from toolkit.workloads.text_classification.data.samples import pad_batch
+from toolkit.workloads.text_classification.metrics.classification import Classification
+from toolkit.workloads.text_classification.models.pretrained import Pretrained
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """tokens [B, L] padded at the end, labels [B], and the number of real tokens."""
+
+    tokens: torch.Tensor
+    labels: torch.Tensor
+    real_tokens: int
+
+
+#: Counts of each class: those of `Classification`, in its order.
+_COUNTS = ("support", "predicted", "right")
+_OUTPUT = "log_probabilities"
+
+
+class TextClassificationTask:
+    """Cross-entropy over the labels; scores are counts of each class, of samples and of whole texts.
+
+    Outputs are the log-probabilities of the classes.
+    """
+
+    train_sums = ("correct",)
+
+    @classmethod
+    def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
+        return prepare(experiment.data, report).summary()
+
+    def __init__(self, experiment: Experiment, data: Prepared | None = None) -> None:
+        self._experiment = experiment
+        self._data = data or prepare(experiment.data)
+        self.prepared = self._data.path
+        self.fingerprint = self._data.fingerprint
+        self.summary = self._data.summary()
+        self.splits = {name: self._data.split(name) for name in self._data.splits}
+        self.labels = self._data.labels
+        # Not each cell of the confusion matrix: of 20,000 classes it has 400 million.
+        codes = range(len(self.labels))
+        self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
+
+    def on(self, data: TextTable, report: Report | None = None) -> TextClassificationTask:
+        known = prepare_benchmark(data, self._data, report)
+        return TextClassificationTask(replace(self._experiment, data=data), known)
+
+    def model(self) -> nn.Module:
+        model = build_model(
+            self._experiment,
+            vocabulary_size=self._data.vocabulary_size,
+            labels=self.labels,
+            pad_id=self._data.pad_id,
+            tokens=lambda: self._data.vocabulary().decode(range(self._data.vocabulary_size)),
+        )
+        if isinstance(model, Pretrained):
+            longest = max(int(samples.lengths.max(initial=0)) for samples in self.splits.values())
+            check_longest(model.settings, longest, self._experiment.model.path)
+        return model
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
+        tokens, lengths, labels = pad_batch(self.splits[split], indices, self._data.pad_id)
+        return Batch(
+            torch.from_numpy(tokens).to(device, non_blocking=True),
+            torch.from_numpy(labels).to(device, non_blocking=True),
+            int(lengths.sum()),
+        )
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        scores = model(batch.tokens)
+        correct = (scores.argmax(1) == batch.labels).sum()
+        total = functional.cross_entropy(scores.float(), batch.labels, reduction="sum")
+        return Loss(
+            total=total, count=len(batch.labels), tokens=batch.real_tokens, sums=correct[None].double()
+        )
+
+    def score(self, model: nn.Module, batch: Batch) -> Score:
+        log_probabilities = model(batch.tokens).float().log_softmax(1)
+        loss = functional.nll_loss(log_probabilities, batch.labels, reduction="sum")
+        classes, predicted = len(self.labels), log_probabilities.argmax(1)
+        # A wrong prediction is counted in an extra class, which is dropped.
+        right = torch.where(predicted == batch.labels, predicted, classes)
+        counts = [
+            torch.bincount(codes, minlength=classes + 1)[:classes].double()
+            for codes in (batch.labels, predicted, right)
+        ]
+        head = torch.stack([loss.double(), loss.new_tensor(len(batch.labels), dtype=torch.float64)])
+        return Score(sums=torch.cat([head, *counts]), outputs={_OUTPUT: log_probabilities})
+
+    def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
+        return {"accuracy": sums["correct"] / count}
+
+    def metrics_need_outputs(self, split: str) -> bool:
+        """Whether some text is in several samples, so that scores of samples and of texts differ."""
+        text_ids = self.splits[split].text_ids
+        return len(np.unique(text_ids)) < len(text_ids)
+
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        sums = evaluation.sums
+        texts = scores = Classification(self.labels, *sums[2:].reshape(len(_COUNTS), -1).astype(np.int64))
+        if self.metrics_need_outputs(split):
+            texts = self._predictions(split, evaluation).of_texts(self._pooling).classification()
+        return {
+            "loss": float(sums[0] / sums[1]),
+            "accuracy": scores.accuracy,
+            **scores.macro(),
+            "weighted_f1": scores.weighted()["weighted_f1"],
+            "mcc": scores.matthews,
+            "text_accuracy": texts.accuracy,
+            "text_macro_f1": texts.macro()["macro_f1"],
+        }
+
+    def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
+        samples = self.splits[split]
+        write_evaluation(
+            run,
+            self._predictions(split, evaluation),
+            root=self._root,
+            pooling=self._pooling,
+            texts=samples.texts,
+            sources=samples.whole_texts,
+        )
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        splits = {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
+        write_labels(run, self.labels, splits, self._data.notes)
+        pretrained = model.network if isinstance(model, Pretrained) else None
+        export_model(run, model, self._root, self._data.tokenizer_files, pretrained)
+
+    @property
+    def _pooling(self) -> str:
+        pooling: str = self._experiment.task.pooling
+        return pooling
+
+    @property
+    def _root(self) -> str:
+        """The beginning of the names of a run's files: that of its data file."""
+        data = self._experiment.data
+        return Path(data.path or data.train).stem
+
+    def _predictions(self, split: str, evaluation: Evaluation) -> Predictions:
+        samples = self.splits[split]
+        found = evaluation.outputs[_OUTPUT].rows
+        return Predictions.of_samples(
+            split, self.labels, samples.labels, found, samples.ids, samples.text_ids
+        )

@@ -92,7 +92,7 @@ class _Peer:
         ]
 
     def ranks(self, folder: Path) -> dict[int, int]:
-        found = [json.loads(file.read_text() or "{}") for file in (folder / "processes").glob("*.json")]
+        found = [json.loads(file.read_text()) for file in (folder / "processes").glob("*.json")]
         return {line["rank"]: line["pid"] for line in sorted(found, key=lambda line: float(line["time"]))}
 
     def starts(self, folder: Path) -> list[Start]:

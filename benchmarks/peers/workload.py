@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from marks import mark
@@ -61,7 +63,7 @@ class Notes:
         processes = folder / "processes"
         processes.mkdir(parents=True, exist_ok=True)
         facts = {"rank": rank, "pid": os.getpid(), "time": time.time()}
-        (processes / f"{os.getpid()}.json").write_text(json.dumps(facts))
+        _write_whole(processes / f"{os.getpid()}.json", facts)
 
     def mark(self, name: str) -> None:
         """Note what the start has come to. Rank 0 writes."""
@@ -80,4 +82,11 @@ class Notes:
             digest = hashlib.sha256()
             for name, tensor in sorted(model.state_dict().items()):
                 digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
-            (self._folder / "finished.json").write_text(json.dumps({"sha256": digest.hexdigest()}))
+            _write_whole(self._folder / "finished.json", {"sha256": digest.hexdigest()})
+
+
+def _write_whole(file: Path, content: Mapping[str, Any]) -> None:
+    """Write a file that the driver may read at any time: all of it is there, or the file is not."""
+    unfinished = file.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(content))
+    os.replace(unfinished, file)

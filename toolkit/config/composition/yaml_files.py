@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,14 @@ _SCALARS: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
         lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
     ),
 )
+_STARTS = (
+    yaml.BlockMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.FlowSequenceStartToken,
+)
+_ENDS = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
+
 # The end is part of the form, because PyYAML only matches the beginning.
 _FORMS = {_TAG + name: re.compile(rf"(?:{form})\Z") for name, form, _, _ in _SCALARS}
 _VALUES = {_TAG + name: value for name, _, _, value in _SCALARS}
@@ -140,6 +149,7 @@ def parse(text: str) -> Document:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
+        _refuse_deep_tokens(text)
         raise _unreadable(error) from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
@@ -204,6 +214,19 @@ def _refuse_depth(text: str) -> None:
             raise Unreadable(f"nested more than {MAX_DEPTH} deep", _line(event))
 
 
+def _refuse_deep_tokens(text: str) -> None:
+    """Tell a text that the parser refused from one that is too deep for us, by its tokens alone.
+
+    libyaml looks ahead in nested lists and has a limit of its own: its error may come before the first event.
+    """
+    depth = 0
+    with suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
+            if depth > MAX_DEPTH:
+                raise Unreadable(f"nested more than {MAX_DEPTH} deep", token.start_mark.line + 1)
+
+
 def _line(marked: yaml.Node | yaml.Event) -> int:
     return marked.start_mark.line + 1 if marked.start_mark else 0
 
@@ -213,9 +236,6 @@ def _unreadable(error: yaml.MarkedYAMLError) -> Unreadable:
     problem = " ".join(part for part in (error.context, error.problem) if part)
     if mark is None:
         return Unreadable(f"not YAML: {problem}")
-    if "nesting depth" in problem:
-        # PyYAML has a limit since 6.0.4, which is met before ours.
-        return Unreadable(f"nested more than {MAX_DEPTH} deep", mark.line + 1)
     place = f"line {mark.line + 1}, column {mark.column + 1}"
     hint = "quote values that hold ${...}, a colon, or start with a special character"
     return Unreadable(f"not YAML: {problem} in {place}", mark.line + 1, hint)

@@ -337,6 +337,8 @@ class TestFiles:
             (b"a: 1\n---\nb: 2\n", "a.yaml:2", "not YAML"),
             (b"a: &x [*x]\n", "a.yaml:1", "an alias contains itself"),
             (b"[" * 100_000, "a.yaml:1", "nested more than"),
+            (b"a: 1\nb: " + b"[{c: " * 5_000, "a.yaml:2", "nested more than"),
+            (b"a:\n" + b"- " * 5_000, "a.yaml:2", "nested more than"),
             (
                 b"a: &a [1, 1]\n"
                 + b"".join(b"%c: &%c [*%c, *%c]\n" % (c, c, c - 1, c - 1) for c in range(ord("b"), ord("z"))),

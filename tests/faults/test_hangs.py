@@ -13,13 +13,14 @@ from tests.faults.story import (
     hang,
     wake_up,
 )
+from tests.tiers import first_quick
 from tests.toolkit.tiny import metrics_lines, tiny
 from toolkit.config import Experiment
 from toolkit.errors import ExitCode
 from toolkit.files import read_json
 
 #: Long enough for a machine that does other things too.
-NOTICED_AFTER_S = 5
+NOTICED_AFTER_S = 15
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def watched(data: Path) -> Experiment:
     return tiny(data, "train.reduction=exact", "checkpoint.every_steps=2", limit)
 
 
-@pytest.mark.parametrize("rank, at", [(1, "data"), (0, "evaluation")])
+@pytest.mark.parametrize("rank, at", first_quick([(1, "data"), (0, "evaluation")]))
 def test_hanging_rank_is_named_with_its_phase_and_its_stack(
     house: House, watched: Experiment, undisturbed: Run, rank: int, at: str
 ) -> None:
@@ -44,7 +45,7 @@ def test_hanging_rank_is_named_with_its_phase_and_its_stack(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", first_quick([0, 1]))
 def test_frozen_rank_is_left_behind_and_does_no_harm_when_it_wakes_up(
     house: House, watched: Experiment, undisturbed: Run, rank: int
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from tests.registering import ROOT, TOY, UNDRAWN, register
+from tests.suite.failures import write_failures
 from tests.without_workloads import is_of_core
 
 # A slow machine is no fault of what is tested. In CI the examples are the same each time.
@@ -31,6 +32,7 @@ _SHARING = {
     "tests/cluster/product/": "the cluster of the product",
     "tests/cluster/": "a cluster",
     "tests/faults/": "faults",
+    "tests/toolkit/workloads/spelling/inference/": "runs of spelling",
 }
 #: What takes long, run first: begun late, it would keep one worker busy after all others have ended.
 _LONG = (*_SHARING, "tests/toolkit/launch/", "tests/toolkit/workloads/test_", "tests/test_")
@@ -59,14 +61,29 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(_SITE, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("reverse"):
+        files = {path: place for place, path in enumerate(dict.fromkeys(item.path for item in items))}
+        items.sort(key=lambda item: -files[item.path])
+        return
     items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options that `./scripts/test` hands over."""
     parser.addoption(
         "--without-core", action="store_true", help="leave out what python -m tests.without_workloads runs"
     )
+    parser.addoption("--reverse", action="store_true", help="run the files in reverse order")
+    parser.addoption("--failures", type=Path, metavar="FILE", help="write what has failed, as lines of JSON")
+    parser.addoption("--repeat", default="pytest", metavar="COMMAND", help="repeats one test, in that file")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("failures"):
+        stats = terminalreporter.stats
+        reports = [*stats.get("error", ()), *stats.get("failed", ())]
+        write_failures(config.getoption("failures"), reports, config.getoption("repeat"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

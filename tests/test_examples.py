@@ -27,6 +27,7 @@ def stk(folder: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_digits_are_learnt(tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES / "digits", tmp_path / "digits")
     stk(folder, "run", "digits.yaml", "--procs", "2")

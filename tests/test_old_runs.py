@@ -18,7 +18,7 @@ from slurm.submission.batch_script import JobPlan
 from slurm.submission.executor import pack
 from tests.cluster.waiting import wait_until
 from tests.old_runs.experiments import reviews
-from tests.old_runs.unpacking import SHIPPED, OldRuns, archives, digests, facts_of_machine, unpack
+from tests.old_runs.unpacking import SHIPPED, OldRuns, archives, digests, unpack
 from tests.patience import PATIENCE_S
 from toolkit.config import load_resolved, run_id
 from toolkit.files import read_json
@@ -42,11 +42,6 @@ class House:
 
     root: Path
     old: OldRuns
-
-    @property
-    def computes_alike(self) -> bool:
-        """Whether this machine's sums have the last bits of the one that made the runs."""
-        return all(self.old.undisturbed[name] == value for name, value in facts_of_machine().items())
 
     def stk(self, *words: object, code: Path = _ROOT, expected: int = 0, text: str | None = None) -> str:
         """Run the command in the working folder; return what it prints on standard output."""
@@ -88,10 +83,11 @@ def house(tmp_path: Path, version: str) -> House:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory, version: str) -> dict[str, str]:
-    """Digests of the interrupted run's end: as that version found them, where this machine computes alike."""
+    """Digests of what the interrupted run ends with when its own version goes on with it.
+
+    On this machine: another processor may round sums otherwise.
+    """
     house = house_in(tmp_path_factory.mktemp("expected"), version)
-    if house.computes_alike:
-        return dict(house.old.undisturbed["files"])
     run = house.old.interrupted
     house.stk("run", run.run_id, "--procs", 1, code=run.code)
     return digests(run)
@@ -134,6 +130,7 @@ def test_status_tells_what_has_finished_and_what_was_interrupted(house: House) -
     assert {"12/12", "10/16"} <= set(house.stk("status").split())
 
 
+@pytest.mark.slow
 def test_a_report_shows_the_recorded_scores(house: House) -> None:
     for run in (house.old.finished, house.old.interrupted):
         assert "loss" in house.stk("report", run.run_id)
@@ -149,6 +146,7 @@ def test_logs_are_of_the_newest_start(house: House) -> None:
     assert "rank 1 of 2" in house.stk("logs", house.old.interrupted.run_id, "--rank", 1)
 
 
+@pytest.mark.slow
 def test_evaluation_gives_the_recorded_scores_of_the_test_set(house: House) -> None:
     run = house.old.finished
     recorded = read_json(run.result)["metrics"]["test"]
@@ -157,6 +155,7 @@ def test_evaluation_gives_the_recorded_scores_of_the_test_set(house: House) -> N
     assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in recorded.items()}
 
 
+@pytest.mark.slow
 def test_evaluation_of_another_file_scores_all_of_it(house: House) -> None:
     lines = ["text\tlabel", *reviews(30, first=1000)]
     (house.root / "others.tsv").write_text("\n".join(lines) + "\n")
@@ -165,6 +164,7 @@ def test_evaluation_of_another_file_scores_all_of_it(house: House) -> None:
     assert "30" in answer["summary"]
 
 
+@pytest.mark.slow
 def test_a_step_is_replayed_exactly(house: House) -> None:
     assert house.json("replay", house.old.finished.run_id, "--step", 5)["verdict"] in ("exact", "rounding")
 
@@ -175,13 +175,15 @@ def test_cleaning_takes_no_checkpoint_that_is_needed(house: House) -> None:
     assert paths == [str(house.old.finished.checkpoint(9))]
 
 
-def test_a_run_that_was_interrupted_is_resumed_to_the_bytes_of_one_that_was_not(
+@pytest.mark.slow
+def test_a_run_that_was_interrupted_is_resumed_to_the_bytes_that_its_version_comes_to(
     resumed: House, expected: dict[str, str]
 ) -> None:
     assert mark_of(resumed.old.interrupted).exists()
     assert digests(resumed.old.interrupted) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("procs", [1, 2])
 def test_the_command_that_began_a_run_goes_on_with_it(
     house: House, procs: int, expected: dict[str, str]
@@ -211,6 +213,7 @@ def test_the_pickle_of_a_job_is_opened_by_the_old_code(house: House) -> None:
     assert opened_run == str(run.path)
 
 
+@pytest.mark.slow
 def test_what_it_has_learnt_is_put_to_use(resumed: House) -> None:
     run = resumed.old.interrupted
     recorded = read_json(run.result)["metrics"]["test"]
@@ -220,16 +223,18 @@ def test_what_it_has_learnt_is_put_to_use(resumed: House) -> None:
     assert len(labels.split()) == 3
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_like_itself_up_to_where_it_was_interrupted(resumed: House, house: House) -> None:
     found = resumed.json("diff", resumed.old.interrupted.path, house.old.interrupted.path)
     assert (found["equal"], found["compared"]) == (True, 10)
 
 
+@pytest.mark.slow
 def test_a_run_is_repeated_with_its_own_code(house: House) -> None:
     run = house.old.finished
     house.stk("reproduce", run.run_id, "--output", "repeat.sh")
     house.call("env", f"STK_EXPERIMENT_DIR={house.root}/repeated", "bash", "repeat.sh", "run")
-    repeated = RunDir(house.root / "repeated" / run.run_id)
+    house.call("env", f"STK_EXPERIMENT_DIR={house.root}/again", *_STK, "run", "reviews.yaml", code=run.code)
+    repeated, again = (RunDir(house.root / name / run.run_id) for name in ("repeated", "again"))
     assert read_json(repeated.result)["state"] == "finished"
-    if house.computes_alike:
-        assert digests(repeated) == digests(run)
+    assert digests(repeated) == digests(again)

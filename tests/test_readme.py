@@ -89,12 +89,14 @@ def every_day(reader: Reader) -> dict[str, str]:
     return {claim: reader.run(readme.command(claim)) for claim in readme.EVERY_DAY}
 
 
+@pytest.mark.slow
 def test_the_plan_shows_experiment_and_script(every_day: dict[str, str]) -> None:
     plan = every_day["stk plan configs/quickstart.yaml"]
     assert "tasks_per_node: 2" in plan
     assert "#SBATCH --gres=gpu:2" in plan
 
 
+@pytest.mark.slow
 def test_the_run_ends_with_its_report(every_day: dict[str, str]) -> None:
     lines = every_day["stk run configs/quickstart.yaml"].splitlines()
     page = Path(lines[-1].removeprefix("report").strip())
@@ -102,22 +104,26 @@ def test_the_run_ends_with_its_report(every_day: dict[str, str]) -> None:
     assert page.is_file()
 
 
+@pytest.mark.slow
 def test_the_status_names_both_runs(every_day: dict[str, str]) -> None:
     assert {line.split("-")[0] for line in every_day["stk status"].splitlines()} >= {"first", "second"}
 
 
+@pytest.mark.slow
 def test_following_the_log_ends_with_the_run(every_day: dict[str, str], reader: Reader) -> None:
     assert "training: step 0" in every_day["stk logs"]
     (second,) = (run for run in find_runs(reader.home / "experiments") if run.run_id.startswith("second-"))
     assert second.result.is_file()
 
 
+@pytest.mark.slow
 def test_the_report_sets_the_runs_side_by_side(every_day: dict[str, str], reader: Reader) -> None:
     page = (reader.home / "both.html").read_text(encoding="utf-8")
     assert "first-" in page
     assert "second-" in page
 
 
+@pytest.mark.slow
 def test_torchrun_starts_the_ranks(reader: Reader) -> None:
     reader.run(readme.command(readme.TORCHRUN), {"STK_EXPERIMENT_DIR": str(reader.home / "elastic")})
     (run,) = find_runs(reader.home / "elastic")

@@ -105,6 +105,7 @@ def test_it_trains_and_its_metrics_are_shown(finished: Shell) -> None:
     assert "results_not_recorded" not in (finished.run / "events.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_its_sections_stand_in_every_form_of_the_report(finished: Shell) -> None:
     terminal = finished.stk("report", "line").stdout
     report = finished.run / "report"
@@ -116,12 +117,14 @@ def test_its_sections_stand_in_every_form_of_the_report(finished: Shell) -> None
     assert "Compared" in finished.stk("report", "line", str(finished.run)).stdout
 
 
+@pytest.mark.slow
 def test_without_its_package_a_run_still_has_a_report(finished: Shell) -> None:
     done = finished.stk("report", "line", env={"PYTHONPATH": ""})
     assert "finished" in done.stdout
     assert "Range" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_stopped_run_continues_with_its_own_code(site: Path, finished: Shell, tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path / "site")
     shutil.copytree(site, shell.site)
@@ -134,12 +137,14 @@ def test_a_stopped_run_continues_with_its_own_code(site: Path, finished: Shell, 
     assert shell.weights == finished.weights
 
 
+@pytest.mark.slow
 def test_another_file_can_be_scored(finished: Shell) -> None:
     (finished.folder / "other.txt").write_text("0 1\n1 4\n0.5 2.5\n-1 -2\n")
     answer = json.loads(finished.stk("evaluate", "line", "--data", "other.txt", "--json").stdout)
     assert answer["samples"] == 4
 
 
+@pytest.mark.slow
 def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
     shell.stk("sweep", "toy.yaml", "optimizer.lr=0.02,0.0001", "--cluster", "local", "--name", "rates")
     shell.stk("status", "--json")
@@ -147,6 +152,7 @@ def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
     assert json.loads(done.stdout)["goal"] == "min"
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) -> None:
     broken = shell.folder / "site"
     shutil.copytree(site, broken)
@@ -160,6 +166,7 @@ def test_one_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) ->
     assert "nowhere_to_be_found" not in shell.stk("status").stderr
 
 
+@pytest.mark.slow
 def test_a_command_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) -> None:
     broken = shell.folder / "site"
     shutil.copytree(site, broken)
@@ -181,6 +188,7 @@ check_task(load(Path("toy.yaml")), Path("checks"))
 """
 
 
+@pytest.mark.slow
 def test_its_command_works_with_the_code_of_a_run(finished: Shell) -> None:
     assert re.search(r"^commands of toy:\n +line ", finished.stk("--help").stdout, re.MULTILINE)
     place = Path(finished.stk("line", "line-").stdout.strip())
@@ -188,12 +196,14 @@ def test_its_command_works_with_the_code_of_a_run(finished: Shell) -> None:
     assert "nowhere" in finished.stk("line", "nowhere", code=2).stderr
 
 
+@pytest.mark.slow
 def test_it_scores_what_is_not_a_run(finished: Shell) -> None:
     assert finished.stk("evaluate", "--points", "points.txt").stdout == "120 points\n"
     refused = finished.stk("evaluate", "line-", "--points", "points.txt", code=2).stderr
     assert "--points does not go with RUN" in refused
 
 
+@pytest.mark.slow
 def test_it_passes_the_checks_of_a_task(shell: Shell) -> None:
     environ = {**os.environ, "PYTHONPATH": str(shell.site)}
     subprocess.run([sys.executable, "-c", CHECK], cwd=shell.folder, env=environ, check=True)

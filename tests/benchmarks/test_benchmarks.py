@@ -24,6 +24,7 @@ OURS = ("stk run", "ours", "prepared samples", "stk submit", "stk sweep", "stk s
 ON_CLUSTER = ("goodput", "resume")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - {*ON_CLUSTER, "gpu"}))
 def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp_path: Path) -> None:
     assert main([name, "--quick", "--json", str(tmp_path / "found.json")]) == 0
@@ -37,6 +38,7 @@ def test_benchmark_gives_finite_figures_for_all_that_is_installed(name: str, tmp
             assert row.get("missing", "not installed").startswith("not installed"), row
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without a GPU")
 def test_benchmark_of_a_gpu_goes_through_on_the_cpu_but_for_what_only_cuda_has(tmp_path: Path) -> None:
     assert main(["gpu", "--quick", "--json", str(tmp_path / "found.json")]) == 0

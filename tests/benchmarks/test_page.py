@@ -75,6 +75,7 @@ def test_a_table_that_was_measured_twice_is_refused(figures: Path) -> None:
         read(figures)
 
 
+@pytest.mark.slow
 def test_script_writes_page_and_pictures_and_sees_when_they_are_old(figures: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"{STORY}{BEGIN}{END}")

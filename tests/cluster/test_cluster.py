@@ -80,6 +80,7 @@ def test_accounting_knows_a_finished_job(cluster: Cluster, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_an_urgent_job_preempts_a_preemptible_one_which_runs_again(cluster: Cluster, tmp_path: Path) -> None:
     script = """
         echo "restarts ${SLURM_RESTART_COUNT-unset}" >> starts
@@ -96,6 +97,7 @@ def test_an_urgent_job_preempts_a_preemptible_one_which_runs_again(cluster: Clus
     assert (tmp_path / "starts").read_text() == "restarts unset\nrestarts 1\n"
 
 
+@pytest.mark.slow
 def test_an_urgent_job_leaves_a_job_in_main_alone(cluster: Cluster, tmp_path: Path) -> None:
     everything = ("--nodes=4", "--exclusive")
     safe = submit(cluster, tmp_path, "sleep 100", *everything)
@@ -108,6 +110,7 @@ def test_an_urgent_job_leaves_a_job_in_main_alone(cluster: Cluster, tmp_path: Pa
     assert cluster.job(safe)["JobState"] == "RUNNING"
 
 
+@pytest.mark.slow
 def test_the_job_of_a_dead_host_comes_back_on_another(cluster: Cluster, tmp_path: Path) -> None:
     job_id = submit(cluster, tmp_path, "sleep 100", "--requeue")
     host = cluster.wait_for_state(job_id, "RUNNING")["BatchHost"]
@@ -118,6 +121,7 @@ def test_the_job_of_a_dead_host_comes_back_on_another(cluster: Cluster, tmp_path
     cluster.start_host(host)
 
 
+@pytest.mark.slow
 def test_jobs_survive_a_restart_of_the_controller(cluster: Cluster, tmp_path: Path) -> None:
     job_id = submit(cluster, tmp_path, "sleep 100")
     cluster.wait_for_state(job_id, "RUNNING")
@@ -145,6 +149,7 @@ def test_hosts_reach_each_other_by_name_unless_the_network_is_cut(cluster: Clust
     assert reaches()
 
 
+@pytest.mark.slow
 def test_a_second_cluster_goes_up_and_down_beside_the_first(cluster: Cluster) -> None:
     other = Cluster(cluster.name + "x")
     other.down()  # what a killed test run left

@@ -20,6 +20,8 @@ from toolkit.run.run_dir import RunDir, find_runs
 
 from .cluster import Cluster
 
+pytestmark = pytest.mark.slow
+
 _FOREIGN = ("STK_", "SLURM_", "SBATCH_", "SRUN_", "SALLOC_", "TORCHELASTIC_")
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 _OTHER_NAME = "readme"

@@ -19,12 +19,13 @@ from tests.faults.story import (
     truncate,
     zero_a_page,
 )
+from tests.tiers import first_quick
 from toolkit.config import Experiment
 
 FILES = ("model.safetensors", "training.safetensors", "progress.json", "MANIFEST.json")
 
 
-@pytest.mark.parametrize("damage", [flip_a_byte, zero_a_page, truncate, remove])
+@pytest.mark.parametrize("damage", first_quick([flip_a_byte, zero_a_page, truncate, remove]))
 def test_damaged_newest_checkpoint(
     house: House, experiment: Experiment, undisturbed: Run, damage: Callable[[Path], None]
 ) -> None:

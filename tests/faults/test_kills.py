@@ -17,6 +17,7 @@ from tests.faults.story import (
     preempt_at,
     wait_for_the_writer,
 )
+from tests.tiers import first_quick
 from tests.toolkit.tiny import tiny
 from toolkit.config import Experiment
 from toolkit.files import read_json
@@ -27,7 +28,8 @@ POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
 
 
 @pytest.mark.parametrize(
-    "at", ["data", "forward", "backward", "communication", "optimizer", "evaluation", "save"]
+    "at",
+    first_quick(["communication", "data", "forward", "backward", "optimizer", "evaluation", "save"]),
 )
 def test_rank_killed_in_any_phase(house: House, experiment: Experiment, undisturbed: Run, at: str) -> None:
     """By turns rank 0, which saves, and rank 1, which does not. What was not saved is done again."""
@@ -41,7 +43,7 @@ def test_rank_killed_in_any_phase(house: House, experiment: Experiment, undistur
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", first_quick(POINTS))
 def test_killed_at_any_point_of_the_save_of_a_stop_request(
     house: House, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
@@ -51,7 +53,7 @@ def test_killed_at_any_point_of_the_save_of_a_stop_request(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.parametrize("point", ["open", "write", "before_manifest", "after_rename"])
+@pytest.mark.parametrize("point", first_quick(["before_manifest", "open", "write", "after_rename"]))
 def test_killed_while_a_save_is_written_beside_training(
     house: House, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
@@ -69,6 +71,7 @@ def test_killed_before_anything_was_saved(house: House, experiment: Experiment, 
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_leftovers_of_a_killed_save_are_cleared(house: House, experiment: Experiment) -> None:
     run = house.run(experiment)
     run.breaks(1, kill_during_save("before_manifest", step=6))
@@ -79,7 +82,7 @@ def test_leftovers_of_a_killed_save_are_cleared(house: House, experiment: Experi
 # ---- a disk that is full, a loss that is none
 
 
-@pytest.mark.parametrize("point", ["open", "write", "before_manifest"])
+@pytest.mark.parametrize("point", first_quick(["write", "open", "before_manifest"]))
 def test_full_disk_does_not_end_the_run(
     house: House, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
@@ -92,6 +95,7 @@ def test_full_disk_does_not_end_the_run(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_killed_after_a_save_that_the_full_disk_refused(
     house: House, experiment: Experiment, undisturbed: Run
 ) -> None:
@@ -112,6 +116,7 @@ def test_loss_that_is_no_number_once(house: House, experiment: Experiment, undis
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_error_of_the_task_is_named_and_can_be_resumed_from(
     house: House, experiment: Experiment, undisturbed: Run
 ) -> None:
@@ -128,6 +133,7 @@ def test_error_of_the_task_is_named_and_can_be_resumed_from(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_rank_that_leaves_without_a_word(house: House, experiment: Experiment, undisturbed: Run) -> None:
     run = house.run(experiment)
     assert [end.exit_status for end in run.breaks(2, "exit 3 at=optimizer step=4 rank=1")][1] == 3

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.faults.story import House, Run, assert_as_if_nothing_had_happened
 from tests.patience import PATIENCE_S
 from tests.toolkit.tiny import tiny
@@ -30,6 +32,7 @@ def launch(run: Run, procs: int, faults: str) -> int:
     return launcher.returncode
 
 
+@pytest.mark.slow
 def test_killed_lost_and_diverged_it_comes_to_its_end_by_itself(
     house: House, data: Path, undisturbed: Run
 ) -> None:
@@ -48,6 +51,7 @@ def test_killed_lost_and_diverged_it_comes_to_its_end_by_itself(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_error_of_the_task_is_left_to_its_user(house: House, data: Path) -> None:
     """It would happen again."""
     run = house.run(tiny(data, "train.reduction=exact", "checkpoint.every_steps=2"))

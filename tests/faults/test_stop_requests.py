@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import House, Run, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
+from tests.tiers import first_quick
 from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
 from toolkit.config import Experiment
 from toolkit.files import read_json, read_json_lines
@@ -24,29 +25,31 @@ def left(run: Run) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(
     "what, step",
-    [
-        pytest.param([preempt_at(0, at="data")], 1, id="in the first step"),
-        pytest.param([preempt_at(5, at="forward")], 6, id="in the forward pass"),
-        pytest.param([preempt_at(5, at="backward")], 6, id="in the backward pass"),
-        pytest.param([preempt_at(5, at="communication")], 6, id="before the step is agreed on"),
-        pytest.param([preempt_at(5, at="optimizer")], 7, id="in the update"),
-        pytest.param([preempt_at(4, at="evaluation")], 5, id="in an evaluation"),
-        pytest.param([preempt_at(6, at="save")], 7, id="before a save"),
-        pytest.param([preempt_during_save("write", step=6)], 7, id="in a save"),
-        pytest.param([preempt_at(5, rank=0)], 6, id="rank 0 alone"),
-        pytest.param([preempt_at(5, rank=1)], 6, id="rank 1 alone"),
-        pytest.param(
-            [preempt_at(5, rank=1, at="data"), preempt_at(5, rank=0, at="optimizer")],
-            6,
-            id="the other rank when the step has been agreed on",
-        ),
-        pytest.param(
-            [preempt_at(5, at=at) for at in ("data", "backward", "communication")]
-            + [preempt_at(6, at="save"), preempt_at(6, rank=0, at="save:before_manifest")],
-            6,
-            id="five times, the last ones into the save",
-        ),
-    ],
+    first_quick(
+        [
+            pytest.param(
+                [preempt_at(5, at=at) for at in ("data", "backward", "communication")]
+                + [preempt_at(6, at="save"), preempt_at(6, rank=0, at="save:before_manifest")],
+                6,
+                id="five times, the last ones into the save",
+            ),
+            pytest.param([preempt_at(0, at="data")], 1, id="in the first step"),
+            pytest.param([preempt_at(5, at="forward")], 6, id="in the forward pass"),
+            pytest.param([preempt_at(5, at="backward")], 6, id="in the backward pass"),
+            pytest.param([preempt_at(5, at="communication")], 6, id="before the step is agreed on"),
+            pytest.param([preempt_at(5, at="optimizer")], 7, id="in the update"),
+            pytest.param([preempt_at(4, at="evaluation")], 5, id="in an evaluation"),
+            pytest.param([preempt_at(6, at="save")], 7, id="before a save"),
+            pytest.param([preempt_during_save("write", step=6)], 7, id="in a save"),
+            pytest.param([preempt_at(5, rank=0)], 6, id="rank 0 alone"),
+            pytest.param([preempt_at(5, rank=1)], 6, id="rank 1 alone"),
+            pytest.param(
+                [preempt_at(5, rank=1, at="data"), preempt_at(5, rank=0, at="optimizer")],
+                6,
+                id="the other rank when the step has been agreed on",
+            ),
+        ]
+    ),
 )
 def test_stop_request(
     house: House, experiment: Experiment, undisturbed: Run, what: list[str], step: int
@@ -62,6 +65,7 @@ def test_stop_request(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_stop_request_while_the_data_are_prepared(
     house: House, experiment: Experiment, undisturbed: Run
 ) -> None:
@@ -72,6 +76,7 @@ def test_stop_request_while_the_data_are_prepared(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_stop_request_in_the_last_step_finishes_the_run(
     house: House, experiment: Experiment, undisturbed: Run
 ) -> None:
@@ -80,6 +85,7 @@ def test_stop_request_in_the_last_step_finishes_the_run(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
+@pytest.mark.slow
 def test_ten_in_a_row_make_a_step_each_time(house: House, experiment: Experiment, undisturbed: Run) -> None:
     """On 2, 4 and 1 processes by turns, to one rank or to all; no guard against idle restarts trips."""
     run = house.run(experiment)
@@ -92,16 +98,19 @@ def test_ten_in_a_row_make_a_step_each_time(house: House, experiment: Experiment
     assert read_json(run.folder.result)["attempts"] == 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides, rank",
-    [
-        pytest.param(("train.logical_ranks=4", "train.accumulation=2"), {}, id="in an accumulation"),
-        pytest.param((), {"augments": True}, id="augmented by python, numpy and torch"),
-        pytest.param(("train.bucket_batches=50",), {}, id="an epoch in one bucket"),
-        pytest.param(
-            ("optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=9"), {}, id="with its patience"
-        ),
-    ],
+    first_quick(
+        [
+            pytest.param(("train.logical_ranks=4", "train.accumulation=2"), {}, id="in an accumulation"),
+            pytest.param((), {"augments": True}, id="augmented by python, numpy and torch"),
+            pytest.param(("train.bucket_batches=50",), {}, id="an epoch in one bucket"),
+            pytest.param(
+                ("optimizer.lr=1e-30", "evaluation.patience=2", "train.epochs=9"), {}, id="with its patience"
+            ),
+        ]
+    ),
 )
 def test_stop_request_in_the_second_epoch(
     house: House, data: Path, overrides: tuple[str, ...], rank: dict[str, bool]

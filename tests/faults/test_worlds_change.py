@@ -16,6 +16,7 @@ from tests.faults.story import (
     preempt_at,
     samples_by_epoch,
 )
+from tests.tiers import first_quick
 from tests.toolkit.tiny import SIZES, STEPS_PER_EPOCH, metrics_lines, tiny
 from toolkit.config import Experiment
 
@@ -50,7 +51,7 @@ def test_three_read_the_same_data_and_round_otherwise(
         np.testing.assert_allclose(weights[name], value, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("sizes", [(1, 2), (4, 3)])
+@pytest.mark.parametrize("sizes", first_quick([pytest.param((1, 2)), pytest.param((4, 3))]))
 def test_every_sample_is_trained_on_once_in_each_epoch(
     house: House, experiment: Experiment, tmp_path: Path, sizes: tuple[int, int]
 ) -> None:
@@ -63,6 +64,7 @@ def test_every_sample_is_trained_on_once_in_each_epoch(
     assert samples_by_epoch(journals, STEPS_PER_EPOCH) == [list(range(SIZES["train"]))] * 2
 
 
+@pytest.mark.slow
 def test_one_sample_on_four_processes(house: House, tmp_path: Path) -> None:
     """Seven of eight micro-batches are empty in every step."""
     experiment = tiny(tmp_path, "train.epochs=4", "train.reduction=exact", "data.labels=[good,bad]")

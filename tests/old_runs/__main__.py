@@ -1,7 +1,7 @@
 """Makes an archive of runs with the code of a commit: python -m tests.old_runs COMMIT
 
 The commit's own `stk` trains here, in a temporary folder. reviews finishes, with one process; misspelt is
-asked to stop in the middle, with two. What misspelt ends with if it is not stopped is kept as digests.
+asked to stop in the middle, with two.
 The experiments that the commit ships are kept as their runs would have stored them.
 """
 
@@ -16,9 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 from tests.old_runs import experiments
-from tests.old_runs.unpacking import ARCHIVES, SHIPPED, STOPPED, UNDISTURBED, digests, facts_of_machine
-from toolkit.files import write_json
-from toolkit.run.run_dir import RunDir
+from tests.old_runs.unpacking import ARCHIVES, SHIPPED, STOPPED
 
 _ROOT = Path(__file__).parents[2]
 #: Can be made again, or is of no use to a run that goes on.
@@ -49,9 +47,6 @@ def make(commit: str) -> Path:
         experiments.write(place)
         _stk(place, "experiments", "run", "reviews.yaml")
         _stk(place, "experiments", "run", "misspelt.yaml", "--procs", "2", faults=STOPPED)
-        _stk(place, "whole", "run", "misspelt.yaml", "--procs", "2")
-        (whole,) = map(RunDir, (place / "whole").iterdir())
-        write_json(place / "experiments" / UNDISTURBED, {**facts_of_machine(), "files": digests(whole)})
         _store_shipped(place)
         archive = ARCHIVES / f"{name}.tar.xz"
         with tarfile.open(archive, "w:xz", preset=9) as packed:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from tests.old_runs import experiments
-from toolkit.files import read_json
 from toolkit.run.run_dir import TRAINING, WEIGHTS, RunDir
 
 ARCHIVES = Path(__file__).parent
 #: What interrupted the run of misspelt.
 STOPPED = "term at=forward step=9"
-#: Beside the runs: what that run would have ended with.
-UNDISTURBED = "undisturbed.json"
 #: Stored experiments of a version, one of each that it ships; named by the runs they make.
 SHIPPED = "shipped"
 
@@ -30,12 +23,10 @@ class OldRuns:
 
     finished     of text classification
     interrupted  of the detection of misspelt words, in the middle
-    undisturbed  digests of what the interrupted one ends with, and facts of the machine that found them
     """
 
     finished: RunDir
     interrupted: RunDir
-    undisturbed: Mapping[str, Any]
 
 
 def archives() -> list[str]:
@@ -51,16 +42,10 @@ def unpack(version: str, folder: Path) -> OldRuns:
         packed.extractall(folder)
     runs = folder / "experiments"
     (finished,), (interrupted,) = runs.glob("reviews-*"), runs.glob("misspelt-*")
-    undisturbed = read_json(runs / UNDISTURBED) or {}
-    return OldRuns(finished=RunDir(finished), interrupted=RunDir(interrupted), undisturbed=undisturbed)
+    return OldRuns(finished=RunDir(finished), interrupted=RunDir(interrupted))
 
 
 def digests(run: RunDir) -> dict[str, str]:
     """SHA-256 of the weights and the state of training at a run's end, and of its best weights."""
     files = {"weights": run.last / WEIGHTS, "training": run.last / TRAINING, "best": run.best / WEIGHTS}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-
-
-def facts_of_machine() -> dict[str, str]:
-    """What the last bits of a sum depend on: torch, and the instructions that it uses."""
-    return {"torch": torch.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}

@@ -11,6 +11,8 @@ from slurm.submission.job_options import components
 from tests.scripts.spelling_study import Study
 from tests.scripts.spelling_table import SOURCES, TABLE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:

@@ -160,6 +160,7 @@ def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
 # ---- what is made of it
 
 
+@pytest.mark.slow
 def test_all_files_of_the_study_are_made_once(tmp_path: Path) -> None:
     folder = tmp_path / "spelling"
     for name, text in {

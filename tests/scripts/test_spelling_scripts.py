@@ -12,6 +12,7 @@ from toolkit.config.schema import Experiment
 from toolkit.run.run_dir import RunDir
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE, ids=IDS)
 def test_a_script_submits_what_the_table_says(study: Study, row: Row) -> None:
     done = study.run(row.script, "resources.partition=gpu", APPROACH=row.approach)

@@ -30,6 +30,7 @@ def table(output: str) -> dict[str, dict[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_steps_of_all_runs_are_told_before_anything_starts(study: Study) -> None:
     # Not even the texts are there.
     done = study.run(

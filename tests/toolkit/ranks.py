@@ -22,8 +22,8 @@ from toolkit.world import World
 NO_ANSWER = "no answer in time"
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-#: Those of torch, transformers and torch_geometric take a rank more than a second of CPU to import; pytest
-#: and hypothesis, which its test's module imports, almost half a second.
+#: Those of torch, transformers, torch_geometric and sklearn take a rank more than a second of CPU each to
+#: import; pytest and hypothesis, which its test's module imports, almost half a second.
 _CONTEXT.set_forkserver_preload(
     [
         "toolkit.training.worker",
@@ -31,6 +31,7 @@ _CONTEXT.set_forkserver_preload(
         "torch.utils.tensorboard",
         "pytest",
         "hypothesis.strategies",
+        "sklearn.metrics",
         "transformers.models.bert.modeling_bert",
         "torch_geometric.nn.conv",
         "tests.toolkit.tiny_training",

@@ -49,6 +49,7 @@ def has_begun(pair: Pair) -> bool:
     return bool(runs and metrics_lines(runs[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", ["3,1", "2,2"])
 def test_any_split_of_four_ranks_ends_with_the_bytes_of_a_run_alone(
     machines: Pair, alone: RunDir, tmp_path: Path, counts: str
@@ -65,6 +66,7 @@ def test_any_split_of_four_ranks_ends_with_the_bytes_of_a_run_alone(
     assert_equal_runs(pair.first.run, alone)
 
 
+@pytest.mark.slow
 def test_machines_without_a_common_folder_train_all_the_same(
     machines: Pair, alone: RunDir, tmp_path: Path
 ) -> None:
@@ -76,6 +78,7 @@ def test_machines_without_a_common_folder_train_all_the_same(
     assert not pair.second.run.result.exists()
 
 
+@pytest.mark.slow
 def test_hosts_in_a_json_file_say_who_is_who(machines: Pair, alone: RunDir, tmp_path: Path) -> None:
     """Each machine finds itself by its address; the first is where they meet."""
     pair = machines.sharing(tmp_path / "runs")
@@ -88,6 +91,7 @@ def test_hosts_in_a_json_file_say_who_is_who(machines: Pair, alone: RunDir, tmp_
     assert steps == [line["step"] for line in metrics_lines(alone)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_shared", [True, False], ids=["one folder", "two folders"])
 def test_a_rank_killed_on_one_machine_ends_the_other_and_both_start_again(
     machines: Pair, alone: RunDir, tmp_path: Path, is_shared: bool
@@ -104,6 +108,7 @@ def test_a_rank_killed_on_one_machine_ends_the_other_and_both_start_again(
     assert_equal_runs(pair.first.run, alone)
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
     machines: Pair, long_alone: RunDir, tmp_path: Path
 ) -> None:
@@ -117,6 +122,7 @@ def test_a_machine_that_is_stopped_stops_the_other_and_the_run_goes_on_later(
     assert_equal_runs(pair.first.run, long_alone)
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_lost_is_named_and_the_other_does_not_go_on_alone(
     machines: Pair, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def refused(run: RunDir) -> set[str]:
     return {line["address"] for line in events(run, "connection_refused")}
 
 
+@pytest.mark.slow
 def test_processes_of_one_machine_do_not_let_in_another_user_of_it(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_processes_of_one_machine_do_not_let_in_another_user_of_it(
     assert refused(machine.run) == {"127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_machines_joined_by_hand_refuse_a_stranger_of_their_network(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
 ) -> None:
@@ -79,6 +81,7 @@ def test_machines_joined_by_hand_refuse_a_stranger_of_their_network(
     assert refused(pair.first.run) == {pair.second.address}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
 def test_ranks_of_two_machines_let_in_no_user_of_either(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path, which: int
@@ -91,6 +94,7 @@ def test_ranks_of_two_machines_let_in_no_user_of_either(
     assert_undisturbed(pair.first.run, alone, marker)
 
 
+@pytest.mark.slow
 def test_ranks_of_torchrun_refuse_a_stranger(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
 ) -> None:
@@ -106,6 +110,7 @@ def test_ranks_of_torchrun_refuse_a_stranger(
     assert_undisturbed(machine.run, alone, marker)
 
 
+@pytest.mark.slow
 def test_a_false_node_0_is_not_believed(machines: Pair, tmp_path: Path, marker: Path) -> None:
     """A stranger listens where node 0 would, and says what it likes."""
     pair = machines.apart(tmp_path)

@@ -17,7 +17,7 @@ from tests.readme import ROOT
 from .user import User
 
 #: A kill, a preemption and several imports of torch, in two tools.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 def found(name: str, cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:

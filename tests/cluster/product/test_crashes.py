@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from toolkit.files import read_json_lines
 from toolkit.run.run_dir import RunDir
 
@@ -25,6 +27,7 @@ def test_a_run_goes_on_in_its_job_when_a_rank_was_killed(user: User, quick_alone
     assert (status["state"], status["job_id"], status["restarts"]) == ("finished", job_id, 1)
 
 
+@pytest.mark.slow
 def test_a_run_gives_up_in_its_job_after_so_many_crashes(user: User) -> None:
     """Each start is killed at its second step: none of them comes further than the one before."""
     run, job_id = user.submit(

@@ -15,6 +15,8 @@ from toolkit.run.run_dir import RunDir
 from .mentions import write_mentions
 from .user import User, curve, slowly, starts, weights
 
+pytestmark = pytest.mark.slow
+
 _EXPERIMENT = """\
 name: ned
 task: {{kind: entity_disambiguation, mask_mention: true}}

@@ -54,6 +54,7 @@ def test_it_asks_a_host_and_shares_files_with_it(told: tuple[User, Any]) -> None
     assert found(document, f"network: eth0 ({address}")["section"] == f"Host {host}"
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_it_waits_for_a_host_leaves_no_job(told: tuple[User, Any]) -> None:
     user, _ = told
 

@@ -23,7 +23,7 @@ def drilled(cluster: Cluster, table: Any, tmp_path_factory: pytest.TempPathFacto
     return user, {**json.loads(result.stdout), "code": result.returncode}
 
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
 
 def test_the_run_comes_back_each_time_with_the_same_bytes(drilled: tuple[User, Any]) -> None:

@@ -40,7 +40,9 @@ def _assert_undisturbed(run: RunDir, alone: RunDir) -> None:
     assert weights(run) == weights(alone)
 
 
-@pytest.mark.parametrize("node", [0, 1], ids=["of rank 0", "of another rank"])
+@pytest.mark.parametrize(
+    "node", [pytest.param(0, id="of rank 0"), pytest.param(1, id="of another rank", marks=pytest.mark.slow)]
+)
 def test_a_run_goes_on_without_the_host_that_died(
     user: User, hosts_mended: Cluster, long_alone: RunDir, node: int
 ) -> None:
@@ -55,6 +57,7 @@ def test_a_run_goes_on_without_the_host_that_died(
     _assert_undisturbed(run, long_alone)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_without_the_host_whose_network_is_cut(
     user: User, hosts_mended: Cluster, long_alone: RunDir
 ) -> None:
@@ -67,6 +70,7 @@ def test_a_run_goes_on_without_the_host_whose_network_is_cut(
     _assert_undisturbed(run, long_alone)
 
 
+@pytest.mark.slow
 def test_a_run_does_not_notice_a_controller_that_restarts(
     user: User, cluster: Cluster, long_alone: RunDir
 ) -> None:
@@ -77,6 +81,7 @@ def test_a_run_does_not_notice_a_controller_that_restarts(
     _assert_undisturbed(run, long_alone)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
     user: User, cluster: Cluster, long_alone: RunDir
 ) -> None:
@@ -94,6 +99,7 @@ def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
     _assert_undisturbed(run, long_alone)
 
 
+@pytest.mark.slow
 def test_a_run_is_preempted_three_times_in_a_row(user: User, cluster: Cluster, long_alone: RunDir) -> None:
     alone = ("resources.gres=gpu:4", "resources.partition=preemptible")
     run, job_id = _submit_and_watch(user, *alone, attempts=(1, 2, 3))

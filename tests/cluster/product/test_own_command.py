@@ -88,6 +88,7 @@ def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
     assert logs(run).count(f"attempt 2 from {saved}\n") == 1
 
 
+@pytest.mark.slow
 def test_a_command_that_runs_out_of_time_goes_on_in_another_job(user: User) -> None:
     run, _ = submit(user, COUNTS, "resources.time=1", "resources.signal_s=30")
     wait_until_begun(user, run)
@@ -97,6 +98,7 @@ def test_a_command_that_runs_out_of_time_goes_on_in_another_job(user: User) -> N
     assert first["job_id"] != second["job_id"]
 
 
+@pytest.mark.slow
 def test_a_killed_command_starts_again(user: User) -> None:
     run, job_id = submit(user, COUNTS)
     wait_until_begun(user, run)
@@ -108,6 +110,7 @@ def test_a_killed_command_starts_again(user: User) -> None:
     user.wait_for_end(job_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hosts", [2])
 def test_torchrun_starts_the_processes_of_each_host(user: User, hosts: int) -> None:
     torchrun = ("torchrun", "--nproc-per-node", "2")

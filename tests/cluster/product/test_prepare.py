@@ -16,6 +16,8 @@ from toolkit.run.run_dir import RunDir
 
 from .user import User
 
+pytestmark = pytest.mark.slow
+
 #: Enough for two starts to be stopped in the middle, however long the controller takes.
 TEXTS = 60_000
 

@@ -18,6 +18,8 @@ from toolkit.run.run_dir import RunDir
 
 from .user import User, slowly, starts
 
+pytestmark = pytest.mark.slow
+
 #: Stands before the real program on PATH: notes each call, and may say nothing, or that it cannot answer.
 _SPY = """\
 #!/bin/sh
@@ -158,6 +160,7 @@ def test_filters_leave_what_they_name(population: Population) -> None:
     assert by_state == ["requeued", "failed", "cancelled", "purged", "finished"]
 
 
+@pytest.mark.slow
 def test_once_the_controller_has_forgotten_the_jobs_accounting_tells_how_they_ended(
     population: Population,
 ) -> None:
@@ -167,6 +170,7 @@ def test_once_the_controller_has_forgotten_the_jobs_accounting_tells_how_they_en
     assert rows["failed"]["state"] == "failed"
 
 
+@pytest.mark.slow
 def test_without_accounting_too_the_folders_tell_what_they_can(population: Population) -> None:
     assert _told(population.look(env=NO_ACCOUNTING), "requeued", "held", "finished") == _told(
         population.look(), "requeued", "held", "finished"
@@ -183,6 +187,7 @@ def test_without_accounting_too_the_folders_tell_what_they_can(population: Popul
     assert rows["cancelled"]["state"] == "unknown"
 
 
+@pytest.mark.slow
 def test_without_a_controller_nothing_is_guessed(population: Population) -> None:
     rows = population.look(env=AWAY)
     assert [rows[name]["state"] for name in ("finished", "failed", "task")] == [

@@ -16,6 +16,8 @@ from toolkit.run.run_dir import RunDir
 
 from .user import User, curve, slowly, starts, weights
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 
+import pytest
+
 from tests.scripts.study_files import pretend_prepared
 from tests.toolkit.workloads.spelling.benchmarks.folders import word_benchmark
 from tests.toolkit.workloads.spelling.spelling_files import write_spelling_experiment
 
 from .test_train_script import pretend_it_is_installed
 from .user import SCRIPTS, User
+
+pytestmark = pytest.mark.slow
 
 FAILS = {"STK_FAULTS": "raise at=forward step=1"}
 

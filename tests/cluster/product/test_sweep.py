@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
 from toolkit.run.run_dir import RunDir
@@ -20,6 +22,7 @@ def sweep(user: User, *arguments: str, step_s: float = 0.0) -> list[tuple[RunDir
     return [(RunDir(Path(line["run_dir"])), line["job_id"]) for line in answer["runs"]]
 
 
+@pytest.mark.slow
 def test_a_task_that_is_requeued_ends_as_if_undisturbed_and_its_sibling_stays(
     user: User, long_alone: RunDir
 ) -> None:
@@ -56,6 +59,7 @@ def test_a_task_that_waits_for_its_turn_is_cancelled_alone(user: User) -> None:
     assert [file.name.split(".")[1] for file in sorted(first.logs.iterdir())] == ["0", "batch"]
 
 
+@pytest.mark.slow
 def test_what_was_not_handed_in_at_once_follows_under_the_same_throttle_and_all_is_reported(
     user: User,
 ) -> None:

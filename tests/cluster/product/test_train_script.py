@@ -23,6 +23,7 @@ from .user import SCRIPTS, User, curve, host_numbers, ranks, slowly, starts, wei
 TRAIN = SCRIPTS / "train.sh"
 
 
+@pytest.mark.slow
 def test_the_world_is_as_large_as_slurm_was_asked_for(user: User, quick_alone: RunDir) -> None:
     job_id = user.sbatch(
         "--nodes=4", "--ntasks-per-node=2", "--gres=gpu:2", TRAIN, env={"STK_CONFIG": "quick.yaml"}
@@ -39,6 +40,7 @@ def test_the_world_is_as_large_as_slurm_was_asked_for(user: User, quick_alone: R
     assert weights(run) == weights(quick_alone)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_as_a_job_of_uneven_hosts(user: User, long_alone: RunDir) -> None:
     """It starts here, through a symbolic link in another folder, and ends on hosts with 2, 1 and 1 tasks."""
     link = user.home / "linked.sh"
@@ -98,6 +100,7 @@ def test_in_a_job_ranks_are_tasks_unless_forced_local(user: User, path_with_stan
     assert [line for line in lines if not line.startswith("srun: ")] == local + tasks
 
 
+@pytest.mark.slow
 def test_in_a_shell_of_an_allocation_it_trains_there(user: User, path_with_stand_in: str) -> None:
     environment = {"PATH": path_with_stand_in, "STK_CONFIG": "quick.yaml"}
     shown = user.run("salloc", "--ntasks=2", TRAIN, env=environment).stdout
@@ -156,6 +159,7 @@ def test_without_stk_on_path_it_uses_the_environment_beside_the_code(user: User)
 # ---- the reproduction script
 
 
+@pytest.mark.slow
 def test_the_docnn_study_is_submitted_as_seven_jobs(user: User) -> None:
     """The film reviews are the real ones, but one small epoch each; sentences like those of SST-2."""
     for split in ("train", "dev", "test"):
@@ -178,6 +182,7 @@ def test_the_docnn_study_is_submitted_as_seven_jobs(user: User) -> None:
     assert again.count("has finished already") == 7
 
 
+@pytest.mark.slow
 def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """On tables as large as the real ones, of a word each, with a BERT that is tiny."""
     environment = pretend_it_is_installed(user)
@@ -204,6 +209,7 @@ def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pyte
         assert (ExportedFiles(run).model / "tokenizer.json").exists()
 
 
+@pytest.mark.slow
 def test_the_disambiguation_study_is_submitted_as_a_job_for_each_model(user: User) -> None:
     """On made-up sentences, with a BERT that is tiny."""
     environment = pretend_it_is_installed(user)

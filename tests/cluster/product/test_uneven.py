@@ -44,6 +44,7 @@ def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
     assert weights(run) == weights(long_alone)
 
 
+@pytest.mark.slow
 def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come_back(
     user: User, long_alone: RunDir
 ) -> None:
@@ -59,6 +60,7 @@ def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come
     assert not list(run.ranks("").parent.glob("*.filestore"))
 
 
+@pytest.mark.slow
 def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: RunDir) -> None:
     """Not in the order of their names, in which Slurm would list them."""
     hosts = user.cluster.hosts
@@ -70,6 +72,7 @@ def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: Ru
     assert weights(run) == weights(quick_alone)
 
 
+@pytest.mark.slow
 def test_ranks_meet_where_the_job_says(user: User, quick_alone: RunDir) -> None:
     setup = "resources.setup=['export MASTER_ADDR=$(hostname) MASTER_PORT=21987']"
     run, job_id = user.submit("quick", "resources.nodes=2", "train.rendezvous=env", setup)

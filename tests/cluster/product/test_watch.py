@@ -6,9 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.waiting import wait_until
 
 from .user import User, slowly, starts
+
+pytestmark = pytest.mark.slow
 
 #: Notes when it was called, and its first arguments, and becomes the program itself.
 _NOTED = """#!/bin/sh

@@ -76,6 +76,7 @@ def _assert_trained(user: User, run: RunDir, way: Way, alone: RunDir) -> None:
     assert weights(run) == weights(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_training_as(user: User, quick_alone: RunDir, way: Way) -> None:
     observed = {"PYTHONPATH": str(user.install_probe()), "STK_FORCE_LOCAL": way.force_local}

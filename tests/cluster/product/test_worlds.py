@@ -14,6 +14,8 @@ from toolkit.run.run_dir import RunDir
 
 from .user import SCRIPTS, User, curve, ranks, starts, weights
 
+pytestmark = pytest.mark.slow
+
 
 def test_five_ranks_on_three_hosts_train_as_one(user: User, quick_alone: RunDir) -> None:
     """Dealt out in turn, neighbours are on different hosts. Five is no power of two, so sums are rounded

@@ -97,6 +97,7 @@ def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: s
     assert not runs[1].attempts.exists()
 
 
+@pytest.mark.slow
 def test_a_chain_without_slurm_trains_one_run_after_the_other(house: House) -> None:
     house.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
     begins = "train.start_from_checkpoint=${oc.env:STK_EARLIER_RUN}"

@@ -183,6 +183,7 @@ def test_a_report_in_json_is_one_document(finished: House) -> None:
     assert summary["run_id"] == finished.run(*LONG).run_id
 
 
+@pytest.mark.slow
 def test_several_reports_stand_side_by_side(finished: House) -> None:
     name = finished.run(*LONG).run_id
     page = finished.root / "both.html"
@@ -333,6 +334,7 @@ def check_interrupted(run: RunDir, name: str, answer: Answer, row: dict[str, obj
     assert not run.failure.exists()
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_ranks_still_import_torch_is_not_lost(place: Callable[[str], House]) -> None:
     house = place("early")
     run = house.run(*LONG)
@@ -358,6 +360,7 @@ def test_an_interrupted_run_is_finished_by_the_same_command(
 # -- runs that fail ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_fails_with_one_message(finished: House) -> None:
     answer = finished.call(
         "run", finished.config, "name=wild", "optimizer.kind=sgd", "optimizer.lr=1e30", "train.epochs=3"
@@ -376,6 +379,7 @@ def test_a_run_that_diverges_fails_with_one_message(finished: House) -> None:
     assert shown.startswith("error: the loss of step 2 is nan")
 
 
+@pytest.mark.slow
 def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: House) -> None:
     table = finished.root / "late.tsv"
     table.write_text((finished.root / "reviews.tsv").read_text() + "fine\tgood\n" * 5000 + "a\tb\tc\n")

@@ -49,6 +49,7 @@ def test_the_test_set_is_scored_again_and_found_the_next_time(house: House, fini
     assert again == {**first, "found": True}
 
 
+@pytest.mark.slow
 def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House, finished: RunDir) -> None:
     answer = house.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS)
     assert answer.code == 0, answer.err
@@ -67,6 +68,7 @@ def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House, f
     assert "scored before  " in house.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS).out
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_scores_where_they_are_told(
     house: House, finished: RunDir, tmp_path: Path
 ) -> None:
@@ -77,6 +79,7 @@ def test_several_processes_give_the_same_scores_where_they_are_told(
     assert (tmp_path / "scores" / "metrics.json").exists()
 
 
+@pytest.mark.slow
 def test_a_fault_is_told_once_however_many_processes_there_are(house: House, finished: RunDir) -> None:
     refused(
         house.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev"),
@@ -114,6 +117,7 @@ def test_a_run_that_has_not_finished_is_refused(house: House, finished: RunDir) 
     refused(house.stk("evaluate", "fresh"), "fresh has not finished")
 
 
+@pytest.mark.slow
 def test_a_damaged_best_checkpoint_is_named(house: House, finished: RunDir) -> None:
     weights = finished.best.resolve() / "model.safetensors"
     whole = weights.read_bytes()
@@ -126,6 +130,7 @@ def test_a_damaged_best_checkpoint_is_named(house: House, finished: RunDir) -> N
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.slow
 def test_a_run_in_a_read_only_folder_is_scored_elsewhere(
     house: House, finished: RunDir, tmp_path: Path
 ) -> None:
@@ -138,6 +143,7 @@ def test_a_run_in_a_read_only_folder_is_scored_elsewhere(
     assert not finished.failure.exists()
 
 
+@pytest.mark.slow
 def test_an_evaluation_in_a_read_only_folder_is_shown_with_and_without_its_page(
     house: House, finished: RunDir
 ) -> None:
@@ -161,6 +167,7 @@ def test_a_report_in_a_read_only_folder_is_shown_and_says_that_its_pages_are_not
     assert str(finished.path) in answer.err
 
 
+@pytest.mark.slow
 def test_a_run_that_is_older_than_the_command_is_scored_by_the_code_that_is_installed(
     house: House, finished: RunDir
 ) -> None:

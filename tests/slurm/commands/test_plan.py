@@ -154,6 +154,7 @@ def weights_of_another_model(house: House) -> tuple[Path, int]:
     return weights, tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_weights_whose_tensors_are_not_those_of_the_model_are_told_before_the_queue(
     house: House, fake: FakeSlurm, command: str
@@ -193,6 +194,7 @@ def test_what_is_odd_is_told_with_file_and_line_and_stops_nothing(
     assert any("command line: lr_scheduler.warmup" in line and "5000" in line for line in told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_what_hinders_a_run_and_what_is_odd_about_it_stand_in_one_message(
     house: House, fake: FakeSlurm, command: str

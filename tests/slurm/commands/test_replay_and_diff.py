@@ -100,6 +100,7 @@ def test_a_step_that_the_run_does_not_have_is_refused(house: House, finished: Ru
     )
 
 
+@pytest.mark.slow
 def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
     house: House, finished: RunDir, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
     assert f"  receipt           loss {second['loss'] + 1!r}, samples {second['samples']}\n" in answer.out
 
 
+@pytest.mark.slow
 def test_a_step_that_failed_fails_again_and_shows_why(house: House) -> None:
     """The loss is no number at once, or soon: the rate is absurd."""
     absurd = (THREE, "name=absurd", "optimizer.lr=1e30")
@@ -128,6 +130,7 @@ def test_a_step_that_failed_fails_again_and_shows_why(house: House) -> None:
     assert house.stk("replay", run.run_id, "--step", step + 1).code == 2
 
 
+@pytest.mark.slow
 def test_a_live_run_can_be_replayed(house: House) -> None:
     long = ("train.epochs=4000", "name=live", "checkpoint.every_steps=5")
     run = house.run(*long)
@@ -154,6 +157,7 @@ def test_a_run_whose_code_is_too_old_says_so(house: House, finished: RunDir, tmp
     assert (answer.code, "is older than `stk replay`" in answer.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_data_that_are_gone_are_named(house: House, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
@@ -169,6 +173,7 @@ def test_data_that_are_gone_are_named(house: House, finished: RunDir, tmp_path: 
 # -- diff ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_runs_on_different_numbers_of_processes_are_equal(house: House, finished: RunDir) -> None:
     other = train(house, THREE, "name=two", "--procs", "2")
     answer = house.stk("diff", finished.run_id, other.run_id)
@@ -199,6 +204,7 @@ def test_the_first_step_that_differs_is_found_with_its_cause_and_how_to_see_it(
     assert found["weights"] == 3
 
 
+@pytest.mark.slow
 def test_another_seed_reads_other_samples_from_the_first_step(house: House, finished: RunDir) -> None:
     other = train(house, THREE, "seed=1")
     answer = house.stk("diff", finished.run_id, other.run_id)

@@ -20,6 +20,7 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield house
 
 
+@pytest.mark.slow
 def test_data_that_changed_are_refused_unless_somebody_insists(house: House) -> None:
     asked_to_stop = {"STK_FAULTS": "term at=forward step=6"}
     assert house.call("run", house.config, "train.epochs=3", environ=asked_to_stop).code == 130

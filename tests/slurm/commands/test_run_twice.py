@@ -40,6 +40,7 @@ def both(house: House) -> Iterator[list[subprocess.Popen[str]]]:
         each.kill()
 
 
+@pytest.mark.slow
 def test_of_two_at_once_one_trains_and_the_other_is_refused(
     house: House, both: list[subprocess.Popen[str]]
 ) -> None:

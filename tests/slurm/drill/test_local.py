@@ -18,6 +18,8 @@ from toolkit.errors import UserError
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 
+pytestmark = pytest.mark.slow
+
 RECORDED = Path(__file__).parents[1] / "recorded" / "partitions.txt"
 GOOD = Row(what="preempted", processes="2 → 2", lost_steps=0, same_bytes=True)
 

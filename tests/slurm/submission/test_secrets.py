@@ -43,6 +43,7 @@ def test_a_submission_holds_the_references(secretive: House, fake: FakeSlurm) ->
     assert "${MYTOKEN?" in planned.out
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_tells_no_secret(secretive: House) -> None:
     answer = secretive.call("run", secretive.config, "optimizer.lr=1e30", "train.clip_norm=null")
     assert answer.code == 4, answer.err

@@ -228,6 +228,7 @@ def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(house: House, fake
 # -- without Slurm -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_slurm_the_runs_are_trained_here_one_after_the_other(house: House) -> None:
     answer = house.call("sweep", house.config, "seed=1,2", "--cluster", "local", "--json")
     assert answer.code == 0, answer.err
@@ -238,6 +239,7 @@ def test_without_slurm_the_runs_are_trained_here_one_after_the_other(house: Hous
     assert "nothing to do" in again.out
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_here_does_not_keep_the_next_from_its_turn(house: House) -> None:
     bad = "text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n"
     house.write("bad.tsv", bad)

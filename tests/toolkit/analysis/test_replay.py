@@ -109,6 +109,7 @@ def test_a_stopped_run_shows_its_next_step_before_it_is_done(lab: Lab, exact: Ex
         do(run, 7)
 
 
+@pytest.mark.slow
 def test_fast_reduction_on_several_processes_is_equal_within_rounding(lab: Lab) -> None:
     run = lab.train(tiny(lab.folder, "train.reduction=fast"), Attempt(size=3))
     assert {do(run, step)["verdict"] for step in (1, 8, 16)} <= {"exact", "rounding"}
@@ -131,6 +132,7 @@ def test_with_fast_reduction_each_accumulation_is_one_forward_pass(
     assert found["verdict"] == "exact"
 
 
+@pytest.mark.slow
 def test_a_step_of_several_processes_with_fast_reduction_is_replayed_in_their_passes(lab: Lab) -> None:
     """Dropout is drawn for each of them."""
     run = lab.train(tiny(lab.folder, "train.reduction=fast"), Attempt(size=2, stop_after=5), Attempt(size=3))
@@ -172,6 +174,7 @@ def test_an_error_of_a_step_is_shown_with_the_samples_at_work(copy: RunDir) -> N
     assert at_work["loss"] is None
 
 
+@pytest.mark.slow
 def test_samples_in_quarantine_are_left_out_as_in_the_run(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "train.reduction=exact", "train.quarantine=3"))
     sample = 17

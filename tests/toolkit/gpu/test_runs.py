@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.tiers import first_quick
 from tests.toolkit.gpu.collectives import pretended_gpu
 from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import contents, metrics_lines, tiny
@@ -41,7 +42,9 @@ def trained(folder: Path, *attempts: Attempt, overrides: tuple[str, ...]) -> Run
     return run
 
 
-@pytest.mark.parametrize("reduction, precision", [("fast", "fp32"), ("fast", "fp16"), ("exact", "bf16")])
+@pytest.mark.parametrize(
+    "reduction, precision", first_quick([("fast", "fp16"), ("fast", "fp32"), ("exact", "bf16")])
+)
 def test_two_ranks_train_to_the_end_and_through_a_stop(
     reduction: str, precision: str, tmp_path: Path
 ) -> None:

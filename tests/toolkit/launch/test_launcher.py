@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.tiers import first_quick
 from tests.toolkit.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.tiny_training import Attempt, Lab
 from toolkit.config import Experiment
@@ -108,6 +109,7 @@ def two_at_once(lab: Lab) -> list[RunDir]:
     return runs
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_host_at_once_both_train(two_at_once: list[RunDir]) -> None:
     for run in two_at_once:
         assert read_json(run.result)["state"] == "finished"
@@ -131,6 +133,7 @@ def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) ->
     assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
 
 
+@pytest.mark.slow
 def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(lab: Lab, long: Experiment) -> None:
     run = lab.start(long)
     launcher = launched(run, 2)
@@ -148,6 +151,7 @@ def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(lab: Lab,
     assert steps[-1] == EPOCHS * -(-SIZES["train"] // 8)
 
 
+@pytest.mark.slow
 def test_interrupt_that_is_repeated_ends_all_ranks_without_a_save(lab: Lab) -> None:
     """They hang, so that the first one, which asks them to save, is never looked at."""
     run = lab.start(tiny(lab.folder, "train.epochs=5003"))
@@ -176,6 +180,7 @@ def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experim
     assert {event["class"] for event in events(run, "failure")} <= {"killed", "peer_lost"}
 
 
+@pytest.mark.slow
 def test_rank_that_a_library_aborted_is_explained_by_its_log_and_its_host_is_not_blamed(lab: Lab) -> None:
     run = lab.start(
         tiny(lab.folder, "train.epochs=5002", "train.eval_per_epoch=1", "resources.max_crashes=0")
@@ -205,6 +210,7 @@ def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
     assert run.checkpoint_steps()[-1] == attempt["last_step"]
 
 
+@pytest.mark.slow
 def test_ranks_do_not_outlive_a_launcher_that_dies_before_they_are_at_work(lab: Lab) -> None:
     """They import torch for seconds first."""
     run = lab.start(tiny(lab.folder, "train.epochs=5003", "train.eval_per_epoch=1"))
@@ -220,15 +226,17 @@ def test_ranks_do_not_outlive_a_launcher_that_dies_before_they_are_at_work(lab: 
 
 @pytest.mark.parametrize(
     "fault, name",
-    [
-        ("kill at=backward step=5 rank=1", "killed"),
-        ("stop at=communication step=5 rank=0", "hang"),
-    ],
+    first_quick(
+        [
+            ("kill at=backward step=5 rank=1", "killed"),
+            ("stop at=communication step=5 rank=0", "hang"),
+        ]
+    ),
 )
 def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(
     lab: Lab, fault: str, name: str
 ) -> None:
-    experiment = tiny(lab.folder, "train.hang_timeout_s=6", "checkpoint.every_steps=2")
+    experiment = tiny(lab.folder, "train.hang_timeout_s=20", "checkpoint.every_steps=2")
     run = lab.start(experiment)
     launcher = launched(run, 2, f"{fault} attempt=1")
     output = said(launcher)
@@ -244,6 +252,7 @@ def test_run_starts_again_by_itself_and_ends_as_if_nothing_had_happened(
     assert_equal_runs(run, lab.train(experiment, Attempt()))
 
 
+@pytest.mark.slow
 def test_error_of_the_task_is_not_tried_again(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder))
     assert ended(launched(run, 2, "raise at=forward step=5 rank=1")) == 4
@@ -252,6 +261,7 @@ def test_error_of_the_task_is_not_tried_again(lab: Lab) -> None:
     assert read_json(run.failure)["phase"] == "forward"
 
 
+@pytest.mark.slow
 def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder))
     with open(run.code / "toolkit" / "training" / "loop.py", "a") as code:
@@ -267,6 +277,7 @@ def test_code_that_cannot_be_imported_is_not_tried_again(lab: Lab) -> None:
     )
 
 
+@pytest.mark.slow
 def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "resources.max_crashes=9"))
     assert ended(launched(run, 1, "kill at=data step=0")) == 4
@@ -279,6 +290,7 @@ def test_run_that_never_makes_a_step_is_held_until_somebody_starts_it_again(lab:
     assert not run.failure.exists()
 
 
+@pytest.mark.slow
 def test_second_launcher_is_refused_and_leaves_no_trace(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "train.epochs=5002", "train.eval_per_epoch=1"))
     launcher = launched(run, 1)
@@ -290,6 +302,7 @@ def test_second_launcher_is_refused_and_leaves_no_trace(lab: Lab) -> None:
     assert ended(launcher) == 130
 
 
+@pytest.mark.slow
 def test_fault_in_the_data_ends_all_ranks_with_the_users_code(tmp_path: Path) -> None:
     run = create_run(tiny(tmp_path / "data"), tmp_path / "runs")
     (tmp_path / "data" / "train.tsv").unlink()

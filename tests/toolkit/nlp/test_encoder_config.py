@@ -36,6 +36,7 @@ def test_the_positions_that_a_model_has_for_a_text(settings: dict[str, Any], mos
     assert usable_positions(settings) == most
 
 
+@pytest.mark.slow
 def test_they_are_those_that_a_roberta_computes_with() -> None:
     import torch
     from transformers import RobertaConfig, RobertaModel

@@ -118,6 +118,7 @@ def other_file(file: Path, weights: dict[str, torch.Tensor]) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_names_and_shapes_of_the_right_weights_pass(lab: Lab, source: RunDir) -> None:
     for what in ("run", "checkpoint", "file"):
         overrides = (f"{KEY}={of_run(source, what)}", "model.dropout=0.7", "seed=3")
@@ -149,6 +150,7 @@ def test_no_process_is_started_without(
     assert list(check_shapes(experiment)) == []
 
 
+@pytest.mark.slow
 def test_runs_that_share_a_model_start_one_process(
     lab: Lab, source: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +160,7 @@ def test_runs_that_share_a_model_start_one_process(
     assert list(check_shapes(tiny(lab.folder, *begins, "train.epochs=3", "seed=4"))) == []
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_made_is_left_to_the_run(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("no numbers\n")

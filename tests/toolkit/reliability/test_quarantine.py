@@ -11,6 +11,7 @@ import pytest
 import torch
 from stk_toy.texts.task import Batch, TextsTask
 
+from tests.tiers import first_quick
 from tests.toolkit.ranks import Ended, run_ranks
 from tests.toolkit.tiny import SIZES, assert_equal_runs, events, tiny
 from tests.toolkit.tiny_training import Attempt, CountedStop, Lab
@@ -119,13 +120,16 @@ def early(batch: list[int]) -> int:
 
 @pytest.mark.parametrize(
     "kind, size, reduction",
-    [
-        ("data", 1, "exact"),
-        ("model", 2, "exact"),
-        ("nan", 1, "exact"),
-        ("nan", 2, "exact"),
-        ("model", 2, "fast"),
-    ],
+    first_quick(
+        [
+            ("data", 1, "exact"),
+            ("model", 2, "exact"),
+            ("nan", 1, "exact"),
+            ("nan", 2, "exact"),
+            ("model", 2, "fast"),
+        ],
+        quick=2,
+    ),
 )
 def test_poison_is_replayed_once_left_out_and_ends_as_if_it_had_never_been_in(
     lab: Lab, batch: list[int], early: int, kind: str, size: int, reduction: str

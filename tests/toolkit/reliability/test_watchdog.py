@@ -232,6 +232,7 @@ def slow_rank(world: World, path: Path, slow_s: float) -> str:
         return train_rank(world, path, "")
 
 
+@pytest.mark.slow
 def test_evaluation_that_takes_longer_than_a_hang_is_none(lab: Lab) -> None:
     """Each batch is a sign of life: three of them take rank 0 longer, while rank 1 waits.
 
@@ -256,6 +257,7 @@ def prepare_slowly(world: World, path: Path, slow_s: float) -> str:
         return train_rank(world, path, "")
 
 
+@pytest.mark.slow
 def test_data_preparation_may_take_as_long_as_it_takes(lab: Lab) -> None:
     """Longer than a hang, and longer than a collective may."""
     run = lab.start(
@@ -356,6 +358,7 @@ def test_thread_ends_with_training(process: Callable[..., Watchdog]) -> None:
     assert "watchdog" not in [thread.name for thread in threading.enumerate()]
 
 
+@pytest.mark.slow
 def test_frozen_rank_that_wakes_up_does_no_harm(lab: Lab, experiment: Experiment) -> None:
     """Its peers have left, another start has finished the run; it leaves as well."""
     run = lab.start(experiment)

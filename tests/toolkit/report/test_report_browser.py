@@ -27,7 +27,7 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 NEEDS_BROWSER = pytest.mark.skipif(
     BROWSER is None and not os.environ.get("CI"), reason="no chromium here; apt-get install chromium"
 )
-pytestmark = NEEDS_BROWSER
+pytestmark = [NEEDS_BROWSER, pytest.mark.slow]
 
 LABELS = [
     "<script>document.title = 'owned'</script>",

@@ -57,6 +57,7 @@ def test_nothing_is_written_outside_the_report_folder(tmp_path: Path) -> None:
     assert {path for path in after if after[path] != before.get(path)} == set(run.report.iterdir())
 
 
+@pytest.mark.slow
 def test_the_same_folder_gives_the_same_page(tmp_path: Path) -> None:
     run = write_finished(tmp_path / "run-0")
     assert write_report(run).read_bytes() == write_report(run).read_bytes()
@@ -189,6 +190,7 @@ def test_the_metrics_lie_beside_the_page_as_csv(run: RunDir) -> None:
     assert (rows[-1]["step"], rows[-1]["macro_f1"], rows[-1]["lr"]) == ("300", "0.805", "")
 
 
+@pytest.mark.slow
 def test_several_runs_stand_side_by_side(tmp_path: Path) -> None:
     runs = [write_finished(tmp_path / f"sst2-{name}", lr=lr) for name, lr in (("<a>", 0.001), ("b", 0.01))]
     path = write_comparison(compare(runs), tmp_path / "new" / "comparison.html")

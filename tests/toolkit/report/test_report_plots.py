@@ -118,6 +118,7 @@ def test_runs_laid_over_each_other_have_a_colour_each(tmp_path: Path) -> None:
     assert all(count_of(image, colour) > 50 for colour in LIGHT.series)
 
 
+@pytest.mark.slow
 def test_drawing_leaves_pyplot_and_torch_alone(finished_run: RunDir) -> None:
     script = (
         "import sys; from pathlib import Path; from toolkit.run.run_dir import RunDir\n"

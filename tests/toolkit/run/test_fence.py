@@ -205,7 +205,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 
 def test_frozen_start_that_wakes_up_behind_the_fence_leaves_before_it_writes(lab: Lab) -> None:
     """SIGSTOP in the middle of a step, the job again, SIGCONT while that one trains."""
-    experiment = tiny(lab.folder, "train.hang_timeout_s=2", "checkpoint.every_steps=2")
+    experiment = tiny(lab.folder, "train.hang_timeout_s=10", "checkpoint.every_steps=2")
     run = lab.start(experiment)
     frozen = start_ranks(1, train_rank, run.path, "stop at=forward step=5", "12", 0)
     pid = frozen[0].process.pid

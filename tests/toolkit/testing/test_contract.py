@@ -13,6 +13,7 @@ from toolkit.task import Score
 from toolkit.testing import check_task, contract
 
 
+@pytest.mark.slow
 def test_a_task_of_texts_passes(tmp_path: Path) -> None:
     check_task(tiny(tmp_path / "data", "train.epochs=1"), tmp_path / "runs")
 

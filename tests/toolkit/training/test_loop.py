@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from tests.tiers import first_quick
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import (
     SIZES,
@@ -112,7 +113,7 @@ def test_three_processes_are_equal_within_rounding_and_say_so(
     assert len(logs) == 3
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", first_quick([3, 1, 2]))
 def test_fast_reduction_is_equal_within_rounding(lab: Lab, without_dropout: RunDir, size: int) -> None:
     run = lab.train(tiny(lab.folder, "train.reduction=fast", *NO_DROPOUT), Attempt(size=size))
     np.testing.assert_allclose(losses(run), losses(without_dropout), rtol=1e-4)
@@ -128,7 +129,7 @@ def test_a_fast_run_that_was_stopped_ends_like_one_that_was_not(lab: Lab) -> Non
     assert_equal_runs(stopped, lab.train(experiment, Attempt()))
 
 
-@pytest.mark.parametrize("size", [1, 3, 4])
+@pytest.mark.parametrize("size", first_quick([3, 1, 4]))
 def test_every_sample_is_trained_on_once_in_each_epoch(
     lab: Lab, exact: Experiment, tmp_path: Path, size: int
 ) -> None:
@@ -140,25 +141,28 @@ def test_every_sample_is_trained_on_once_in_each_epoch(
 
 @pytest.mark.parametrize(
     "attempts",
-    [
-        pytest.param([Attempt(stop_after=1), Attempt()], id="in the first step"),
-        pytest.param([Attempt(stop_after=TOTAL_STEPS - 1), Attempt()], id="before the last step"),
-        pytest.param([Attempt(stop_after=4), Attempt()], id="in a step that evaluates"),
-        pytest.param([Attempt(stop_after=STEPS_PER_EPOCH), Attempt()], id="at the end of an epoch"),
-        pytest.param(
-            [Attempt(size=2, stop_after=5, ranks=[1]), Attempt(size=2)], id="one rank of two is asked"
-        ),
-        pytest.param(
-            [
-                Attempt(size=2, stop_after=3, ranks=[0, 1]),
-                Attempt(size=4, stop_after=2, ranks=[3]),
-                Attempt(size=1, stop_after=5),
-                Attempt(size=8, stop_after=1, ranks=[0, 5]),
-                Attempt(size=2),
-            ],
-            id="on 2, 4, 1, 8 and 2 processes",
-        ),
-    ],
+    first_quick(
+        [
+            pytest.param(
+                [
+                    Attempt(size=2, stop_after=3, ranks=[0, 1]),
+                    Attempt(size=4, stop_after=2, ranks=[3]),
+                    Attempt(size=1, stop_after=5),
+                    Attempt(size=8, stop_after=1, ranks=[0, 5]),
+                    Attempt(size=2),
+                ],
+                id="on 2, 4, 1, 8 and 2 processes",
+            ),
+            pytest.param([Attempt(stop_after=1), Attempt()], id="in the first step"),
+            pytest.param([Attempt(stop_after=TOTAL_STEPS - 1), Attempt()], id="before the last step"),
+            pytest.param([Attempt(stop_after=4), Attempt()], id="in a step that evaluates"),
+            pytest.param([Attempt(stop_after=STEPS_PER_EPOCH), Attempt()], id="at the end of an epoch"),
+            pytest.param(
+                [Attempt(size=2, stop_after=5, ranks=[1]), Attempt(size=2)], id="one rank of two is asked"
+            ),
+        ],
+        quick=2,
+    ),
 )
 def test_stopped_and_resumed_run_equals_the_undisturbed_one(
     lab: Lab, exact: Experiment, undisturbed: RunDir, attempts: list[Attempt]
@@ -249,17 +253,22 @@ def test_accumulation_equals_as_many_more_logical_ranks(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "overrides",
-    [
-        pytest.param(("train.precision=bf16",), id="bf16"),
-        pytest.param(("lr_scheduler.kind=cosine", "train.clip_norm=0.5"), id="cosine and clipping"),
-        pytest.param(
-            ("lr_scheduler.kind=step", "optimizer.kind=sgd", "optimizer.momentum=0.9"), id="step and sgd"
-        ),
-        pytest.param(("lr_scheduler.kind=constant", "optimizer.kind=adam"), id="constant and adam"),
-        pytest.param(of_tokens(60, 4), id="steps of tokens"),
-        pytest.param(of_tokens(60, None), id="steps of tokens without buckets"),
-        pytest.param(("checkpoint.every_steps=3", "train.bucket_batches=1"), id="saves between evaluations"),
-    ],
+    first_quick(
+        [
+            pytest.param(("train.precision=bf16",), id="bf16"),
+            pytest.param(("lr_scheduler.kind=cosine", "train.clip_norm=0.5"), id="cosine and clipping"),
+            pytest.param(
+                ("lr_scheduler.kind=step", "optimizer.kind=sgd", "optimizer.momentum=0.9"), id="step and sgd"
+            ),
+            pytest.param(("lr_scheduler.kind=constant", "optimizer.kind=adam"), id="constant and adam"),
+            pytest.param(of_tokens(60, 4), id="steps of tokens"),
+            pytest.param(of_tokens(60, None), id="steps of tokens without buckets"),
+            pytest.param(
+                ("checkpoint.every_steps=3", "train.bucket_batches=1"), id="saves between evaluations"
+            ),
+        ],
+        quick=2,
+    ),
 )
 def test_every_setting_resumes_on_another_number_of_processes(lab: Lab, overrides: tuple[str, ...]) -> None:
     experiment = tiny(lab.folder, "train.reduction=exact", *overrides)

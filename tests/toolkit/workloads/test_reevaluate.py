@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tiers import first_quick
 from tests.toolkit.analysis.test_reevaluate import (
     Make,
     test_another_file_is_read_with_the_runs_labels_and_tokens,  # noqa: F401
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("threads_restored")
 SAMPLES = {"words": tiny_docnn, "pretrained and folded": tiny_bert, "entities": tiny_entities}
 
 
-@pytest.fixture(scope="module", params=SAMPLES.values(), ids=list(SAMPLES))
+@pytest.fixture(scope="module", params=first_quick(SAMPLES.values()), ids=list(SAMPLES))
 def make(request: pytest.FixtureRequest) -> Make:
     found: Make = request.param
     return found

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.tiers import first_quick
 from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny_training import Never, without_dropout
 from tests.toolkit.workloads.test_task_contract import SAMPLES
@@ -35,6 +36,8 @@ _CALM = (
     "optimizer={kind: sgd, lr: 0.05, weight_decay: 0.1}",
     "train.clip_norm=null",
 )
+#: The others are slow.
+_QUICK = ("text_classification",)
 #: What a value of a switch needs besides.
 _NEEDS: dict[str, tuple[str, ...]] = {}
 
@@ -100,7 +103,9 @@ def differences(world: World, folder: Path, experiments: dict[str, Experiment]) 
     return found
 
 
-@pytest.mark.parametrize("kind", sorted(SAMPLES))
+@pytest.mark.parametrize(
+    "kind", first_quick(sorted(SAMPLES, key=lambda name: name not in _QUICK), quick=len(_QUICK))
+)
 def test_either_reduction_learns_the_same_over_every_switch(kind: str, tmp_path: Path) -> None:
     experiments = of_kind(kind, tmp_path)
     for experiment in experiments.values():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.tiers import first_quick
 from tests.toolkit.tiny import assert_equal_runs, metrics_lines
 from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.entity_disambiguation.entity_files import (
@@ -67,6 +68,11 @@ SAMPLES: Mapping[str, Callable[..., Experiment]] = {
 }
 
 
+#: One for each kind of model is quick.
+_QUICK = ("entity_disambiguation", "sec_nmt", "text_classification")
+KINDS = first_quick(sorted(SAMPLES, key=lambda name: name not in _QUICK), quick=len(_QUICK))
+
+
 def test_every_task_has_sample_data() -> None:
     # Those whose sections depend on a user's file have tests of their own.
     ours = {
@@ -77,7 +83,7 @@ def test_every_task_has_sample_data() -> None:
     assert {name.partition(",")[0] for name in SAMPLES} == ours
 
 
-@pytest.fixture(scope="module", params=sorted(SAMPLES))
+@pytest.fixture(scope="module", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

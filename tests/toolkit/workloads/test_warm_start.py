@@ -73,6 +73,7 @@ def test_a_file_by_itself_of_another_task_is_refused(tmp_path: Path, source: Run
     assert all(part in told for part in (str(file), "model.hidden_dim", "32"))
 
 
+@pytest.mark.slow
 def test_weights_of_an_encoder_of_another_size_are_refused_by_the_file_alone(tmp_path: Path) -> None:
     experiment = prepared(tiny_bert(tmp_path))
     weights = task_class(experiment)(experiment).model().state_dict()

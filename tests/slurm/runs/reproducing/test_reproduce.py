@@ -46,6 +46,7 @@ def bash(script: Path, *arguments: str, cwd: Path, **environ: str) -> subprocess
     )
 
 
+@pytest.mark.slow
 def test_the_script_makes_the_same_weights_bit_for_bit_in_a_clean_shell(
     trained: tuple[House, RunDir], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import first_quick
 from tests.toolkit.config.composing import compose
 from toolkit.errors import Fault
 
@@ -20,7 +21,7 @@ LINES = range(1, 60)
 
 
 @pytest.mark.parametrize("line", ["a{0}: ${{a{1}}}${{a{1}}}\n", "a{0}: ['${{a{1}}}', '${{a{1}}}']\n"])
-@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("order", first_quick([1, -1]))
 def test_references_that_double_are_refused_with_the_line(
     write: Write, faults: Faults, line: str, order: int
 ) -> None:

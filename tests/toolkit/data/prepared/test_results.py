@@ -150,6 +150,7 @@ def test_a_set_that_is_gone_or_damaged_fails_no_run(prepared: Texts, content: by
     assert note.startswith(f"results are not recorded in {database}: ")
 
 
+@pytest.mark.slow
 def test_runs_that_finish_together_all_leave_their_results(prepared: Texts) -> None:
     program = (
         "import sys\nfrom pathlib import Path\n"

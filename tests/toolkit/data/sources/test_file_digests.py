@@ -172,6 +172,7 @@ def ranks_open(world: World, path: Path, attempt: Attempt) -> tuple[str, list[st
     return outcome, [Path(name).name for name in _OPENED if name.endswith(".tsv")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [3600, YOUNG], ids=["old", "young"])
 def test_one_rank_reads_the_sources_for_all_and_a_later_start_reads_none(
     tmp_path: Path, seconds: int

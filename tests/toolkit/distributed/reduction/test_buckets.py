@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from tests.patience import PATIENCE_S
+from tests.tiers import first_quick
 from tests.toolkit.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
@@ -102,7 +103,7 @@ def sum_twice(
     return sums
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", first_quick([2, 4]))
 @pytest.mark.parametrize("idle", [frozenset(), frozenset({1, 6, 7})], ids=["all at work", "some idle"])
 def test_buckets_give_the_bytes_of_one_process(size: int, idle: frozenset[int], tmp_path: Path) -> None:
     """With the idle ones the last of four ranks has no backward pass at all."""
@@ -141,8 +142,8 @@ def own_share(rank: int, numbers: int, step: int) -> np.ndarray:
     return share
 
 
-@pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("size", first_quick([2, 4]))
+@pytest.mark.parametrize("dtype", first_quick([torch.float32, torch.float64, torch.bfloat16]), ids=str)
 @pytest.mark.parametrize("numbers", [1, 41, 30_001], ids="{} numbers".format)
 def test_last_bucket_takes_numbers_of_double_precision_along(
     size: int, dtype: torch.dtype, numbers: int, tmp_path: Path
@@ -196,7 +197,7 @@ def fail_on_rank_1(world: World, model: Layers, reduction: ExactReduction) -> No
     reduction.finish()
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", first_quick([2, 4]))
 def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
     """It has handed some of its buckets over by then."""
     assert_ended_by_rank_1(run_ranks(size, in_group, tmp_path, fail_on_rank_1), "no gradient of this")

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch import nn
 
 from tests.patience import PATIENCE_S
+from tests.tiers import first_quick
 from tests.toolkit.ranks import assert_ended_by_rank_1, in_ranks, run_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
@@ -102,7 +103,7 @@ def sum_branches(group: process_group.Group) -> list[dict[str, list[float]]]:
     return found
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", first_quick([3, 2]))
 def test_parameters_that_some_ranks_do_not_use_get_the_sum_of_the_others(size: int, tmp_path: Path) -> None:
     """And those that no rank uses get zero, as in an exact sum."""
     for found in in_ranks(size, in_group, tmp_path, sum_branches):
@@ -127,6 +128,7 @@ def fail_on_rank_1(group: process_group.Group) -> None:
         reduction.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4])
 def test_rank_that_fails_in_backward_ends_the_others(size: int, tmp_path: Path) -> None:
     assert_ended_by_rank_1(run_ranks(size, in_group, tmp_path, fail_on_rank_1), "no gradient of this")
@@ -144,7 +146,9 @@ def take_along(group: process_group.Group, dtype: torch.dtype) -> tuple[bytes, l
     return rode, model.weight.grad[0].tolist()
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    "dtype", first_quick([torch.float64, torch.float32, torch.bfloat16, torch.float16]), ids=str
+)
 def test_rows_keep_their_bytes_beside_gradients_of_any_type(dtype: torch.dtype, tmp_path: Path) -> None:
     for rode, gradient in in_ranks(3, in_group, tmp_path, take_along, dtype):
         assert rode == ROWS.tobytes()

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from tests.tiers import first_quick
 from tests.toolkit.ranks import in_ranks
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
@@ -163,7 +164,7 @@ def test_any_power_of_two_of_processes_gives_the_bytes_of_one(size: int, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["exact", "fast"])
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", first_quick([3, 1, 2, 4]))
 def test_what_rides_on_the_gradients_is_the_same_on_every_rank(kind: str, size: int, tmp_path: Path) -> None:
     for sums in in_ranks(size, reduce_rank, tmp_path, kind, 8, frozenset({7})):
         for seed, rode in enumerate(sums[4:]):
@@ -192,6 +193,7 @@ def leave_often(world: World, folder: Path) -> int:
     return world.rank
 
 
+@pytest.mark.slow
 def test_ranks_leave_a_group_whose_last_sum_has_just_ended(tmp_path: Path) -> None:
     """DDP must not be the one to free the group: it would hold the GIL, which the group's thread may want."""
     assert in_ranks(3, leave_often, tmp_path) == [0, 1, 2]

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import toolkit
+from tests.tiers import first_quick
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import tiny
 from tests.toolkit.tiny_training import Attempt, train_rank
@@ -94,7 +95,7 @@ def test_values_and_bytes_go_to_all_ranks_without_pickles(tmp_path: Path) -> Non
     assert in_ranks(3, without_pickle, exchange, tmp_path) == [expected] * 3
 
 
-@pytest.mark.parametrize("reduction", ["exact", "fast"])
+@pytest.mark.parametrize("reduction", first_quick(["exact", "fast"]))
 def test_a_whole_run_unpickles_nothing(tmp_path: Path, reduction: str) -> None:
     """With everything that its ranks tell each other: data, quarantine, checkpoints, weights, the end."""
     settings = ("train.quarantine=2", "train.check_ranks_every=1", f"train.reduction={reduction}")

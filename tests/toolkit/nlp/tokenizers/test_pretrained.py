@@ -55,6 +55,7 @@ def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return os.environ.get("STK_MINILM") or bert(tmp_path_factory.mktemp("bert"))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(TEXTS, max_size=6))
 def test_word_by_word_gives_what_the_whole_text_gives(bert_folder: str, texts: list[str]) -> None:

@@ -38,6 +38,7 @@ def launch(run: RunDir, receiver: Receiver, spec: str = "") -> int:
     ).returncode
 
 
+@pytest.mark.slow
 def test_a_killed_run_and_a_finished_one_are_told(run: RunDir) -> None:
     with receiving() as receiver:
         assert launch(run, receiver, "kill at=forward step=2") == 4
@@ -50,6 +51,7 @@ def test_a_killed_run_and_a_finished_one_are_told(run: RunDir) -> None:
     assert end["metrics"]["test_accuracy"] == read_json(run.result)["metrics"]["test"]["accuracy"]
 
 
+@pytest.mark.slow
 def test_a_start_that_is_refused_because_the_run_is_live_is_no_news(run: RunDir) -> None:
     with receiving() as receiver, FileLock(run.alive):
         assert launch(run, receiver) == 2

@@ -208,6 +208,7 @@ def test_damaged_run_is_named_with_its_trouble_and_the_others_stand(motley: list
     assert runs_table(found).rows[-1][:3] == ("<b>bad-1", "unreadable", "–")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
 def test_runs_of_all_kinds_have_a_page(motley: list[RunDir], tmp_path: Path) -> None:
     page = parse(write_comparison(compare(motley), tmp_path / "all").read_text())
@@ -245,6 +246,7 @@ def test_folder_holds_page_plots_and_tables(folder: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_target_that_is_a_page_is_all_that_is_written(runs: list[RunDir], tmp_path: Path) -> None:
     assert write_comparison(compare(runs[:2]), tmp_path / "both.html") == tmp_path / "both.html"
     assert [path.name for path in tmp_path.iterdir()] == ["both.html"]
@@ -292,6 +294,7 @@ def test_markdown_names_the_pictures_beside_it(folder: Path) -> None:
 # ---- plots
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "error::DeprecationWarning")
 def test_plots_of_runs_of_all_kinds_are_drawn(motley: list[RunDir]) -> None:
     plots = comparison_plots(compare(motley).runs)

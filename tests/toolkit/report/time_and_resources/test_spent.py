@@ -116,6 +116,7 @@ def test_page_of_a_run_without_usage_says_so(run: RunDir) -> None:
     assert "There is no advice on them." in parse(write_report(run).read_text()).text
 
 
+@pytest.mark.slow
 def test_end_of_a_run_leaves_the_costly_plot_to_those_who_ask(run: RunDir) -> None:
     append_json_line(run.attempts, {"attempt": 0, "nonce": "a"})
     write_usage(run, "a", [{"host": "<b>\x1b"}])

@@ -197,6 +197,7 @@ def test_a_failure_without_a_word_is_not_told_by_a_line_of_our_own(stk: Stk) -> 
     assert read_json(the_run().failure)["message"] == "the command ended with status 3"
 
 
+@pytest.mark.slow
 def test_a_rank_that_fails_ends_the_others(stk: Stk) -> None:
     script("import os, signal\nif os.environ['RANK'] == '1': raise SystemExit(3)\nsignal.pause()\n")
     done = stk("run", "--procs", "2", "--", sys.executable, "train.py")

@@ -129,6 +129,7 @@ def finished(world: World, path: Path) -> str:
     return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("STK_REFERENCE_DATA" not in os.environ, reason="STK_REFERENCE_DATA names no folder")
 @pytest.mark.skipif("STK_MINILM" not in os.environ, reason="STK_MINILM names no folder with a real encoder")
 def test_bootlegs_sample_is_learnt_as_well_as_the_original_does(

@@ -14,7 +14,7 @@ from tests.toolkit.gpu.test_tasks import (
     test_waits_of_a_batch_are_within_their_budget,  # noqa: F401
     test_waits_of_a_step_are_those_of_its_batch_and_of_the_loop,  # noqa: F401
 )
-from tests.toolkit.workloads.test_task_contract import SAMPLES
+from tests.toolkit.workloads.test_task_contract import KINDS, SAMPLES
 
 #: Those of the other tasks are none. transformers asks each encoder's mask whether there is padding.
 WAITS_OF_A_BATCH = {
@@ -25,7 +25,7 @@ WAITS_OF_A_BATCH = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(SAMPLES))
+@pytest.fixture(scope="module", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from toolkit.config import load
 
 ROOT = Path(__file__).parents[5]
@@ -19,6 +21,7 @@ def init(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_it_writes_the_example_whose_own_test_passes(tmp_path: Path) -> None:
     done = init(tmp_path, "mine")
     assert done.returncode == 0, done.stderr

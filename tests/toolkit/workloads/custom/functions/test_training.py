@@ -69,6 +69,7 @@ def test_its_metrics_are_in_the_report(finished: Project) -> None:
     assert row["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_a_sweep_ranks_by_the_goal_of_the_experiment(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     write_digits(project.folder)

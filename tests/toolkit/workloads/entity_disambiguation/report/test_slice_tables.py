@@ -64,6 +64,7 @@ def test_no_line_is_wider_than_the_terminal(run: RunDir, tmp_path: Path) -> None
         assert max(map(cell_len, printed(runs).splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_tables_of_classification_and_of_slices_never_stand_empty(run: RunDir, finished_run: RunDir) -> None:
     for shown, absent in (
         (run, ("Classes", "Confusion", "Labels", "Thresholds")),
@@ -88,6 +89,7 @@ def test_before_the_end_the_newest_accuracies_are_told(tmp_path: Path) -> None:
     assert rows_below(printed([run]), "Slices (so far)") == [["unif_NS_TL", "50.00", "%"]]
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_show_the_slices_of_each(run: RunDir, tmp_path: Path) -> None:
     other = write_disambiguation(tmp_path / "wordnet-0b5e11", gain=100)
     rows = rows_below(printed([run, other]), "Slices (test accuracy)")
@@ -110,6 +112,7 @@ def test_a_baseline_on_which_runs_do_not_agree_is_not_told(run: RunDir, tmp_path
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_page_shows_tables_and_plots_of_the_last_split_and_folds_the_others_away(run: RunDir) -> None:
     write_report(run)
     page = Page()

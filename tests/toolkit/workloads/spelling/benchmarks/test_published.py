@@ -89,6 +89,7 @@ def test_errors_found_in_words() -> None:
     assert (of["word_accuracy"]["transformer"], of["word_accuracy"]["gnn_cliques_wfc"]) == ("98.00", "97.89")
 
 
+@pytest.mark.slow
 def test_corrections() -> None:
     found = shown("sec")
     both = {

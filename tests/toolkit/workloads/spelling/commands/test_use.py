@@ -73,6 +73,7 @@ def answered(*words: object, text: str, stk: Callable[..., Any]) -> str:
 Stk = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.slow
 def test_lines_of_standard_input_are_answered_in_order(detects: RunDir, stk: Stk) -> None:
     text = "the stoen river\n\n  \nover the brigde"
     labels = answered("detect", detects.path, text=text, stk=stk)
@@ -83,6 +84,7 @@ def test_lines_of_standard_input_are_answered_in_order(detects: RunDir, stk: Stk
     assert none == "0 0 0\n\n\n0 0 0\n"
 
 
+@pytest.mark.slow
 def test_a_file_is_written_when_it_is_whole(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the stoen\nover\n")
     assert answered("detect", detects.path, "texts.txt", "--output", "texts.txt", text="", stk=stk) == ""
@@ -107,6 +109,7 @@ def test_a_line_is_answered_before_the_next_one_is_written(detects: RunDir, stk:
         assert process.wait() == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_it_quietly(detects: RunDir, stk: Stk, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\n" * 20_000)
     command = [*_STK, "detect", str(detects.path), "texts.txt"]
@@ -121,6 +124,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(detects: RunDir, stk: Stk
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_with_130(detects: RunDir, stk: Stk) -> None:
     # Where tests run in the background of a shell, Ctrl-C is ignored, and by what they start, too.
     command = ["env", "--default-signal=INT", *_STK, "detect", str(detects.path)]
@@ -151,6 +155,7 @@ def test_detections_go_through_a_pipe_to_the_correction(detects: RunDir, correct
     assert made[2].split()[:2] == ["over", "the"]
 
 
+@pytest.mark.slow
 def test_detections_may_lie_in_a_file_of_their_own(
     detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
@@ -185,6 +190,7 @@ def test_what_cannot_be_done_is_said_before_a_model_is_loaded(
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.slow
 def test_a_line_without_labels_is_named(corrects: RunDir, stk: Stk) -> None:
     answer = stk("correct", corrects.path, "--detected", input="the river\n")
     assert answer.returncode == 2
@@ -192,6 +198,7 @@ def test_a_line_without_labels_is_named(corrects: RunDir, stk: Stk) -> None:
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.slow
 def test_runs_stand_beside_the_predictions_of_a_benchmark(
     detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:

@@ -1,0 +1,1 @@
+"""What `./scripts/test` runs, in which order, and how it ends: python -m tests.suite."""

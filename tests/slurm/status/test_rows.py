@@ -214,12 +214,19 @@ def local(pid: int, **facts: Any) -> Submission:
 def launching(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
     """A process with the command line of a run's launcher, that waits for the end of its input."""
     words = ["-m", "toolkit.launch", str(run.path), "1"]
-    process = subprocess.Popen([sys.executable, "-IS", "-", *words], stdin=subprocess.PIPE)
+    # Right after Popen the kernel may not show its command line yet.
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-IS", "-c", code, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin is not None
+    assert process.stdout is not None
     try:
+        process.stdout.readline()
         yield process
     finally:
         process.stdin.close()
+        process.stdout.close()
         process.wait()
 
 

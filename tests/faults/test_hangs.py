@@ -45,7 +45,8 @@ def test_hanging_rank_is_named_with_its_phase_and_its_stack(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-@pytest.mark.parametrize("rank", first_quick([0, 1]))
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
 def test_frozen_rank_is_left_behind_and_does_no_harm_when_it_wakes_up(
     house: House, watched: Experiment, undisturbed: Run, rank: int
 ) -> None:

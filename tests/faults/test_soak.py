@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.soak import Soak, show
+from tests.tiers import first_quick
 
 
-def test_a_dozen_interruptions_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    tally = Soak(tmp_path, seed=20, epochs=6, say=print).interrupt(12)
+@pytest.mark.parametrize("count", first_quick([4, 12]))
+def test_interruptions_at_random_moments_change_nothing(tmp_path: Path, count: int) -> None:
+    tally = Soak(tmp_path, seed=20, epochs=6, say=print).interrupt(count)
     print(show(tally))
-    assert sum(tally.interruptions.values()) >= 12
+    assert sum(tally.interruptions.values()) >= count
     assert tally.is_clean, show(tally)

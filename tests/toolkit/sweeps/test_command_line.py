@@ -20,6 +20,7 @@ _SCALARS = st.one_of(
 _VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text("abc"), inner))
 
 
+@pytest.mark.slow
 @given(st.lists(_VALUES, min_size=1))
 def test_any_values_written_one_after_the_other_are_found_again(values: list[Any]) -> None:
     written = [json.dumps(value, ensure_ascii=False) for value in values]

@@ -69,7 +69,7 @@ SAMPLES: Mapping[str, Callable[..., Experiment]] = {
 
 
 #: One for each kind of model is quick.
-_QUICK = ("entity_disambiguation", "sec_nmt", "text_classification")
+_QUICK = ("entity_disambiguation", "text_classification", "tokenization_repair")
 KINDS = first_quick(sorted(SAMPLES, key=lambda name: name not in _QUICK), quick=len(_QUICK))
 
 

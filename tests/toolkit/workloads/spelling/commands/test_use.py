@@ -96,6 +96,7 @@ def test_a_file_is_written_when_it_is_whole(detects: RunDir, stk: Stk, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "texts.txt"]
 
 
+@pytest.mark.slow
 def test_a_line_is_answered_before_the_next_one_is_written(detects: RunDir, stk: Stk) -> None:
     command = [*_STK, "detect", str(detects.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

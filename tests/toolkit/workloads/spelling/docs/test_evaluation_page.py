@@ -25,6 +25,7 @@ PAGE = (ROOT / "toolkit/workloads/spelling/docs/evaluation.md").read_text(encodi
 COMMANDS = re.findall(r"^ {4}(stk evaluate .*)$", PAGE, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_commands_do_what_they_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

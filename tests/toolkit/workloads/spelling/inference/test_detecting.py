@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import first_quick
 from tests.toolkit.tiny import tiny
 from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
@@ -27,7 +28,7 @@ def labels_written(run: RunDir) -> list[list[int]]:
     ]
 
 
-@pytest.fixture(params=["of_words", "of_graphs", "of_texts"])
+@pytest.fixture(params=first_quick(["of_words", "of_graphs", "of_texts"]))
 def run(request: pytest.FixtureRequest) -> RunDir:
     found: RunDir = request.getfixturevalue(request.param)
     return found

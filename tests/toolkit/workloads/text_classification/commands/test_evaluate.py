@@ -22,6 +22,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
+@pytest.mark.slow
 def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House) -> None:
     answer = house.call("run", house.config, "train.epochs=3")
     assert answer.code == 0, answer.err

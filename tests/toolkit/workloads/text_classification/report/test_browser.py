@@ -12,7 +12,7 @@ from tests.toolkit.workloads.text_classification.report.classified_runs import K
 from toolkit.report import write_report
 from toolkit.run.run_dir import RunDir
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [NEEDS_BROWSER, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", params=[2, 11], ids=["two classes", "eleven classes"])

@@ -21,6 +21,7 @@ from tests.toolkit.tiny import SIZES, STEPS_PER_EPOCH, metrics_lines, tiny
 from toolkit.config import Experiment
 
 
+@pytest.mark.slow
 def test_two_four_and_one_are_the_same_to_the_byte(
     house: House, experiment: Experiment, undisturbed: Run
 ) -> None:

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -24,19 +25,16 @@ NO_ANSWER = "no answer in time"
 _CONTEXT = multiprocessing.get_context("forkserver")
 #: Those of torch, transformers, torch_geometric and sklearn take a rank more than a second of CPU each to
 #: import; pytest and hypothesis, which its test's module imports, almost half a second.
-_CONTEXT.set_forkserver_preload(
-    [
-        "toolkit.training.worker",
-        "torch._dynamo",
-        "torch.utils.tensorboard",
-        "pytest",
-        "hypothesis.strategies",
-        "sklearn.metrics",
-        "transformers.models.bert.modeling_bert",
-        "torch_geometric.nn.conv",
-        "tests.toolkit.tiny_training",
-    ]
+_PRELOADED = (
+    "toolkit.training.worker",
+    "torch._dynamo",
+    "torch.utils.tensorboard",
+    "pytest",
+    "hypothesis.strategies",
+    "tests.toolkit.tiny_training",
 )
+_OF_WORKLOADS = ("sklearn.metrics", "transformers.models.bert.modeling_bert", "torch_geometric.nn.conv")
+_CONTEXT.set_forkserver_preload([*_PRELOADED, *(_OF_WORKLOADS if find_spec("toolkit.workloads") else ())])
 
 
 @dataclass(frozen=True, slots=True)

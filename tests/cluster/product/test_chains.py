@@ -19,6 +19,8 @@ from toolkit.run.run_dir import RunDir
 
 from .user import User, slowly, starts
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:

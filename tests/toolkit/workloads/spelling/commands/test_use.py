@@ -143,6 +143,7 @@ def test_ctrl_c_ends_it_with_130(detects: RunDir, stk: Stk) -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_detections_go_through_a_pipe_to_the_correction(detects: RunDir, corrects: RunDir, stk: Stk) -> None:
     text = "the stoen river\n\nover the brigde\n"
     with_text = answered("detect", detects.path, "--with-text", text=text, stk=stk)

@@ -39,6 +39,8 @@ from toolkit.run.run_dir import RunDir
 
 #: How long a rank that holds up its job asks a controller that does not answer.
 PATIENCE_S = 30.0
+#: The same for a question whose answer only names the reason. The job may be killed meanwhile.
+_TO_TELL_S = 3.0
 
 #: What in events.jsonl says that a stop has been dealt with.
 SETTLED = frozenset({"requeue", "chained", "cancelled", "not_requeued"})
@@ -109,7 +111,7 @@ def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
 def _can_be_preempted(facts: Mapping[str, str]) -> bool:
     names = facts.get("Partition", "").split(",")
     try:
-        partitions = programs.partitions()
+        partitions = programs.patiently(programs.partitions, _TO_TELL_S)
     except SchedulerError:
         return False
     return any(each.can_be_preempted for each in partitions if each.name in names)

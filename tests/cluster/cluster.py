@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.patience import PATIENCE_S
+from toolkit.files import write_atomic
 
 from . import hosts_file, slurm_conf
 from .claim import Claim
@@ -255,7 +256,8 @@ class Cluster:
             self._reconfigure(before)
 
     def _reconfigure(self, slurm_conf: str) -> None:
-        self.state.slurm_conf.write_text(slurm_conf)
+        # Whole at every moment: jobs' own questions to Slurm read it too.
+        write_atomic(self.state.slurm_conf, slurm_conf)
         self.run("scontrol", "reconfigure")
 
     def restart_controller(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slurm.job.requeue import SETTLED
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json_lines
@@ -43,8 +44,8 @@ class Case:
         wait_until(is_done, lambda: self.user.story(self.run))
 
     def wait_until_stopped(self) -> None:
-        """Return when the first start has ended."""
-        wait_until(lambda: "why" in starts(self.run)[0], lambda: self.user.story(self.run))
+        """Return when the first start has ended, and has asked Slurm why."""
+        wait_until(lambda: bool(self.events(*SETTLED)), lambda: self.user.story(self.run))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         return [line for line in read_json_lines(self.run.events) if line["event"] in kinds]

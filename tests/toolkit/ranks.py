@@ -23,7 +23,7 @@ from toolkit.world import World
 NO_ANSWER = "no answer in time"
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-#: Those of torch, transformers, torch_geometric and sklearn take a rank more than a second of CPU each to
+#: Those of torch, transformers and sklearn take a rank more than a second of CPU each to
 #: import; pytest and hypothesis, which its test's module imports, almost half a second.
 _PRELOADED = (
     "toolkit.training.worker",
@@ -33,7 +33,7 @@ _PRELOADED = (
     "hypothesis.strategies",
     "tests.toolkit.tiny_training",
 )
-_OF_WORKLOADS = ("sklearn.metrics", "transformers.models.bert.modeling_bert", "torch_geometric.nn.conv")
+_OF_WORKLOADS = ("sklearn.metrics", "transformers.models.bert.modeling_bert")
 _CONTEXT.set_forkserver_preload([*_PRELOADED, *(_OF_WORKLOADS if find_spec("toolkit.workloads") else ())])
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 from torch.nn import functional
-from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.utils import softmax
 
 from toolkit.workloads.spelling.config.models import DetectionGraph as Config
 from toolkit.workloads.spelling.data.texts.features import FEATURES
@@ -114,31 +110,41 @@ class ByKind(nn.Module):
         return torch.cat(parts)
 
 
-class EdgeAttention(MessagePassing):  # type: ignore[misc]
+class EdgeAttention(nn.Module):
     """Scaled dot-product attention of each node over its incoming edges."""
 
     def __init__(self, heads: int, dropout: float) -> None:
-        super().__init__(aggr="add", node_dim=0)
+        super().__init__()
         self._heads = heads
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, edges: torch.Tensor
     ) -> torch.Tensor:
-        """What comes to each node, [nodes, d]; zero where no edge leads to it."""
-        q, k, v = (each.unflatten(-1, (self._heads, -1)) for each in (queries, keys, values))
-        come: torch.Tensor = self.propagate(edges, q=q, k=k, v=v)
-        return come.flatten(-2)
+        """What comes to each node, [nodes, d]; zero where no edge leads to it.
 
-    def message(
-        self, q_i: torch.Tensor, k_j: torch.Tensor, v_j: torch.Tensor, index: torch.Tensor, size_i: Any
-    ) -> torch.Tensor:
-        """The weighted values of the edges, [E, heads, d]."""
+        edges  [2, E]: the nodes that each edge leads from, and those that it leads to
+        """
+        q, k, v = (each.unflatten(-1, (self._heads, -1)) for each in (queries, keys, values))
+        begin, end = edges
         # In single precision: sums of halves over many edges would lose digits.
-        scores = (q_i.float() * k_j.float()).sum(-1) * q_i.shape[-1] ** -0.5
-        weights = self.dropout(softmax(scores, index, num_nodes=size_i))
-        weighted: torch.Tensor = weights.unsqueeze(-1) * v_j.float()
-        return weighted
+        products = q.index_select(0, end).float() * k.index_select(0, begin).float()
+        weights = self.dropout(softmax_by_end(products.sum(-1) * q.shape[-1] ** -0.5, end, len(q)))
+        weighted = weights.unsqueeze(-1) * v.index_select(0, begin).float()
+        at = end[:, None, None].expand_as(weighted)
+        come = weighted.new_zeros(len(q), *weighted.shape[1:]).scatter_add(0, at, weighted)
+        found: torch.Tensor = come.flatten(-2)
+        return found
+
+
+def softmax_by_end(scores: torch.Tensor, end: torch.Tensor, nodes: int) -> torch.Tensor:
+    """Softmax of scores [E, heads] over the edges that lead to the same of so many nodes, end [E]."""
+    at = end[:, None].expand_as(scores)
+    highest = scores.detach().new_zeros(nodes, scores.shape[1])
+    highest = highest.scatter_reduce(0, at, scores.detach(), "amax", include_self=False)
+    shares = (scores - highest.index_select(0, end)).exp()
+    sums = shares.new_zeros(nodes, shares.shape[1]).scatter_add(0, at, shares)
+    return shares / sums.index_select(0, end)
 
 
 class CompleteAttention(nn.Module):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
-from pathlib import Path
 
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import toolkit.workloads.spelling.models
 from tests.toolkit.workloads.spelling.models.making import (
     LONG,
     SHORT,
@@ -127,14 +123,3 @@ def test_a_word_is_read_by_the_others_only_where_they_are_connected() -> None:
         one, two = (scored(model, detection_batch([text, SHORT])) for text in (LONG, other))
         moved = (one - two).abs().amax(-1) > 1e-6
         assert moved.tolist() == [[connected, True, connected, connected], [False] * 4]
-
-
-def test_only_the_graph_network_imports_torch_geometric() -> None:
-    """It takes a second or more, which no other model should cost."""
-    folder = Path(toolkit.workloads.spelling.models.__path__[0])
-    paths = sorted(path.relative_to(folder) for path in folder.rglob("[a-z]*.py"))
-    names = [".".join(path.with_suffix("").parts) for path in paths if path.stem != "graph_network"]
-    lines = "\n".join(f"import toolkit.workloads.spelling.models.{name}" for name in names)
-    code = f"import sys\n{lines}\nassert 'torch_geometric' not in sys.modules"
-    assert len(names) > 10
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder.parents[2])

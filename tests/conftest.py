@@ -18,6 +18,10 @@ from tests.registering import ROOT, TOY, UNDRAWN, register
 from tests.suite.failures import write_failures
 from tests.without_workloads import is_of_core
 
+# Before torch is imported, for what tests start as well: several workers share two cores, and threads of one
+# that wait for each other keep them busy meanwhile (of a test of 0.3 s by itself, 15 s of CPU).
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A slow machine is no fault of what is tested. In CI the examples are the same each time.
 settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ

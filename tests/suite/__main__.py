@@ -27,10 +27,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="./scripts/test",
         usage=_USAGE,
         description="Without arguments: lint, types, import contracts and the quick tests, which prove each "
-        "promise once, on a real Slurm cluster too. A quarter of an hour on two cores.",
+        "promise once, on a real Slurm cluster too. Ten minutes on two cores.",
     )
     tier = parser.add_mutually_exclusive_group()
-    tier.add_argument("--all", action="store_true", help="all tests, those marked slow too: forty minutes")
+    tier.add_argument("--all", action="store_true", help="all tests, those marked slow too: half an hour")
     tier.add_argument(
         "--changed",
         action="store_true",

@@ -66,6 +66,7 @@ def _literally(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("${", "\\\\${")
 
 
+@pytest.mark.slow
 def test_a_folder_of_any_name_is_trained_in(story: Story, quick_alone: RunDir) -> None:
     assert story.run.path.parent == story.user.runs
     assert weights(story.run) == weights(quick_alone)

@@ -29,7 +29,7 @@ def _is_lost(state: str) -> bool:
 
 
 def _submit_and_watch(user: User, *overrides: str, attempts: Sequence[int] = (1,)) -> tuple[RunDir, str]:
-    slow = slowly(0.05, attempts=attempts)
+    slow = slowly(0.12, attempts=attempts)
     run, job_id = user.submit("long", "resources.nodes=2", *overrides, env=slow)
     user.wait_for_step(run)
     return run, job_id

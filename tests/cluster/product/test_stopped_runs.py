@@ -14,7 +14,7 @@ from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 
-from .user import User, curve, slowly, starts, weights
+from .user import EPOCHS, User, curve, slowly, starts, weights
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ def _live_through(user: User, receiver: Receiver) -> Story:
     alone = ("resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible")
     webhook = ("resources.webhook_env=HOOK_URL", "resources.webhook_events=[end,failure,hold,requeue]")
     environ = {"HOOK_URL": receiver.url}
-    env = environ | slowly(0.05, attempts=(1, 2))
+    env = environ | slowly(0.12, attempts=(1, 2))
     run, first_job = user.submit("long", *alone, *webhook, env=env)
     user.wait_for_step(run)
     preempted = _preempt(user, run, first_job)
@@ -121,9 +121,10 @@ def test_a_resumed_run_is_a_new_job_on_the_same_resources(story: Story) -> None:
 
 def test_the_webhook_is_told_of_what_nobody_did_on_purpose(story: Story) -> None:
     requeue, end = story.told
+    last_step = 10 * EPOCHS["long"]
     assert (requeue["event"], requeue["reason"], requeue["job"]) == ("requeue", "preempted", story.first_job)
-    assert (end["event"], end["job"], end["step"]) == ("end", story.second_job, 500)
-    assert f"{story.run.run_id} has finished at step 500" in end["text"]
+    assert (end["event"], end["job"], end["step"]) == ("end", story.second_job, last_step)
+    assert f"{story.run.run_id} has finished at step {last_step}" in end["text"]
     scripts = story.run.submitit.glob("*.sh")
     recorded = [story.run.config, story.run.job, story.run.events, *scripts, *story.run.logs.iterdir()]
     assert not any("very-secret" in file.read_text() for file in recorded)

@@ -6,6 +6,8 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.stranger import CONNECTED, stranger
 from tests.cluster.waiting import wait_until
 from tests.toolkit.tiny import events
@@ -14,11 +16,12 @@ from toolkit.run.run_dir import RunDir
 from .user import User, curve, slowly, weights
 
 
+@pytest.mark.slow
 def test_a_job_on_two_hosts_refuses_a_stranger_of_its_network(
     user: User, long_alone: RunDir, tmp_path: Path
 ) -> None:
     """It joins as a rank, floods, and writes over what the ranks say, all the time that they train."""
-    run, job_id = user.submit("long", "resources.nodes=2", env=slowly(0.02))
+    run, job_id = user.submit("long", "resources.nodes=2", env=slowly(0.05))
     wait_until(lambda: any(run.ranks("").parent.glob("*.store.json")), lambda: user.story(run))
     (publication,) = run.ranks("").parent.glob("*.store.json")
     place = json.loads(publication.read_text())

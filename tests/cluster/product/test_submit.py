@@ -42,7 +42,7 @@ class Story:
 @pytest.fixture(scope="module")
 def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     user = User(cluster, table, tmp_path_factory.mktemp("submit"))
-    observed = {"PYTHONPATH": str(user.install_probe()), **slowly(0.02)}
+    observed = {"PYTHONPATH": str(user.install_probe()), **slowly(0.05)}
     plan = user.stk_json("plan", "long.yaml", *RESOURCES)
     run, job_id = user.submit("long", *RESOURCES, env=observed)
     user.wait_for_step(run)

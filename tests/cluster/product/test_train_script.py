@@ -45,7 +45,7 @@ def test_an_interrupted_run_goes_on_as_a_job_of_uneven_hosts(user: User, long_al
     """It starts here, through a symbolic link in another folder, and ends on hosts with 2, 1 and 1 tasks."""
     link = user.home / "linked.sh"
     link.symlink_to(TRAIN)
-    here = user.start(link, env={"STK_CONFIG": "long.yaml", **slowly(0.05)})
+    here = user.start(link, env={"STK_CONFIG": "long.yaml", **slowly(0.12)})
     wait_until(lambda: [*find_runs(user.runs)] != [], lambda: "no run folder")
     run = user.only_run()
     user.wait_for_step(run)

@@ -16,7 +16,7 @@ from .user import User, curve, ranks, slowly, starts, weights
 
 def requeued(user: User, *resources: str) -> RunDir:
     """The long run on these resources, requeued on the way, when it has finished under the same job id."""
-    run, job_id = user.submit("long", *resources, env=slowly(0.15))
+    run, job_id = user.submit("long", *resources, env=slowly(0.4))
     user.wait_for_step(run)
     assert "asked to save" in user.run("stk", "requeue", run.run_id).stdout
 
@@ -31,6 +31,7 @@ def requeued(user: User, *resources: str) -> RunDir:
     return run
 
 
+@pytest.mark.slow
 def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
     user: User, long_alone: RunDir
 ) -> None:

@@ -42,7 +42,7 @@ resources: {{cpus_per_task: 1}}
 
 #: Epochs of ten steps: quick ones cost little more than their start; long ones last some seconds, so that
 #: something can happen to them meanwhile.
-EPOCHS = {"quick": 2, "long": 50}
+EPOCHS = {"quick": 2, "long": 20}
 
 
 def slowly(step_s: float, *, attempts: Sequence[int] = (1,)) -> dict[str, str]:

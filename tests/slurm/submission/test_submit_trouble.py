@@ -27,6 +27,9 @@ from toolkit.files import read_json_lines
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
+#: Submitters of one run at once: each of them is a process.
+_MANY = 8
+
 # -- no answer -----------------------------------------------------------------------------------
 
 
@@ -218,15 +221,15 @@ def test_of_two_submitters_one_wins_and_the_other_is_told(
     assert len(fake.jobs) == 1
 
 
-def test_of_twenty_submitters_one_makes_a_job_and_the_others_are_told(house: House, fake: FakeSlurm) -> None:
+def test_of_many_submitters_one_makes_a_job_and_the_others_are_told(house: House, fake: FakeSlurm) -> None:
     """All have come before the first one's sbatch answers."""
     fake.submits("wait")
     gate = fake.gate
-    processes = [house.start("submit", house.config) for _ in range(20)]
-    wait_until(lambda: len(fake.calls("sinfo")) == 20, lambda: str(fake.calls("sinfo")))
+    processes = [house.start("submit", house.config) for _ in range(_MANY)]
+    wait_until(lambda: len(fake.calls("sinfo")) == _MANY, lambda: str(fake.calls("sinfo")))
     gate.write_text("go")
     answers = [(*process.communicate(timeout=PATIENCE_S), process.returncode) for process in processes]
-    assert sorted(code for _, _, code in answers) == [0] + [2] * 19
+    assert sorted(code for _, _, code in answers) == [0] + [2] * (_MANY - 1)
     for out, err, code in answers:
         told = r"^job +101$" if code == 0 else r"^error: .*(is pending, job 101|right now)"
         assert re.search(told, err if code else out, re.MULTILINE)

@@ -164,6 +164,7 @@ def test_interrupt_that_is_repeated_ends_all_ranks_without_a_save(lab: Lab) -> N
     assert not run.checkpoint_steps()
 
 
+@pytest.mark.slow
 def test_killed_rank_takes_the_others_along_and_is_named(lab: Lab, long: Experiment) -> None:
     run = lab.start(
         tiny(lab.folder, "train.epochs=5000", "train.eval_per_epoch=1", "resources.max_crashes=0")

@@ -22,7 +22,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 
-pytestmark = pytest.mark.usefixtures("threads_restored")
+pytestmark = [pytest.mark.usefixtures("threads_restored"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,8 @@ def drill_experiment(
         path,
         [
             *overrides,
-            f"train.epochs={max(own.train.epochs, steps)}",
+            f"train.epochs={max(own.train.epochs or 0, steps)}",
+            "train.steps=null",
             "evaluation.patience=null",
             f"checkpoint.every_steps={STRIDE}",
             f"checkpoint.keep={interruptions + 8}",

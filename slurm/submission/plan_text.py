@@ -41,8 +41,10 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
         yield f"{processes} to {job.world_size} processes, by how many hosts are free"
     if "train" not in plain:
         return
-    of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs
-    if of_epoch is None:
+    of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs or 0
+    if (steps := job.experiment.train.steps) is not None:
+        yield f"{steps:,} steps" + (f": {steps / of_epoch:.1f} epochs of {of_epoch:,}" if of_epoch else "")
+    elif of_epoch is None:
         yield f"{epochs} epochs; their steps are known when the data are prepared (`stk prepare`)"
     else:
         yield f"{of_epoch * epochs:,} steps: {epochs} epochs of {of_epoch:,}"

@@ -33,7 +33,7 @@ from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.process_main import process_main, write_answer
 from toolkit.task import Evaluation, Report, Task, task_class
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
-from toolkit.training.numerics.arithmetic import PRECISIONS, set_arithmetic
+from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
 from toolkit.world import World
 
@@ -215,7 +215,7 @@ def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report)
         subject.split,
         group,
         settings,
-        PRECISIONS[subject.experiment.train.precision],
+        autocast_dtype(subject.experiment.train.precision, group.device),
         on_batch=_counted(lambda done: report("scoring", done, batches)),
     )
 

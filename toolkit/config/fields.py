@@ -50,7 +50,7 @@ class Limits:
 def option(default: Any = MISSING, *, factory: Any = MISSING, **limits: Any) -> Any:
     """A dataclass field with `Limits`; without default or factory it must be given."""
     metadata = {_KEY: Limits(**limits)}
-    assert default is not MISSING or not metadata[_KEY].added
+    assert (default, factory) != (MISSING, MISSING) or not metadata[_KEY].added
     if factory is not MISSING:
         return field(default_factory=factory, metadata=metadata)
     return field(default=default, metadata=metadata)

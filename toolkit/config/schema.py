@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.config.fields import option
+from toolkit.config.library_arguments import OPTIMIZERS, SCHEDULES
 
 #: What a run's name may hold, because it becomes a folder and a job name.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -38,8 +39,10 @@ def _fill(section: object, **defaults: int) -> None:
 class Train:
     """How long and how to train."""
 
-    epochs: int = option(10, minimum=1, maximum=1_000_000)
-    """Passes over the training set."""
+    epochs: int | None = option(None, minimum=1, maximum=1_000_000)
+    """Passes over the training set. null: 10, or as many as `steps` takes."""
+    steps: int | None = option(None, minimum=1, maximum=10**12, added=True)
+    """Steps to train for, instead of epochs; the last epoch may be cut short."""
     batch_size: int | None = option(None, minimum=1)
     """Samples in one step, summed over all ranks; the number of ranks does not change it. null: 64, or as
     many as batch_max_length allows, if that is given."""
@@ -60,9 +63,12 @@ class Train:
     reduction: str = option("auto", choices=("auto", "exact", "fast"))
     """How gradients are summed. exact: in one fixed tree, so that 1, 2, 4, … processes give the same bytes;
     fast: by DDP's all-reduce; auto: exact on the CPU, fast on CUDA."""
-    precision: str = option("fp32", choices=("fp32", "tf32", "bf16", "fp16"))
-    """tf32: like fp32, but matrix products and convolutions on CUDA use mantissas of 10 bits, which is
-    faster; bf16, fp16: mixed precision; fp16 also scales the loss."""
+    precision: str = option("auto", choices=("auto", "fp32", "tf32", "bf16", "fp16"))
+    """auto: bf16 on GPUs that have it, else fp32; tf32: like fp32, but matrix products and convolutions on
+    CUDA use mantissas of 10 bits, which is faster; bf16, fp16: mixed precision; fp16 also scales the loss."""
+    compile: str = option("auto", choices=("auto", "on", "off"), added=True)
+    """Whether torch.compile compiles the model, which takes a minute at each start and makes steps faster. It
+    needs `reduction: fast` and `deterministic: false`. auto: on GPUs, where these two hold."""
     device: str = option("auto", choices=("auto", "cpu", "cuda"))
     """auto: CUDA if a GPU is visible."""
     threads: int = option(1, minimum=1)
@@ -82,6 +88,12 @@ class Train:
     """How many times in each epoch training metrics are logged."""
     eval_per_epoch: int = option(1, minimum=1)
     """How many times in each epoch the validation set is evaluated, the last time at its end."""
+    eval_steps: int | None = option(None, minimum=1, added=True)
+    """Steps from one evaluation to the next, instead of eval_per_epoch. The end of the run is evaluated
+    too."""
+    eval_epochs: int | None = option(None, minimum=1, added=True)
+    """Epochs from one evaluation to the next, instead of eval_per_epoch. The end of the run is evaluated
+    too."""
     parallel: str = option("auto", choices=("auto", "ddp", "dp", "none"), identity=False)
     """ddp: one process per GPU; dp: one process uses all visible GPUs, which is slower; none: one process on
     one device; auto: as ddp."""
@@ -103,35 +115,41 @@ class Train:
         # Set here, so that the resolved experiment shows the values that apply, and none without effect.
         if self.batch_max_length is None:
             _fill(self, batch_size=64, bucket_batches=50)
+        if self.steps is None:
+            _fill(self, epochs=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
     """The optimizer and its settings."""
 
-    kind: str = option("adamw", choices=("adam", "adamw", "sgd"))
-    """adam and adamw differ in how weight decay acts; sgd takes `momentum`."""
+    kind: str = option("adamw", choices=tuple(OPTIMIZERS))
+    """The class of torch.optim of this name. adam and adamw differ in how weight decay acts."""
     lr: float = option(1e-3, above=0)
     """Peak learning rate."""
     weight_decay: float = option(0.01, minimum=0)
-    """sgd and adam add it to the gradient; adamw subtracts it from the weights."""
+    """sgd and adam add it to the gradient; adamw subtracts it from the weights. rprop takes none."""
     no_decay: tuple[str, ...] = option(("bias", "norm"))
     """Parameters whose name contains one of these have no weight decay."""
     betas: tuple[float, float] = option((0.9, 0.999))
-    """Decay rates of the averages in adam and adamw: of the gradient, and of its square."""
+    """Decay rates of the averages in adam, adamw, adamax, nadam and radam: of the gradient, and of its
+    square."""
     eps: float = option(1e-8, above=0)
-    """Added to the denominator by adam and adamw."""
+    """Added to the denominator by those and by rmsprop."""
     momentum: float = option(0.0, minimum=0, maximum=1)
-    """Momentum of sgd."""
+    """Momentum of sgd and rmsprop."""
+    arguments: dict[str, Any] = option(factory=dict, added=True)
+    """Further arguments of the class, such as {amsgrad: true} of adam, by torch's names for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LrScheduler:
     """The learning rate as a pure function of the step."""
 
-    kind: str = option("linear", choices=("constant", "linear", "cosine", "step"))
+    kind: str = option("linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES))
     """After warm-up: constant stays; linear and cosine fall to final_factor, in a line or half a cosine; step
-    multiplies by gamma at certain steps."""
+    multiplies by gamma at certain steps; the others are the schedules that transformers has by these
+    names."""
     warmup: float = option(0.0, minimum=0)
     """Length of the warm-up: up to 1 a share of all steps, above 1 a number of steps. The first rate is not
     zero."""
@@ -144,6 +162,9 @@ class LrScheduler:
     step_epochs."""
     gamma: float = option(0.5, above=0, maximum=1)
     """For step: factor of each reduction."""
+    arguments: dict[str, Any] = option(factory=dict, added=True)
+    """For schedules of transformers: their arguments, such as {num_cycles: 3} of cosine_with_restarts, by
+    transformers' names for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

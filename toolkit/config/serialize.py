@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, is_dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -72,7 +72,14 @@ def _without_added(cls: type, plain: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _added(cls: type) -> Mapping[str, Any]:
-    return {each.name: each.default for each in keys_of(cls) if limits(each).added}
+    # In the form in which they are compared.
+    added = [each for each in keys_of(cls) if limits(each).added]
+    return {
+        each.name: each.default
+        if each.default_factory is MISSING
+        else _plain(each.default_factory(), identity_only=True)
+        for each in added
+    }
 
 
 @cache

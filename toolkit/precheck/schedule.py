@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from toolkit.config.schema import Experiment, Train
@@ -12,18 +13,21 @@ from toolkit.workload import Violation
 
 def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
     """Find schedules that are longer than the run. Without prepared data its steps are not known."""
-    yield from _reductions(experiment)
     if (of_epoch := steps_per_epoch(experiment)) is not None:
         schedule = StepSchedule.of(experiment, of_epoch)
+        yield from _reductions(experiment, schedule.total_steps / of_epoch)
+        yield from _evaluations(experiment.train, schedule)
         yield from _warmup(experiment, schedule)
         yield from _saves(schedule)
         yield from _per_epoch(experiment.train, schedule)
+    elif experiment.train.epochs is not None:
+        yield from _reductions(experiment, experiment.train.epochs)
 
 
-def _reductions(experiment: Experiment) -> Iterator[Violation]:
-    scheduler, epochs = experiment.lr_scheduler, experiment.train.epochs
+def _reductions(experiment: Experiment, epochs: float) -> Iterator[Violation]:
+    scheduler = experiment.lr_scheduler
     if scheduler.kind == "step" and scheduler.step_at is None and scheduler.step_epochs >= epochs:
-        problem = f"found {scheduler.step_epochs:g}, but the run has {_count(epochs, 'epoch')}"
+        problem = f"found {scheduler.step_epochs:g}, but the run has {_count(math.ceil(epochs), 'epoch')}"
         hint = "the learning rate is never reduced"
         yield Violation(key=("lr_scheduler", "step_epochs"), problem=problem, hint=hint)
 
@@ -43,6 +47,14 @@ def _saves(schedule: StepSchedule) -> Iterator[Violation]:
         problem = f"found {every}, but the run has {_count(total, 'step')}"
         hint = "it saves with its evaluations and at its end alone"
         yield Violation(key=("checkpoint", "every_steps"), problem=problem, hint=hint)
+
+
+def _evaluations(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
+    every, total = schedule.eval_every, schedule.total_steps
+    if every is not None and every > total:
+        name = "eval_epochs" if train.eval_steps is None else "eval_steps"
+        problem = f"found {getattr(train, name)}, but the run has {_count(total, 'step')}"
+        yield Violation(key=("train", name), problem=problem, hint="only its end is evaluated")
 
 
 def _per_epoch(train: Train, schedule: StepSchedule) -> Iterator[Violation]:

@@ -21,7 +21,7 @@ from toolkit.run.phases import Phase
 from toolkit.run.records.step_records import StepRecords
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task
-from toolkit.training.numerics.arithmetic import PRECISIONS
+from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.schedule.due_steps import StepSchedule
 
@@ -92,7 +92,7 @@ class TrainContext:
 
     @property
     def precision(self) -> torch.dtype | None:
-        return PRECISIONS[self.experiment.train.precision]
+        return autocast_dtype(self.experiment.train.precision, self.group.device)
 
     def autocast(self) -> AbstractContextManager[None]:
         """The context of a forward pass in `train.precision`."""

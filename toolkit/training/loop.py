@@ -56,7 +56,7 @@ def _steps_left(context: TrainContext) -> Iterator[tuple[EpochPlan, int]]:
     if _is_finished(context):
         return
     progress, steps_per_epoch = context.state.progress, context.schedule.steps_per_epoch
-    for epoch in range(progress.step // steps_per_epoch, context.experiment.train.epochs):
+    for epoch in range(progress.step // steps_per_epoch, context.schedule.epochs):
         plan = plan_of(context, epoch)
         for position in range(progress.step % steps_per_epoch, steps_per_epoch):
             yield plan, position

@@ -93,7 +93,7 @@ def test_every_task_model_and_section_has_its_keys_explained() -> None:
         ("data.splits", {"train": "much"}),
         ("train.epochs", 0),
         ("train.epochs", 1.5),
-        ("train.epochs", None),
+        ("train.accumulation", None),
         ("train.deterministic", "yes"),
         ("train.reduction", "exakt"),
         ("optimizer.lr", 0),

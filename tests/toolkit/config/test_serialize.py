@@ -59,8 +59,17 @@ SPECIAL = {
     "train.batch_max_length": st.none(),
     "train.bucket_span": st.none(),
     "evaluation.batch_max_length": st.none(),
-    # Only a step schedule has it.
+    # Only some kinds have these.
+    "train.compile": st.sampled_from(["auto", "off"]),
+    "optimizer.kind": st.sampled_from(["adam", "adamw"]),
+    "optimizer.momentum": st.just(0.0),
+    "optimizer.arguments": st.sampled_from([{}, {"amsgrad": True}]),
+    "lr_scheduler.kind": st.sampled_from(["constant", "cosine", "step"]),
     "lr_scheduler.step_at": st.none(),
+    "lr_scheduler.arguments": st.just({}),
+    # Each of these stands instead of another key.
+    "train.steps": st.none(),
+    "train.eval_epochs": st.none(),
     "evaluation.metric": st.sampled_from(["loss:min", "macro_f1:max"]),
     "resources.nodes": st.integers(1, 8),
     "resources.tasks_per_node": st.integers(1, 8),

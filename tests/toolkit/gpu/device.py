@@ -269,7 +269,7 @@ def _cuda(device: Device) -> dict[str, Any]:
         "current_stream": lambda *_: stream,
         "synchronize": lambda *_: device.wait("synchronize"),
         "get_device_properties": lambda *_: properties,
-        "is_bf16_supported": lambda *_: True,
+        "is_bf16_supported": lambda *_, **__: True,
     }
 
 

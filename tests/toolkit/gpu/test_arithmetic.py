@@ -12,7 +12,7 @@ import torch
 from tests.toolkit.gpu.device import CUDA, pretended_device
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import tiny
-from toolkit.training.numerics.arithmetic import set_arithmetic
+from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.world import World
 
 
@@ -64,3 +64,16 @@ def use_what_adds_in_any_order(world: World, folder: Path) -> None:
 def test_operation_without_a_deterministic_kernel_is_an_error(tmp_path: Path) -> None:
     (ended,) = run_ranks(1, use_what_adds_in_any_order, tmp_path)
     assert "does not have a deterministic implementation" in ended.error
+
+
+@pytest.mark.parametrize("has_bf16, dtype", [(True, torch.bfloat16), (False, None)])
+def test_a_gpu_that_has_bf16_computes_in_it_by_default(
+    monkeypatch: pytest.MonkeyPatch, has_bf16: bool, dtype: torch.dtype | None
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bf16)
+    assert autocast_dtype("auto", CUDA) is dtype
+    assert autocast_dtype("fp32", CUDA) is None
+
+
+def test_a_cpu_computes_in_single_precision_by_default() -> None:
+    assert autocast_dtype("auto", torch.device("cpu")) is None

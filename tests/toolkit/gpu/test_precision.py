@@ -16,7 +16,7 @@ from tests.toolkit.tiny import tiny
 from tests.toolkit.tiny_training import without_dropout
 from toolkit.config import Experiment
 from toolkit.task import Task, task_class
-from toolkit.training.numerics.arithmetic import PRECISIONS
+from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.world import World
 
@@ -51,7 +51,7 @@ def test_operations_are_cast_as_the_lists_of_cuda_say() -> None:
 def learnt_from(task: Task, precision: str) -> tuple[float, torch.Tensor, bool]:
     """Loss and gradient of a batch, and whether all scores are finite."""
     seed_everything(0)
-    model, dtype = task.model(), PRECISIONS[precision]
+    model, dtype = task.model(), autocast_dtype(precision, CPU)
     without_dropout(model)
     seed_everything(1)
     with torch.autocast("cpu", dtype, enabled=dtype is not None):

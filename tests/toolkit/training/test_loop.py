@@ -122,6 +122,25 @@ def test_fast_reduction_is_equal_within_rounding(lab: Lab, without_dropout: RunD
     ]
 
 
+def test_a_run_of_steps_ends_within_an_epoch_and_goes_on_after_a_stop(lab: Lab) -> None:
+    settings = ("train.epochs=null", "train.steps=13", "train.eval_steps=5", "train.reduction=exact")
+    named = ("optimizer.kind=radam", "lr_scheduler.kind=cosine_with_restarts")
+    experiment = tiny(lab.folder, *settings, *named)
+    undisturbed = lab.train(experiment, Attempt())
+    lines = metrics_lines(undisturbed)
+    assert [line["step"] for line in lines if line["split"] == "validation"] == [5, 10, 13]
+    assert [line["step"] for line in lines if line["split"] == "train"][-1] == 13
+    assert_equal_runs(lab.train(experiment, Attempt(stop_after=6), Attempt(size=2)), undisturbed)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_learns_the_same(lab: Lab, without_dropout: RunDir) -> None:
+    compiled = ("train.compile=on", "train.deterministic=false", "train.reduction=fast", *NO_DROPOUT)
+    run = lab.train(tiny(lab.folder, *compiled), Attempt())
+    np.testing.assert_allclose(losses(run), losses(without_dropout), rtol=1e-3)
+    assert weights(run).keys() == weights(without_dropout).keys()
+
+
 def test_a_fast_run_that_was_stopped_ends_like_one_that_was_not(lab: Lab) -> None:
     """Dropout included: what a pass draws comes from the seed, the step and the pass."""
     experiment = tiny(lab.folder, "train.reduction=fast", "train.accumulation=2")

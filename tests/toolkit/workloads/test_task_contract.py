@@ -31,7 +31,7 @@ from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_words,
     tiny_words_graph,
 )
-from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_balanced, tiny_bert, tiny_docnn
 from toolkit.config import Experiment, identity, load_resolved, to_yaml
 from toolkit.distributed.process_group import Group
 from toolkit.files import read_json_lines
@@ -65,6 +65,7 @@ SAMPLES: Mapping[str, Callable[..., Experiment]] = {
     "tokenization_repair_plus": tiny_plus,
     "tokenization_repair_plus, detection on fixed repairs, steps of tokens": tiny_plus_detection,
     "text_classification, pretrained and folded": tiny_bert,
+    "text_classification, balanced classes": tiny_balanced,
 }
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from toolkit.config.checking.goals import METRIC_KEYS
+from toolkit.config.checking.limits import guess
 from toolkit.config.faults import Faults, suggest
-from toolkit.config.schema import Evaluation, Experiment, Train
+from toolkit.config.library_arguments import (
+    OPTIMIZERS,
+    SCHEDULES,
+    SECTION_KEYS,
+    Callable,
+    arguments_of,
+    fits,
+)
+from toolkit.config.schema import Evaluation, Experiment, Optimizer, Train
 from toolkit.config.secrets import masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
@@ -84,6 +94,105 @@ def _half(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
 
 
+@rule("train.steps", "train.epochs")
+def _one_length(experiment: Experiment) -> Iterator[Violation]:
+    train = experiment.train
+    if train.steps is not None and train.epochs is not None:
+        problem = f"found {train.steps}, but train.epochs is {train.epochs}"
+        yield Violation(key=("train", "steps"), problem=problem, hint="set one of them, the other to null")
+
+
+@rule("train.eval_steps", "train.eval_epochs")
+def _one_rhythm(experiment: Experiment) -> Iterator[Violation]:
+    train = experiment.train
+    if train.eval_steps is not None and train.eval_epochs is not None:
+        problem = f"found {train.eval_steps}, but train.eval_epochs is {train.eval_epochs}"
+        yield Violation(
+            key=("train", "eval_steps"), problem=problem, hint="set one of them, the other to null"
+        )
+
+
+@rule("train.compile", "train.reduction", "train.deterministic", "train.parallel")
+def _compiled(experiment: Experiment) -> Iterator[Violation]:
+    train = experiment.train
+    if train.compile != "on":
+        return
+    if train.reduction == "exact":
+        problem = "found on, but train.reduction is exact: a compiled part of a batch rounds by its size"
+        yield Violation(key=("train", "compile"), problem=problem, hint="auto, or train.reduction fast")
+    if train.parallel == "dp":
+        problem = "found on, but train.parallel is dp, whose copies of the model are not compiled"
+        yield Violation(key=("train", "compile"), problem=problem, hint="train.parallel=ddp")
+    if train.deterministic:
+        problem = (
+            "found on, but train.deterministic is true: compiled kernels depend on the lengths seen before, "
+            "so a resumed run would have other bytes"
+        )
+        yield Violation(key=("train", "compile"), problem=problem, hint="set train.deterministic=false too")
+
+
+@rule("optimizer")
+def _optimizer(experiment: Experiment) -> Iterator[Violation]:
+    optimizer, usual = experiment.optimizer, Optimizer()
+    for name, kinds in SECTION_KEYS.items():
+        if getattr(optimizer, name) != getattr(usual, name) and optimizer.kind not in kinds:
+            problem = (
+                f"found {getattr(optimizer, name)}, but optimizer.kind {optimizer.kind} does not take it"
+            )
+            yield Violation(
+                key=("optimizer", name), problem=problem, hint=f"it is for {', '.join(sorted(kinds))}"
+            )
+    own = [name for name, kinds in SECTION_KEYS.items() if optimizer.kind in kinds]
+    yield from _arguments(
+        "optimizer", optimizer.arguments, OPTIMIZERS[optimizer.kind], [*own, "lr", "weight_decay"]
+    )
+
+
+@rule("lr_scheduler")
+def _schedule(experiment: Experiment) -> Iterator[Violation]:
+    scheduler = experiment.lr_scheduler
+    if scheduler.kind in SCHEDULES:
+        yield from _arguments("lr_scheduler", scheduler.arguments, SCHEDULES[scheduler.kind], ["warmup"])
+    elif scheduler.arguments:
+        problem = f"found arguments, but lr_scheduler.kind {scheduler.kind} takes none"
+        yield Violation(
+            key=("lr_scheduler", "arguments"), problem=problem, hint=f"for {', '.join(SCHEDULES)}"
+        )
+
+
+def _arguments(
+    section: str, given: Mapping[str, Any], of: Callable, keys: Sequence[str]
+) -> Iterator[Violation]:
+    """What does not fit the signature in the installed library.
+
+    keys  of the section, which stand there and not among the arguments
+    """
+    try:
+        known = arguments_of(of)
+    except LookupError as error:
+        yield Violation(key=(section, "kind"), problem=str(error), hint="install a newer release of it")
+        return
+    for name in [each for each, argument in known.items() if argument.is_needed and each not in given]:
+        problem = f"{of.package}'s {of.name} needs the argument {name}"
+        yield Violation(key=(section, "arguments"), problem=problem, hint=f"{section}.arguments.{name}=…")
+    for name, value in given.items():
+        key = (section, "arguments", name)
+        if name in keys:
+            yield Violation(
+                key=key, problem="found a key of the section itself", hint=f"set {section}.{name}"
+            )
+        elif name not in known:
+            problem = f"{of.package}'s {of.name} has no such argument that can be set here"
+            hint = (
+                guess(name, known)
+                or f"it has {', '.join(each for each in known if each not in keys) or 'none'}"
+            )
+            yield Violation(key=key, problem=problem, hint=hint)
+        elif not fits(value, known[name].annotation):
+            problem = f"found {value!r}, expected {known[name].annotation}"
+            yield Violation(key=key, problem=problem, hint=f"see {of.name} of {of.package}")
+
+
 @rule("lr_scheduler.kind", "lr_scheduler.step_at")
 def _steps_of_the_learning_rate(experiment: Experiment) -> Iterator[Violation]:
     scheduler = experiment.lr_scheduler
@@ -112,6 +221,11 @@ _RULES = (
     _buckets,
     _exact,
     _half,
+    _one_length,
+    _one_rhythm,
+    _compiled,
+    _optimizer,
+    _schedule,
     _steps_of_the_learning_rate,
     _addresses,
 )

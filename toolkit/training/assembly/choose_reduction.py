@@ -12,7 +12,9 @@ from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import ExactReduction, FastReduction, Reduction, is_power_of_two
 from toolkit.distributed.reduction.unused import leaves_some_out
 from toolkit.distributed.step_sync import sync_shape
+from toolkit.errors import UserError
 from toolkit.task import Task
+from toolkit.training.assembly.compile_model import compile_model
 from toolkit.training.assembly.data_parallel import wrap_data_parallel
 
 log = logging.getLogger("toolkit")
@@ -27,7 +29,10 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
     # dp has one process, and the reduction treats the model's gradients in the same way.
     module = wrap_data_parallel(model, train, group)
     if not _is_exact(train, group):
-        return FastReduction(model, group, _finds_unused(model, train, task, group), module)
+        finds_unused = _finds_unused(model, train, task, group)
+        compile_model(model, train, group.device)
+        return FastReduction(model, group, finds_unused, module)
+    _refuse_compiled(train)
     _warn_of_rounding(group)
     numbers = math.prod(sync_shape(_micro_batches(train), task.train_sums))
     return ExactReduction(model, group, module, piggyback=numbers)
@@ -42,6 +47,14 @@ def _is_exact(train: Train, group: Group) -> bool:
     if train.reduction == "auto":
         return group.device.type == "cpu" and is_power_of_two(_micro_batches(train))
     return train.reduction == "exact"
+
+
+def _refuse_compiled(train: Train) -> None:
+    if train.compile == "on":
+        raise UserError(
+            "train.compile is on, but train.reduction is exact on the CPU: set train.reduction=fast, or "
+            "train.compile=auto"
+        )
 
 
 def _warn_of_rounding(group: Group) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.config.schema import Train
 from toolkit.distributed.process_group import Group
 from toolkit.errors import UserError
-from toolkit.training.numerics.arithmetic import PRECISIONS
+from toolkit.training.numerics.arithmetic import autocast_dtype
 
 log = logging.getLogger("toolkit")
 
@@ -44,7 +44,7 @@ def wrap_data_parallel(module: nn.Module, train: Train, group: Group) -> nn.Modu
         devices,
         devices,
     )
-    replicated = InPrecision(module, group.device.type, PRECISIONS[train.precision])
+    replicated = InPrecision(module, group.device.type, autocast_dtype(train.precision, group.device))
     return nn.DataParallel(replicated, device_ids=list(range(devices)))
 
 

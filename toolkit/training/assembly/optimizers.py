@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
 
+from toolkit.config.library_arguments import OPTIMIZERS, SECTION_KEYS
 from toolkit.config.schema import Optimizer
+from toolkit.errors import UserError
 
 Group = dict[str, Any]
+
+#: Those that compute all of a parameter's update in one kernel on the CPU, too.
+_FUSED = ("adam", "adamw", "sgd")
 
 
 def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
@@ -29,8 +35,26 @@ def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimize
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": free, "weight_decay": 0.0},
     ]
-    groups = [group for group in groups if group["params"]]
-    return _KINDS[config.kind](groups, config)
+    kind = _kind(config.kind)
+    known = inspect.signature(kind).parameters
+    if "weight_decay" not in known:
+        groups = [{"params": [*decayed, *free]}]
+    of_section = {name: getattr(config, name) for name, kinds in SECTION_KEYS.items() if config.kind in kinds}
+    fused = {"fused": True} if config.kind in _FUSED else {}
+    given = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in config.arguments.items()
+    }
+    try:
+        return kind(
+            [group for group in groups if group["params"]], lr=config.lr, **of_section, **fused, **given
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(f"torch's {OPTIMIZERS[config.kind].name} refuses its arguments: {error}") from None
+
+
+@cache
+def _kind(name: str) -> Callable[..., torch.optim.Optimizer]:
+    return _eager(getattr(torch.optim, OPTIMIZERS[name].name))
 
 
 def _eager(kind: Callable[..., torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
@@ -43,25 +67,3 @@ def _eager(kind: Callable[..., torch.optim.Optimizer]) -> Callable[..., torch.op
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
     step = torch.no_grad()(inspect.unwrap(kind.step))  # type: ignore[attr-defined]
     return type(kind.__name__, (kind,), {**methods, "step": step})  # type: ignore[arg-type]
-
-
-_Adam, _AdamW, _SGD = map(_eager, (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD))
-
-
-def _adam(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
-    return _Adam(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
-
-
-def _adamw(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
-    return _AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
-
-
-def _sgd(groups: list[Group], config: Optimizer) -> torch.optim.Optimizer:
-    return _SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
-
-
-_KINDS: Mapping[str, Callable[[list[Group], Optimizer], torch.optim.Optimizer]] = {
-    "adam": _adam,
-    "adamw": _adamw,
-    "sgd": _sgd,
-}

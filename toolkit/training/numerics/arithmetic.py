@@ -8,8 +8,18 @@ import torch
 
 from toolkit.config.schema import Experiment
 
-#: The type of autocast for each value of `train.precision`; None for no autocast.
-PRECISIONS = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+_HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
+    """The type of autocast for a value of `train.precision` on a device; None for no autocast.
+
+    `auto` is bf16 on a GPU whose hardware has it (compute capability 8.0 and above), else fp32.
+    """
+    if precision == "auto":
+        has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        precision = "bf16" if has_bf16 else "fp32"
+    return _HALVES.get(precision)
 
 
 def set_arithmetic(experiment: Experiment) -> None:

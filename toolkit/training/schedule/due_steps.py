@@ -15,6 +15,7 @@ class StepSchedule:
     total_steps: int
     log_per_epoch: int
     eval_per_epoch: int
+    eval_every: int | None = None
     save_every: int | None
     compare_every: int | None
 
@@ -24,8 +25,9 @@ class StepSchedule:
         train = experiment.train
         return cls(
             steps_per_epoch=steps_per_epoch,
-            total_steps=steps_per_epoch * train.epochs,
+            total_steps=train.steps or steps_per_epoch * (train.epochs or 0),
             log_per_epoch=train.log_per_epoch,
+            eval_every=train.eval_steps or (train.eval_epochs and train.eval_epochs * steps_per_epoch),
             eval_per_epoch=train.eval_per_epoch,
             save_every=experiment.checkpoint.every_steps,
             compare_every=train.check_ranks_every,
@@ -35,10 +37,19 @@ class StepSchedule:
         """Epochs done after a number of steps."""
         return round(step / self.steps_per_epoch, 4)
 
+    @property
+    def epochs(self) -> int:
+        """Epochs that are begun."""
+        return -(-self.total_steps // self.steps_per_epoch)
+
     def logs_at(self, step: int) -> bool:
-        return self._is_due(step, self.log_per_epoch)
+        return step == self.total_steps or self._is_due(step, self.log_per_epoch)
 
     def evaluates_at(self, step: int) -> bool:
+        if step == self.total_steps:
+            return True
+        if self.eval_every is not None:
+            return step % self.eval_every == 0
         return self._is_due(step, self.eval_per_epoch)
 
     def saves_at(self, step: int) -> bool:

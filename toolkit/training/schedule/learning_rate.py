@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
+from toolkit.config.library_arguments import SCHEDULES
 from toolkit.config.schema import LrScheduler
+from toolkit.errors import UserError
 
 
-def lr_factor(config: LrScheduler, step: int, total_steps: int, steps_per_epoch: int) -> float:
+def lr_factor(
+    config: LrScheduler, step: int, total_steps: int, steps_per_epoch: int, lr: float = 1.0
+) -> float:
     """Factor of the peak learning rate in step number `step`, counted from 0.
 
     Warm-up of n steps goes 1/n, 2/n, …, 1: the first step already learns and none exceeds the peak.
+
+    lr  the peak: some schedules of transformers end at a learning rate of their own
+
+    Raises UserError where transformers refuses the arguments of its schedule.
     """
     warmup = _warmup_steps(config, total_steps)
     if step < warmup:
@@ -21,6 +33,8 @@ def lr_factor(config: LrScheduler, step: int, total_steps: int, steps_per_epoch:
         return config.gamma ** sum(step >= share * total_steps for share in config.step_at)
     if config.kind == "step":
         return config.gamma ** int((step - warmup) / (config.step_epochs * steps_per_epoch))
+    if config.kind in SCHEDULES:
+        return _of_transformers(config.kind, json.dumps(config.arguments), warmup, total_steps, lr)(step)
     done = (step - warmup) / max(1, total_steps - warmup)
     shape = 1.0 - done if config.kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
     return config.final_factor + (1.0 - config.final_factor) * shape
@@ -28,3 +42,26 @@ def lr_factor(config: LrScheduler, step: int, total_steps: int, steps_per_epoch:
 
 def _warmup_steps(config: LrScheduler, total_steps: int) -> int:
     return round(config.warmup * total_steps) if config.warmup <= 1 else int(config.warmup)
+
+
+@lru_cache(maxsize=8)
+def _of_transformers(
+    kind: str, arguments: str, warmup: int, total_steps: int, lr: float
+) -> Callable[[int], float]:
+    """The factor of a step by a schedule of transformers, which is a pure function of the step."""
+    # Only for runs that have one of these: the imports take seconds.
+    import torch
+    from transformers import optimization
+
+    of = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    make = getattr(optimization, SCHEDULES[kind].name)
+    sizes = {"num_warmup_steps": warmup, "num_training_steps": total_steps}
+    known = inspect.signature(make).parameters
+    try:
+        made = make(
+            of, **{name: size for name, size in sizes.items() if name in known}, **json.loads(arguments)
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError(f"transformers' schedule {kind} refuses its arguments: {error}") from None
+    (factor,) = made.lr_lambdas
+    return lambda step: float(factor(step))

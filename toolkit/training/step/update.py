@@ -31,11 +31,12 @@ def update(context: TrainContext, count: float) -> None:
 
 def _set_learning_rate(context: TrainContext) -> None:
     experiment, schedule, state = context.experiment, context.schedule, context.state
+    lr = experiment.optimizer.lr
     factor = lr_factor(
-        experiment.lr_scheduler, state.progress.step, schedule.total_steps, schedule.steps_per_epoch
+        experiment.lr_scheduler, state.progress.step, schedule.total_steps, schedule.steps_per_epoch, lr
     )
     for group in state.optimizer.param_groups:
-        group["lr"] = experiment.optimizer.lr * factor
+        group["lr"] = lr * factor
 
 
 def _step_optimizer(context: TrainContext, count: float) -> None:

@@ -17,6 +17,9 @@ from toolkit.workload import DataSection, ModelSection, Progress, Violation
 if TYPE_CHECKING:
     from toolkit.workloads.text_classification.data.prepared import Prepared
 
+#: The value of task.class_weights that makes all classes count alike.
+BALANCED = "balanced"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTable(DataSection):
@@ -118,6 +121,10 @@ class TextClassification:
     kind: str = option("text_classification")
     pooling: str = option("mean", choices=("mean", "max"))
     """How the probabilities of a folded text's fragments become those of the text."""
+    class_weights: Any = option(None, added=True)  # noqa: RUF009 - makes a field, as everywhere here
+    """What the loss of a training sample is multiplied by: a number for each label, such as {spam: 5}, 1 for
+    those that are not named; or balanced, so that every class counts as much as any other. null: 1. Scores
+    and the loss of evaluations are not weighted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.split_files import SPLITS, one_file_or_splits
 from toolkit.workload import Violation, rule
+from toolkit.workloads.text_classification.config import BALANCED
 
 
 @rule("data.splits")
@@ -59,4 +60,22 @@ def _delimiter(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("data", "delimiter"), problem=problem, hint=r'a tab is "\t" in double quotes')
 
 
-RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter)
+@rule("task.class_weights", "data.labels")
+def _class_weights(experiment: Experiment) -> Iterator[Violation]:
+    given, labels = experiment.task.class_weights, getattr(experiment.data, "labels", None)
+    if given is None or given == BALANCED:
+        return
+    if not isinstance(given, dict):
+        problem = f"found {given!r}, expected {BALANCED}, or a number for each label, such as {{spam: 5}}"
+        yield Violation(key=("task", "class_weights"), problem=problem)
+        return
+    for label, weight in given.items():
+        key = ("task", "class_weights", label)
+        if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < math.inf:
+            yield Violation(key=key, problem=f"found {weight!r}, expected a number of 0 or more")
+        elif labels is not None and label not in labels:
+            problem = f"found the label {label!r}, which is not one of data.labels"
+            yield Violation(key=key, problem=problem, hint=suggest(label, labels))
+
+
+RULES = (one_file_or_splits, _splits, _tokenizer, _columns, _delimiter, _class_weights)

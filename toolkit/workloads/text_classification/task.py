@@ -19,6 +19,7 @@ from toolkit.task import Evaluation, Loss, Report, Score, build_model
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation
 from toolkit.workloads.text_classification.artifacts.predictions import Predictions
 from toolkit.workloads.text_classification.artifacts.scores import write_labels
+from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.workloads.text_classification.data.samples import pad_batch
@@ -28,11 +29,12 @@ from toolkit.workloads.text_classification.models.pretrained import Pretrained
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """tokens [B, L] padded at the end, labels [B], and the number of real tokens."""
+    """tokens [B, L] padded at the end, labels [B], the number of real tokens, and weights [B] or None."""
 
     tokens: torch.Tensor
     labels: torch.Tensor
     real_tokens: int
+    weights: torch.Tensor | None = None
 
 
 #: Counts of each class: those of `Classification`, in its order.
@@ -60,6 +62,8 @@ class TextClassificationTask:
         self.summary = self._data.summary()
         self.splits = {name: self._data.split(name) for name in self._data.splits}
         self.labels = self._data.labels
+        training = self.splits["train"].labels if "train" in self.splits else np.array([], dtype=np.int64)
+        self._class_weights = class_weights(experiment.task.class_weights, self.labels, training)
         # Not each cell of the confusion matrix: of 20,000 classes it has 400 million.
         codes = range(len(self.labels))
         self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
@@ -83,16 +87,24 @@ class TextClassificationTask:
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
         tokens, lengths, labels = pad_batch(self.splits[split], indices, self._data.pad_id)
+        weights = None
+        if split == "train" and self._class_weights is not None:
+            weights = torch.from_numpy(self._class_weights[labels]).to(device, non_blocking=True)
         return Batch(
             torch.from_numpy(tokens).to(device, non_blocking=True),
             torch.from_numpy(labels).to(device, non_blocking=True),
             int(lengths.sum()),
+            weights,
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         scores = model(batch.tokens)
         correct = (scores.argmax(1) == batch.labels).sum()
-        total = functional.cross_entropy(scores.float(), batch.labels, reduction="sum")
+        if batch.weights is None:
+            total = functional.cross_entropy(scores.float(), batch.labels, reduction="sum")
+        else:
+            losses = functional.cross_entropy(scores.float(), batch.labels, reduction="none")
+            total = (losses * batch.weights).sum()
         return Loss(
             total=total, count=len(batch.labels), tokens=batch.real_tokens, sums=correct[None].double()
         )

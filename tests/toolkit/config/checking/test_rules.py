@@ -108,6 +108,61 @@ def test_fp16_is_not_for_the_cpu(good, broken):
     assert fault.key == "train.precision"
 
 
+def test_a_compiled_model_needs_the_fast_reduction_and_cannot_be_deterministic(good, broken):
+    compiled = {"compile": "on", "reduction": "fast", "deterministic": False}
+    assert good(train=compiled)
+    for odd in ({"reduction": "exact"}, {"deterministic": True}, {"parallel": "dp"}):
+        (fault,) = broken(train=compiled | odd)
+        assert fault.key == "train.compile"
+
+
+def test_a_run_has_one_length(good, broken):
+    assert good(train={"steps": 100, "epochs": None})
+    assert good(train={"steps": None, "epochs": 3})
+    (fault,) = broken(train={"steps": 100, "epochs": 3})
+    assert fault.key == "train.steps"
+
+
+def test_evaluations_have_one_rhythm(good, broken):
+    assert good(train={"eval_steps": 100, "eval_per_epoch": 3})
+    (fault,) = broken(train={"eval_steps": 9, "eval_epochs": 2})
+    assert fault.key == "train.eval_steps"
+
+
+def test_arguments_are_those_that_the_optimizer_has(good, broken):
+    assert good(optimizer={"kind": "adam", "arguments": {"amsgrad": True}})
+    assert good(optimizer={"kind": "adafactor", "arguments": {"eps": [None, 0.001], "d": 1}})
+    assert good(optimizer={"kind": "rmsprop", "momentum": 0.9, "arguments": {"centered": True}})
+    for kind, arguments, hint in (
+        ("adam", {"amsgard": True}, "amsgrad"),
+        ("adam", {"amsgrad": "yes"}, "Adam"),
+        ("adam", {"betas": [0.9, 0.99]}, "optimizer.betas"),
+        ("adagrad", {"params": 1}, "lr_decay"),
+        ("sgd", {"fused": False}, "dampening"),
+    ):
+        (fault,) = broken(optimizer={"kind": kind, "arguments": arguments})
+        assert fault.key == f"optimizer.arguments.{next(iter(arguments))}"
+        assert hint in fault.hint
+
+
+def test_keys_that_the_optimizer_does_not_take_are_not_ignored(broken):
+    (fault,) = broken(optimizer={"kind": "adamw", "momentum": 0.9})
+    assert fault.key == "optimizer.momentum"
+    assert "sgd" in fault.hint
+    (fault,) = broken(optimizer={"kind": "adagrad", "eps": 1e-6})
+    assert fault.key == "optimizer.eps"
+
+
+def test_arguments_are_those_that_the_schedule_has(good, broken):
+    assert good(lr_scheduler={"kind": "polynomial", "warmup": 10, "arguments": {"power": 2.0}})
+    (fault,) = broken(lr_scheduler={"kind": "polynomial", "arguments": {"pow": 2.0}})
+    assert fault.key == "lr_scheduler.arguments.pow"
+    (fault,) = broken(lr_scheduler={"kind": "warmup_stable_decay"})
+    assert "num_decay_steps" in fault.problem
+    (fault,) = broken(lr_scheduler={"kind": "linear", "arguments": {"power": 2.0}})
+    assert fault.key == "lr_scheduler.arguments"
+
+
 def test_a_rule_is_left_out_where_one_of_its_keys_has_a_fault(broken):
     (fault,) = broken(resources={"tasks_per_node": 9}, train={"logical_ranks": "x"})
     assert fault.key == "train.logical_ranks"

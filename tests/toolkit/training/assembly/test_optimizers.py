@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from toolkit.config.library_arguments import OPTIMIZERS, SECTION_KEYS
 from toolkit.config.schema import Optimizer
+from toolkit.errors import UserError
 from toolkit.training.assembly.optimizers import build_optimizer
 
 
@@ -69,19 +71,21 @@ def test_decay_shrinks_only_the_weights() -> None:
     assert changed == {"linear.weight"}
 
 
-_TORCHS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
-
-
-@pytest.mark.parametrize("kind", _TORCHS)
+@pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_steps_are_those_of_torchs_own_optimizer(kind: str) -> None:
-    config = Optimizer(kind=kind, lr=0.1, momentum=0.9, no_decay=())
-    special = {"momentum": 0.9} if kind == "sgd" else {"betas": config.betas, "eps": config.eps}
+    config = Optimizer(kind=kind, lr=0.1, momentum=0.9, no_decay=(), arguments={"maximize": True})
+    theirs = getattr(torch.optim, OPTIMIZERS[kind].name)
+    special = {name: getattr(config, name) for name, kinds in SECTION_KEYS.items() if kind in kinds}
+    if kind in ("adam", "adamw", "sgd"):
+        special["fused"] = True
+    if kind != "rprop":
+        special["weight_decay"] = config.weight_decay
     trained = []
     for own in (True, False):
         torch.manual_seed(0)
         model = nn.Linear(5, 3)
-        options = {"lr": 0.1, "weight_decay": config.weight_decay, "fused": True, **special}
-        optimizer = build_optimizer(model, config) if own else _TORCHS[kind](model.parameters(), **options)
+        options = {"lr": 0.1, "maximize": True, **special}
+        optimizer = build_optimizer(model, config) if own else theirs(model.parameters(), **options)
         for number in range(5):
             model(torch.full((2, 5), float(number))).square().sum().backward()
             optimizer.step()
@@ -91,13 +95,20 @@ def test_steps_are_those_of_torchs_own_optimizer(kind: str) -> None:
     assert torch.equal(*trained)
 
 
+def test_values_that_torch_refuses_are_told_as_a_mistake() -> None:
+    config = Optimizer(kind="adadelta", arguments={"rho": 7.0})
+    with pytest.raises(UserError, match="Adadelta refuses its arguments: Invalid rho"):
+        build_optimizer(model(), config)
+
+
 def test_no_compiler_is_imported_to_take_a_step() -> None:
     program = """
 import sys
 import torch
+from toolkit.config.library_arguments import OPTIMIZERS
 from toolkit.config.schema import Optimizer
 from toolkit.training.assembly.optimizers import build_optimizer
-for kind in ("adam", "adamw", "sgd"):
+for kind in OPTIMIZERS:
     model = torch.nn.Linear(1, 1)
     optimizer = build_optimizer(model, Optimizer(kind=kind))
     model(torch.ones(1, 1)).sum().backward()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.toolkit.tiny import tiny
+from toolkit.config.schema import Checkpoint, Train
 from toolkit.training.schedule.due_steps import StepSchedule
 
 
@@ -61,3 +64,26 @@ def test_every_epoch_takes_its_steps(tmp_path: Path) -> None:
     experiment = tiny(tmp_path, "train.epochs=3", "checkpoint.every_steps=5")
     schedule = StepSchedule.of(experiment, 9)
     assert (schedule.steps_per_epoch, schedule.total_steps, schedule.save_every) == (9, 27, 5)
+
+
+@given(steps=st.integers(1, 1000), of_epoch=st.integers(1, 100), every=st.integers(1, 300))
+def test_a_run_of_steps_is_evaluated_every_so_many_and_at_its_end(
+    steps: int, of_epoch: int, every: int
+) -> None:
+    schedule = StepSchedule.of(_with(Train(steps=steps, eval_steps=every)), of_epoch)
+    due = [step for step in range(1, steps + 1) if schedule.evaluates_at(step)]
+    assert due == sorted({*range(every, steps + 1, every), steps})
+    assert schedule.logs_at(steps)
+    assert (schedule.epochs - 1) * of_epoch < steps <= schedule.epochs * of_epoch
+
+
+@given(epochs=st.integers(1, 20), of_epoch=st.integers(1, 50), every=st.integers(1, 25))
+def test_evaluations_can_be_epochs_apart(epochs: int, of_epoch: int, every: int) -> None:
+    schedule = StepSchedule.of(_with(Train(epochs=epochs, eval_epochs=every)), of_epoch)
+    due = [step for step in range(1, epochs * of_epoch + 1) if schedule.evaluates_at(step)]
+    assert due == [of_epoch * epoch for epoch in sorted({*range(every, epochs + 1, every), epochs})]
+
+
+def _with(train: Train) -> Any:
+    """The two sections that a schedule looks at."""
+    return SimpleNamespace(train=train, checkpoint=Checkpoint())

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import optimization
 
 from toolkit.config.schema import LrScheduler
+from toolkit.errors import UserError
 from toolkit.training.schedule.learning_rate import lr_factor
 
 
@@ -87,3 +90,39 @@ def test_schedule_reaches_its_final_factor_after_the_last_step(kind: str) -> Non
     config = LrScheduler(kind=kind, warmup=0.1, final_factor=0.3)
     assert lr_factor(config, 100, 100, 10) == pytest.approx(0.3)
     assert 0.3 < lr_factor(config, 99, 100, 10) < 0.32
+
+
+@pytest.mark.parametrize(
+    "kind, arguments, of_transformers",
+    [
+        ("polynomial", {"lr_end": 0.02, "power": 2.0}, "get_polynomial_decay_schedule_with_warmup"),
+        ("cosine_with_restarts", {"num_cycles": 3}, "get_cosine_with_hard_restarts_schedule_with_warmup"),
+        ("cosine_with_min_lr", {"min_lr_rate": 0.1}, "get_cosine_with_min_lr_schedule_with_warmup"),
+        ("inverse_sqrt", {}, "get_inverse_sqrt_schedule"),
+        ("warmup_stable_decay", {"num_decay_steps": 6}, "get_wsd_schedule"),
+    ],
+)
+def test_schedules_of_transformers_are_those_that_it_steps_through(
+    kind: str, arguments: dict[str, object], of_transformers: str
+) -> None:
+    """Save for the first step, whose rate is zero there."""
+    total, lr = 20, 0.5
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    make = getattr(optimization, of_transformers)
+    sizes = {"num_warmup_steps": 4} | ({} if kind == "inverse_sqrt" else {"num_training_steps": total})
+    theirs = make(optimizer, **sizes, **arguments)
+    rates = []
+    for _ in range(total):
+        rates.append(theirs.get_last_lr()[0])
+        optimizer.step()
+        theirs.step()
+    config = LrScheduler(kind=kind, warmup=4, arguments=arguments)
+    ours = [lr * lr_factor(config, step, total, 4, lr) for step in range(total)]
+    assert ours[:4] == pytest.approx([lr / 4, lr / 2, 3 * lr / 4, lr])
+    assert ours[4:] == pytest.approx(rates[4:])
+
+
+def test_arguments_that_transformers_refuses_are_told_as_a_mistake() -> None:
+    config = LrScheduler(kind="warmup_stable_decay", arguments={"num_decay_steps": 2, "decay_type": "x"})
+    with pytest.raises(UserError, match="warmup_stable_decay refuses its arguments"):
+        lr_factor(config, 0, 10, 10)

@@ -22,6 +22,11 @@ def tiny_docnn(folder: Path, *overrides: str) -> Experiment:
     return load(write_docnn(folder), overrides)
 
 
+def tiny_balanced(folder: Path, *overrides: str) -> Experiment:
+    """The same with classes that count alike."""
+    return tiny_docnn(folder, "task.class_weights=balanced", *overrides)
+
+
 def tiny_bert(folder: Path, *overrides: str) -> Experiment:
     """The tiny experiment with a BERT, its texts folded into fragments of a dozen pieces."""
     bert = folder / "bert"

@@ -22,7 +22,7 @@ from toolkit.files import read_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task, task_class
-from toolkit.training.numerics.arithmetic import PRECISIONS
+from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
@@ -134,7 +134,8 @@ class OpenRun:
     @property
     def _precision(self) -> torch.dtype | None:
         # On a CPU half the bits are no faster.
-        return PRECISIONS[self.experiment.train.precision] if self.device.type == "cuda" else None
+        is_gpu = self.device.type == "cuda"
+        return autocast_dtype(self.experiment.train.precision, self.device) if is_gpu else None
 
 
 def open_run(

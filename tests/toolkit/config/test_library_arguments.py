@@ -1,0 +1,58 @@
+"""Arguments of torch's optimizers and transformers' schedules, read without importing them."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+import torch
+from transformers import optimization
+
+from toolkit.config.library_arguments import OPTIMIZERS, SCHEDULES, Callable, arguments_of, fits
+
+
+@pytest.mark.parametrize("name", [*OPTIMIZERS, *SCHEDULES])
+def test_they_are_those_of_the_installed_library(name: str) -> None:
+    of = OPTIMIZERS.get(name) or SCHEDULES[name]
+    there = getattr(torch.optim if name in OPTIMIZERS else optimization, of.name)
+    parameters = {
+        each.name: each.default is each.empty
+        for each in inspect.signature(there).parameters.values()
+        if each.name not in of.ours
+    }
+    assert {each: argument.is_needed for each, argument in arguments_of(of).items()} == parameters
+
+
+def test_reading_them_imports_neither_library() -> None:
+    code = (
+        "import sys; from toolkit.config.library_arguments import *\n"
+        "[arguments_of(each) for each in (*OPTIMIZERS.values(), *SCHEDULES.values())]\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_the_installed_library_lacks_is_named() -> None:
+    with pytest.raises(LookupError, match="the installed torch has no Adom"):
+        arguments_of(Callable(package="torch", module="optim/adam.py", name="Adom"))
+
+
+@pytest.mark.parametrize(
+    "value, annotation, is_meant",
+    [
+        (True, "bool", True),
+        (1, "bool", False),
+        (1, "float", True),
+        (True, "float", False),
+        ("1", "float | None", False),
+        (None, "float | None", True),
+        ([0.9, 0.99], "tuple[float, float]", True),
+        (0.9, "tuple[float, float]", False),
+        (0.9, "", True),
+        ("linear", "str", True),
+    ],
+)
+def test_values_fit_what_is_annotated(value: object, annotation: str, is_meant: bool) -> None:
+    assert fits(value, annotation) == is_meant

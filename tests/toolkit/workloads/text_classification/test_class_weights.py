@@ -1,0 +1,67 @@
+"""Weights of classes in the loss of training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
+from toolkit.errors import ConfigError, UserError
+from toolkit.workloads.text_classification.class_weights import class_weights
+from toolkit.workloads.text_classification.task import Batch, TextClassificationTask
+
+LABELS = ("ham", "spam", "other")
+CPU = torch.device("cpu")
+
+
+def test_balanced_classes_count_alike_and_the_mean_is_one() -> None:
+    codes = np.array([0] * 6 + [1] * 2 + [2] * 4)
+    weights = class_weights("balanced", LABELS, codes)
+    assert weights is not None
+    assert weights[codes].mean() == pytest.approx(1)
+    assert np.bincount(codes, weights[codes]) == pytest.approx([4, 4, 4])
+
+
+def test_a_class_without_samples_breaks_nothing() -> None:
+    weights = class_weights("balanced", LABELS, np.array([0, 0, 1]))
+    assert weights == pytest.approx([0.5, 1, 0])
+
+
+def test_labels_that_are_not_named_keep_their_weight() -> None:
+    assert class_weights({"spam": 5}, LABELS, np.array([0])) == pytest.approx([1, 5, 1])
+    assert class_weights(None, LABELS, np.array([0])) is None
+
+
+def test_a_label_that_the_data_do_not_have_is_named() -> None:
+    with pytest.raises(UserError, match=r"names the label 'spma'.*spam"):
+        class_weights({"spma": 5}, LABELS, np.array([0]))
+
+
+def test_only_the_loss_of_training_is_weighted(tmp_path: Path) -> None:
+    task = TextClassificationTask(tiny_docnn(tmp_path, "task.class_weights=balanced"))
+    plain = TextClassificationTask(tiny_docnn(tmp_path))
+    model = task.model().eval()
+    batch = task.collate("train", np.arange(6), CPU)
+    assert batch.weights is not None
+    each = functional.cross_entropy(model(batch.tokens), batch.labels, reduction="none")
+    assert task.loss(model, batch).total.item() == pytest.approx((each * batch.weights).sum().item())
+    held_out: list[Batch] = [of.collate("validation", np.arange(4), CPU) for of in (task, plain)]
+    one, other = (of.score(model, held) for of, held in zip((task, plain), held_out, strict=True))
+    assert torch.equal(one.sums, other.sums)
+
+
+@pytest.mark.parametrize("wrong", ["balance", "{good: -1}", "{good: x}", "{good: true}", "[1, 2]"])
+def test_other_values_are_refused_before_anything_starts(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ConfigError, match="class_weights"):
+        tiny_docnn(tmp_path, f"task.class_weights={wrong}")
+
+
+def test_labels_that_the_experiment_names_are_known_before_anything_starts(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"data.labels": "[bad,good]", "task.class_weights": "{goood: 2}"}
+    with pytest.raises(ConfigError, match="good"):
+        tiny_docnn(tmp_path, *(f"{key}={value}" for key, value in given.items()))

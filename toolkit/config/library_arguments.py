@@ -1,0 +1,142 @@
+"""The arguments of optimizers and schedules of torch and transformers, read from their source.
+
+Neither package is imported: that takes seconds, and an experiment is checked before anything is started.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callable:
+    """A class or function of a library.
+
+    module   its file within the package
+    name     of the class, or of the function
+    ours     parameters that the toolkit sets itself
+    """
+
+    package: str
+    module: str
+    name: str
+    ours: frozenset[str] = frozenset()
+
+
+_SPEED = ("foreach", "fused", "capturable", "differentiable")
+
+
+def _torch(name: str, module: str = "") -> Callable:
+    module = f"optim/{module or name.lower()}.py"
+    ours = frozenset({"self", "params", "lr", "weight_decay", *_SPEED})
+    return Callable(package="torch", module=module, name=name, ours=ours)
+
+
+def _transformers(name: str) -> Callable:
+    ours = frozenset({"optimizer", "num_warmup_steps", "num_training_steps", "last_epoch"})
+    return Callable(package="transformers", module="optimization.py", name=name, ours=ours)
+
+
+#: Optimizers by the names of `optimizer.kind`. LBFGS evaluates the loss itself; SparseAdam and Muon take
+#: gradients and parameters of one form only.
+OPTIMIZERS: Mapping[str, Callable] = MappingProxyType({
+    "adadelta": _torch("Adadelta"),
+    "adafactor": _torch("Adafactor", "_adafactor"),
+    "adagrad": _torch("Adagrad"),
+    "adam": _torch("Adam"),
+    "adamax": _torch("Adamax"),
+    "adamw": _torch("AdamW"),
+    "asgd": _torch("ASGD"),
+    "nadam": _torch("NAdam"),
+    "radam": _torch("RAdam"),
+    "rmsprop": _torch("RMSprop"),
+    "rprop": _torch("Rprop"),
+    "sgd": _torch("SGD"),
+})  # fmt: skip
+
+#: Those of transformers by the names of `lr_scheduler.kind`, which are transformers' own.
+SCHEDULES: Mapping[str, Callable] = MappingProxyType({
+    "cosine_with_min_lr": _transformers("get_cosine_with_min_lr_schedule_with_warmup"),
+    "cosine_with_restarts": _transformers("get_cosine_with_hard_restarts_schedule_with_warmup"),
+    "inverse_sqrt": _transformers("get_inverse_sqrt_schedule"),
+    "polynomial": _transformers("get_polynomial_decay_schedule_with_warmup"),
+    "warmup_stable_decay": _transformers("get_wsd_schedule"),
+})  # fmt: skip
+
+#: Keys of the section `optimizer` beside lr and weight_decay, and the kinds that take them.
+SECTION_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "betas": frozenset({"adam", "adamax", "adamw", "nadam", "radam"}),
+    "eps": frozenset({"adam", "adamax", "adamw", "nadam", "radam", "rmsprop"}),
+    "momentum": frozenset({"rmsprop", "sgd"}),
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a class or function: its annotation as text, and whether it has no default."""
+
+    annotation: str
+    is_needed: bool
+
+
+@cache
+def arguments_of(of: Callable) -> Mapping[str, Argument]:
+    """The arguments that a user may give, by name.
+
+    Raises LookupError where the installed package has no such class or function.
+    """
+    found = find_spec(of.package)
+    if found is None or found.origin is None:
+        raise LookupError(f"{of.package} is not installed")
+    file = Path(found.origin).parent / of.module
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except OSError:
+        body = []
+    function = next((each for node in body if (each := _function(node, of.name)) is not None), None)
+    if function is None:
+        raise LookupError(f"the installed {of.package} has no {of.name}")
+    own = function.args
+    without = [None] * (len(own.args) - len(own.defaults))
+    pairs = zip([*own.args, *own.kwonlyargs], [*without, *own.defaults, *own.kw_defaults], strict=True)
+    return {
+        each.arg: Argument(ast.unparse(each.annotation) if each.annotation else "", default is None)
+        for each, default in pairs
+        if each.arg not in of.ours
+    }
+
+
+def _function(node: ast.stmt, name: str) -> ast.FunctionDef | None:
+    """The function of that name, or the constructor of the class of that name."""
+    if isinstance(node, ast.FunctionDef) and node.name == name:
+        return node
+    if isinstance(node, ast.ClassDef) and node.name == name:
+        return next(
+            (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"),
+            None,
+        )
+    return None
+
+
+def fits(value: Any, annotation: str) -> bool:
+    """Whether a value can be meant by an annotation; what it does not tell is left to the library."""
+    wants = {
+        "bool": isinstance(value, bool),
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": isinstance(value, int | float) and not isinstance(value, bool),
+        "tuple": isinstance(value, list | tuple),
+        "str": isinstance(value, str),
+        "None": value is None,
+    }
+    known = {each for each in wants if each in annotation}
+    if "tuple" in known:
+        # The types within it are those of its parts.
+        known -= {"int", "float"} if annotation.startswith("tuple") else set()
+    return not known or any(wants[each] for each in known)

@@ -1,0 +1,49 @@
+"""train.compile: torch's compiler for the model of a run."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+
+import torch
+from torch import nn
+
+from toolkit.config.schema import Train
+
+log = logging.getLogger("toolkit")
+
+#: Compute capability from which on Triton makes kernels.
+_CAPABILITY = (7, 0)
+
+
+def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
+    """Let torch compile the model's forward and backward pass at its first call, where the run wants that.
+
+    The model stays the same module, with the same names of its parameters. Sizes are symbols from the start,
+    so that batches of another length need no other kernels.
+    """
+    if why_not := why_not_compiled(train, device):
+        log.debug("the model is not compiled: %s", why_not)
+        return
+    log.info("torch compiles the model at its first step, which takes a minute or more")
+    model.compile(dynamic=True)
+
+
+def why_not_compiled(train: Train, device: torch.device) -> str:
+    """Why a run that sums by the fast reduction does not compile its model; empty where it does."""
+    if train.compile == "off":
+        return "train.compile is off"
+    if train.parallel == "dp":
+        # Its copies of the model would call the compiled original.
+        return "train.parallel is dp"
+    if train.compile == "on":
+        return ""
+    if train.deterministic:
+        return "train.deterministic is true"
+    if device.type != "cuda":
+        return "it computes on the CPU"
+    if find_spec("triton") is None:
+        return "Triton is not installed"
+    if torch.cuda.get_device_capability(device) < _CAPABILITY:
+        return "Triton makes no kernels for this GPU"
+    return ""

@@ -1,0 +1,36 @@
+"""task.class_weights: what the loss of a training sample is multiplied by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.config.faults import suggest
+from toolkit.errors import UserError
+from toolkit.workloads.text_classification.config import BALANCED
+
+
+def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.ndarray | None:
+    """Weights [C] of the classes; None where all of them are 1.
+
+    given  the value of task.class_weights
+    codes  the labels of the training samples [n]. `balanced` gives class c the weight n / (C n_c), as
+           scikit-learn does, so that the mean over the training samples is 1; 0 to a class without samples
+
+    Raises UserError for a label that the data do not have.
+    """
+    if given is None:
+        return None
+    if given == BALANCED:
+        counts = np.bincount(codes, minlength=len(labels))
+        return np.where(counts > 0, len(codes) / (len(labels) * np.maximum(counts, 1)), 0.0).astype(
+            np.float32
+        )
+    if unknown := next((label for label in given if label not in labels), None):
+        raise UserError(
+            f"task.class_weights names the label {unknown!r}, which the training set does not have "
+            f"({suggest(unknown, labels) or ', '.join(labels[:10])})"
+        )
+    return np.array([given.get(label, 1.0) for label in labels], dtype=np.float32)

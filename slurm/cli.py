@@ -22,8 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except StkError as error:
-        # It may quote the name of a folder, which another user may have chosen.
-        print(f"error: {clean(str(error))}", file=sys.stderr)
+        # It may quote the name of a folder, which another user may have chosen, or a value of the experiment.
+        print(f"error: {clean(_without_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
@@ -36,6 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {clean(os.fsdecode(error.filename))}: {error.strerror}", file=sys.stderr)
         return ExitCode.WRONG_INPUT
+
+
+def _without_secrets(text: str) -> str:
+    from toolkit.config.secrets import concealed  # only for an error
+
+    return concealed(text)
 
 
 def _run(arguments: argparse.Namespace) -> int:

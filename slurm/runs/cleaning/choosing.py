@@ -6,6 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse
 from pathlib import Path
 
 from slurm.runs.cleaning.items import Item, Kept, Proposal, Wishes
@@ -71,7 +72,9 @@ def _checkpoints(
         age_s = _age_s(folder / MANIFEST) if (folder / MANIFEST).exists() else _age_s(folder)
         if step in needed or age_s < wishes.older_than_s:
             continue
-        if (user := user_of(folder, named)) is not None:
+        if why := _of_another_user(folder):
+            yield Kept(run_id=run.run_id, what=what, why=why)
+        elif (user := user_of(folder, named)) is not None:
             yield Kept(run_id=run.run_id, what=what, why=f"{user} begins with it")
         else:
             yield Item(
@@ -103,7 +106,7 @@ def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
 
 def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
     for folder in () if _not_ours(run.checkpoints) else run.checkpoint_leftovers():
-        if (age_s := _age_s(folder)) >= wishes.older_than_s:
+        if (age_s := _age_s(folder)) >= wishes.older_than_s and not _of_another_user(folder):
             what = "damaged checkpoint" if ".damaged." in folder.name else "left by a killed process"
             yield Item(run=run, kind="leftover", what=what, paths=(folder,), bytes=size(folder), age_s=age_s)
 
@@ -111,7 +114,7 @@ def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
 def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
     """Logs of the ranks of every start but the newest."""
     starts: dict[str, list[Path]] = {}
-    for path in sorted(run.logs.glob("*.rank_*.log")):
+    for path in filterfalse(_of_another_user, sorted(run.logs.glob("*.rank_*.log"))):
         starts.setdefault(path.name.partition(".rank_")[0], []).append(path)
     youngest = {name: min(map(_age_s, paths)) for name, paths in starts.items()}
     newest = min(youngest, key=youngest.__getitem__, default=None)
@@ -150,7 +153,16 @@ def _not_ours(folder: Path) -> str:
         return f"{folder.name} cannot be read: {error.strerror}"
     if stat.S_ISLNK(found.st_mode):
         return f"{folder.name} is a link: what it points at may be another run's"
-    return "" if found.st_uid == os.geteuid() else f"{folder.name} belongs to user {found.st_uid}"
+    return _of_another_user(folder)
+
+
+def _of_another_user(path: Path) -> str:
+    """Whose a file, a folder or a link is, if not this user's; empty where it is."""
+    try:
+        owner = path.lstat().st_uid
+    except OSError:
+        return ""
+    return "" if owner == os.geteuid() else f"{path.name} belongs to user {owner}"
 
 
 def _no_run(run: RunDir) -> str:

@@ -53,7 +53,6 @@ def refused(run: RunDir) -> set[str]:
     return {line["address"] for line in events(run, "connection_refused")}
 
 
-@pytest.mark.slow
 def test_processes_of_one_machine_do_not_let_in_another_user_of_it(
     machines: Pair, alone: RunDir, tmp_path: Path, marker: Path
 ) -> None:
@@ -108,6 +107,7 @@ def test_ranks_of_torchrun_refuse_a_stranger(
     assert code == 0
     assert other.done["stores"] > 0
     assert_undisturbed(machine.run, alone, marker)
+    assert refused(machine.run) == {"127.0.0.1"}
 
 
 @pytest.mark.slow

@@ -57,6 +57,18 @@ def test_a_run_that_fails_tells_no_secret(secretive: House) -> None:
     assert telling(run.parent) == []
 
 
+def test_a_message_that_quotes_a_value_names_its_variable(secretive: House, fake: FakeSlurm) -> None:
+    table = secretive.root / "reviews.tsv"
+    table.write_text(table.read_text().replace(COLUMN, "another", 1))
+    for command in (("plan",), ("submit",), ("run",), ("prepare",), ("submit", "--cluster", "local")):
+        answer = secretive.stk(command[0], secretive.config, *command[1:])
+        assert answer.code == 2
+        assert "hush-" not in answer.out + answer.err
+        assert "${oc.env:COLUMN_KEY}" in answer.err
+    assert telling(secretive.root / "data") == []
+    assert telling(secretive.experiments) == []
+
+
 def test_without_its_secret_a_run_is_shown_and_not_submitted(
     secretive: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import matplotlib.image
@@ -16,6 +17,7 @@ from tests.toolkit.report.report_folders import (
     write_finished,
     write_metrics,
 )
+from toolkit.errors import DataError
 from toolkit.report import compare, write_comparison, write_report
 from toolkit.run.run_dir import RunDir
 
@@ -55,6 +57,18 @@ def test_nothing_is_written_outside_the_report_folder(tmp_path: Path) -> None:
     write_report(run)
     after = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
     assert {path for path in after if after[path] != before.get(path)} == set(run.report.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make links of others")
+def test_nothing_is_written_where_a_link_of_another_user_leads(tmp_path: Path) -> None:
+    run = write_finished(tmp_path / "run-0")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    run.report.symlink_to(precious)
+    os.lchown(run.report, 65534, 65534)
+    with pytest.raises(DataError, match="a link of another user's"):
+        write_report(run)
+    assert not list(precious.iterdir())
 
 
 @pytest.mark.slow

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from toolkit.errors import DataError
 from toolkit.files import write_atomic, write_json
 from toolkit.report.advice import Advice
 from toolkit.report.blocks import Document
@@ -33,14 +35,22 @@ def write_report(
     result    of a run that is about to finish, because result.json is written last
     advice    None if it was not asked for
     thorough  False at the end of a run, whose hosts wait: without the plots that cost most
-    Raises DataError for a run folder that cannot be read, OSError where nothing can be written.
+    Raises DataError for a run folder that cannot be read, or whose report folder is another user's link;
+    OSError where nothing can be written.
     """
+    _refuse_link(run.report)
     summary = summarize(run, result)
     config = clean(run.config.read_text(encoding="utf-8")) if run.config.exists() else ""
     document = run_document(summary, advice, config=config, thorough=thorough)
     run.report.mkdir(parents=True, exist_ok=True)
     write_json(run.report_json, report_json(summary, advice))
     return write_document(document, run.report, run.report_html, run.report_markdown)
+
+
+def _refuse_link(folder: Path) -> None:
+    """Somebody else's link would have files of the reader overwritten, wherever it leads."""
+    if folder.is_symlink() and folder.lstat().st_uid not in (0, os.geteuid()):
+        raise DataError(f"{folder} is a link of another user's: no report is written where it leads")
 
 
 def report_json(summary: RunSummary, advice: Sequence[Advice] | None) -> dict[str, Any]:

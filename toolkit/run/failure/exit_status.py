@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from toolkit.config.secrets import concealed
 from toolkit.errors import StkError
 from toolkit.run.failure.classes import PEER_LOST, describe
 from toolkit.run.run_dir import RunDir
@@ -23,12 +24,12 @@ def exit_status(work: Callable[[], int], folder: Path) -> int:
         return work()
     except StkError as error:
         if NONCE_VARIABLE not in os.environ or not RunDir(folder).failure.exists():
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {concealed(str(error))}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         # If a rank only lost its peers, the log is enough: the first failure matters.
         if describe(error)[0] == PEER_LOST:
             print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)
         else:
-            traceback.print_exc()
+            print(concealed(traceback.format_exc()), file=sys.stderr)
         return StkError.exit_code

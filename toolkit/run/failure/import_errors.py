@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from toolkit.config.secrets import concealed
 from toolkit.run.failure.records import record_failure
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
@@ -31,4 +32,4 @@ def _log(run: RunDir, world: World, error: Exception) -> None:
         run.logs.mkdir(exist_ok=True)
         with open(run.log(world.nonce, world.rank), "a", encoding="utf-8") as stream:
             if not os.path.sameopenfile(stream.fileno(), sys.stderr.fileno()):
-                traceback.print_exception(error, file=stream)
+                stream.write(concealed("".join(traceback.format_exception(error))))

@@ -84,11 +84,16 @@ def test_a_folder_of_a_run_that_is_a_link_is_left_alone(house: House, run: RunDi
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("what", ["", "checkpoints"])
-def test_what_belongs_to_another_user_is_left_alone(house: House, run: RunDir, what: str) -> None:
+@pytest.mark.parametrize(
+    "what, stay",
+    [("", [10, 20, 30]), ("checkpoints", [10, 20, 30]), ("checkpoints/step_00000010", [10, 30])],
+)
+def test_what_belongs_to_another_user_is_left_alone(
+    house: House, run: RunDir, what: str, stay: list[int]
+) -> None:
     os.chown(run.path / what, 65534, 65534)
     answer = clean(house, "--yes")
-    assert run.checkpoint_steps() == [10, 20, 30]
+    assert run.checkpoint_steps() == stay
     assert "65534" in answer["kept"][0]["why"]
 
 

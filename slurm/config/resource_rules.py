@@ -104,13 +104,13 @@ def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
     "resources.groups",
     "resources.nodes",
     "resources.tasks_per_node",
-    "train.logical_ranks",
+    "train.batch_size",
 )
 def _world(experiment: Experiment) -> Iterator[Violation]:
-    size, ranks = world_size(experiment.resources), experiment.train.logical_ranks
-    if size > ranks:
-        problem = f"found {size} processes, but train.logical_ranks is {ranks}, so {size - ranks} had no work"
-        hint = f"ask for at most {ranks} processes, or set train.logical_ranks to {size} or more"
+    size, samples = world_size(experiment.resources), experiment.train.batch_size
+    if samples is not None and size > samples:
+        problem = f"found {size} processes, but train.batch_size is {samples}: {size - samples} had no work"
+        hint = f"ask for at most {samples} processes, or set train.batch_size to {size} or more"
         resources = experiment.resources
         key = "hosts" if resources.hosts else "groups" if resources.groups else "tasks_per_node"
         yield Violation(key=("resources", key), problem=problem, hint=hint)

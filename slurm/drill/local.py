@@ -154,7 +154,7 @@ class LocalDrill:
         (start, *_) = read_attempts(self._reference)
         is_exact = train.reduction == "exact" or (train.reduction == "auto" and start.device == "cpu")
         is_tree = parts & (parts - 1) == 0 and self._procs & (self._procs - 1) == 0
-        return is_exact and is_tree and train.logical_ranks > 1
+        return is_exact and is_tree and max(self._procs, 2) <= train.logical_ranks
 
     @property
     def _reference(self) -> RunDir:

@@ -26,7 +26,8 @@ def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping
     Raises UserError where they contradict each other, or what is known about the size of the world.
     """
     for name in ("procs", "gpus"):
-        _check_procs(_option(name), getattr(arguments, name), experiment)
+        if (given := getattr(arguments, name)) is not None:
+            check_procs(_option(name), given, experiment)
     machines = _machines(arguments, experiment, environ)
     if arguments.procs is not None:
         refuse_more_than_gpus(arguments.procs, experiment, environ)
@@ -66,10 +67,12 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _check_procs(option: str, procs: int | None, experiment: Experiment) -> None:
-    most = experiment.train.logical_ranks
-    if procs is not None and not 1 <= procs <= most:
-        raise UserError(f"{option} is {procs}: it must be from 1 to train.logical_ranks, {most}")
+def check_procs(option: str, procs: int, experiment: Experiment) -> None:
+    """Raise UserError for fewer processes than one, or more than a step has samples."""
+    most = experiment.train.batch_size
+    if procs < 1 or (most is not None and procs > most):
+        allowed = "at least 1" if most is None else f"from 1 to train.batch_size, {most}"
+        raise UserError(f"{option} is {procs}: it must be {allowed}")
 
 
 def _of_hosts(arguments: Namespace, resources: Resources, environ: Mapping[str, str]) -> Machines:
@@ -125,13 +128,13 @@ def _counts(arguments: Namespace, resources: Resources) -> list[int]:
 def _check_size(
     machines: Machines, arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]
 ) -> None:
-    size, most = machines.layout.size, experiment.train.logical_ranks
+    size, most = machines.layout.size, experiment.train.batch_size
     # Alone, a machine has its own share of what is meant for a cluster.
     resources = experiment.resources if len(machines.layout.counts) > 1 else None
     check_world_size(size, arguments, environ, resources)
-    if size > most:
+    if most is not None and size > most:
         raise UserError(
-            f"the machines have {size} processes in all: it must be from 1 to train.logical_ranks, {most}"
+            f"the machines have {size} processes in all: it must be from 1 to train.batch_size, {most}"
         )
 
 

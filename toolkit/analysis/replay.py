@@ -22,6 +22,7 @@ import torch
 
 from toolkit.checkpoint.store import Identity, load, verify
 from toolkit.config import identity, load_to_run
+from toolkit.config.secrets import concealed
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.data.provenance import origins
 from toolkit.distributed.devices import choose_device
@@ -133,6 +134,16 @@ def sum_of(losses: Mapping[int, Loss], micro_batches: int) -> float:
     return float(rows.sum())
 
 
+def _processes_at(run: RunDir, step: int) -> int:
+    """In how many processes the run last computed a step, counted from 1; 1 where that is not known."""
+    sizes = [
+        each.world_size
+        for each in read_attempts(run)
+        if each.world_size and (each.first_step or 0) < step <= (each.last_step or step)
+    ]
+    return sizes[-1] if sizes else 1
+
+
 def _training_before(run: RunDir, step: int) -> tuple[TrainContext, int]:
     """Training at the newest good checkpoint before a step, and the steps done by then."""
     experiment = load_to_run(run.config)
@@ -141,9 +152,13 @@ def _training_before(run: RunDir, step: int) -> tuple[TrainContext, int]:
     group = Group(World.single(), _device(experiment.train.device))
     expected = Identity(experiment=identity(experiment), data=task.fingerprint)
 
+    size = _processes_at(run, step)
+
     def build() -> TrainContext:
         quarantine = Quarantine.of(run, experiment.train.quarantine)
-        return build_training(run, experiment, task, group, NullDisplay(), quarantine=quarantine)
+        return build_training(
+            run, experiment, task, group, NullDisplay(), quarantine=quarantine, split_for=size
+        )
 
     for saved in reversed([saved for saved in run.checkpoint_steps() if saved < step]):
         context = build()
@@ -228,10 +243,10 @@ def _describe(context: TrainContext, error: Exception) -> dict[str, Any]:
     """The error of a step, and the samples of the micro-batch that raised it."""
     is_ours = isinstance(error, TrainingDiverged)
     return {
-        "message": str(error) if is_ours else f"{type(error).__name__}: {error}",
+        "message": concealed(str(error) if is_ours else f"{type(error).__name__}: {error}"),
         "phase": context.activity.phase,
         "samples": [] if context.activity.batch is None else context.activity.batch.tolist(),
-        "traceback": "" if is_ours else "".join(traceback.format_exception(error)),
+        "traceback": "" if is_ours else concealed("".join(traceback.format_exception(error))),
     }
 
 

@@ -53,8 +53,8 @@ class Train:
     """For batch_max_length: width in tokens of a range of lengths. Only samples of the same range share a
     step, and padding counts as tokens. null: shuffled samples fill the steps, and padding does not count."""
     logical_ranks: int = option(8, minimum=1, maximum=65536)
-    """Parts into which the batch of each step is split. There can be fewer processes than parts, but not
-    more."""
+    """Parts into which the batch of each step is split, so that any smaller number of processes gives the
+    same result. More processes split it further, and then the result is equal within rounding."""
     accumulation: int = option(1, minimum=1)
     """Micro-batches whose gradients each logical rank adds up in a step: more of them need less memory."""
     bucket_batches: int | None = option(None, minimum=1)

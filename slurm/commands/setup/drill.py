@@ -16,6 +16,7 @@ from slurm.drill.cluster import ClusterDrill
 from slurm.drill.local import INTERRUPTIONS, LocalDrill
 from slurm.drill.rows import Report, Row
 from slurm.drill.task import drill_experiment
+from slurm.local.local_world import check_procs
 from slurm.submission.submit import choose_cluster
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
@@ -58,14 +59,8 @@ def _drill(
 ) -> LocalDrill | ClusterDrill:
     if cluster == "slurm":
         return ClusterDrill(experiment, folder, say)
-    return LocalDrill(experiment, folder, _processes(procs, experiment), say)
-
-
-def _processes(wanted: int, experiment: Experiment) -> int:
-    most = experiment.train.logical_ranks
-    if not 1 <= wanted <= most:
-        raise UserError(f"--procs is {wanted}: it must be from 1 to train.logical_ranks, {most}")
-    return wanted
+    check_procs("--procs", procs, experiment)
+    return LocalDrill(experiment, folder, procs, say)
 
 
 @contextmanager

@@ -143,10 +143,12 @@ def test_hosts_with_and_without_gpus_cannot_train_together_but_on_the_cpu(
     assert check({**tree, "resources": {"hosts": {"node-a": 0, "node-b": 0}}})
 
 
-def test_more_processes_on_the_hosts_than_logical_ranks_are_told(
+def test_more_processes_on_the_hosts_than_samples_in_a_step_are_told(
     tree: dict[str, Any], faults: Faults
 ) -> None:
-    (fault,) = faults(check, {**tree, "resources": {"hosts": {"node-a": 5, "node-b": 4}}})
+    (fault,) = faults(
+        check, {**tree, "resources": {"hosts": {"node-a": 5, "node-b": 4}}, "train": {"batch_size": 8}}
+    )
     assert (fault.key, "9 processes" in fault.problem) == ("resources.hosts", True)
 
 

@@ -21,13 +21,13 @@ def test_groups_exclude_equal_hosts(broken, name):
         ({"groups": [{"nodes": 3, "gpus": 3}]}, "resources.groups"),
     ],
 )
-def test_more_processes_than_logical_ranks_have_no_work(broken, good, resources, key):
-    (fault,) = broken(resources=resources)
+def test_more_processes_than_samples_in_a_step_have_no_work(broken, good, resources, key):
+    (fault,) = broken(resources=resources, train={"batch_size": 8})
     assert fault.key == key
     assert "9 processes" in fault.problem
-    assert "train.logical_ranks is 8" in fault.problem
-    assert "train.logical_ranks to 9" in fault.hint
-    assert good(resources=resources, train={"logical_ranks": 9})
+    assert "train.batch_size is 8" in fault.problem
+    assert "train.batch_size to 9" in fault.hint
+    assert good(resources=resources, train={"batch_size": 9})
 
 
 @pytest.mark.parametrize("time", ["60", "1:30", "1:00:00", "2-0", "2-12:30", "2-12:30:15", 90])
@@ -88,14 +88,14 @@ def test_variables_and_shell_lines_may_have_several_lines(good):
 
 @pytest.mark.parametrize("nodes, most", [(4, 4), ("4", 4), ("1-4", 4), ("2-2", 2), ("3-10", 10)])
 def test_hosts_are_a_number_or_a_range_of_which_the_largest_counts(good, nodes, most):
-    resources = good(resources={"nodes": nodes, "tasks_per_node": 2}, train={"logical_ranks": 32}).resources
+    resources = good(resources={"nodes": nodes, "tasks_per_node": 2}).resources
     assert resources.nodes == (int(nodes) if str(nodes).isdecimal() else nodes)
     assert world_size(resources) == 2 * most
 
 
 def test_the_largest_number_of_hosts_must_have_work_for_all_processes(good, broken):
-    assert good(resources={"nodes": "1-4", "tasks_per_node": 2})
-    (fault,) = broken(resources={"nodes": "1-5", "tasks_per_node": 2})
+    assert good(resources={"nodes": "1-4", "tasks_per_node": 2}, train={"batch_size": 8})
+    (fault,) = broken(resources={"nodes": "1-5", "tasks_per_node": 2}, train={"batch_size": 8})
     assert "10 processes" in fault.problem
 
 

@@ -25,7 +25,7 @@ def test_the_world_size_counts_gpus_and_at_least_one_process_for_a_host():
     ],
 )
 def test_a_world_size_is_shared_out_over_hosts(good, given_keys, nodes, tasks):
-    resources = good(resources={"world_size": 40, **given_keys}, train={"logical_ranks": 64}).resources
+    resources = good(resources={"world_size": 40, **given_keys}).resources
     assert (resources.nodes, resources.tasks_per_node) == (nodes, tasks)
     assert world_size(resources) == 40
 

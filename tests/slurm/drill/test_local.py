@@ -186,9 +186,9 @@ def test_recorded_partitions_are_read() -> None:
 
 
 def test_the_command_tells_a_wrong_number_of_processes(house: House) -> None:
-    answer = house.stk("drill", "--cluster", "local", "--procs", "9")
+    answer = house.stk("drill", "--cluster", "local", "--procs", "99")
     assert answer.code == 2
-    assert "--procs is 9: it must be from 1 to train.logical_ranks, 8" in answer.err
+    assert "--procs is 99: it must be from 1 to train.batch_size, " in answer.err
     assert not list(house.experiments.glob("drills/*"))
 
 

@@ -133,6 +133,24 @@ def test_a_run_of_steps_ends_within_an_epoch_and_goes_on_after_a_stop(lab: Lab) 
     assert_equal_runs(lab.train(experiment, Attempt(stop_after=6), Attempt(size=2)), undisturbed)
 
 
+def test_more_processes_than_logical_ranks_split_steps_further(lab: Lab) -> None:
+    """One identity, and one result but for rounding; equal bytes again where the parts are as many."""
+    experiment = tiny(lab.folder, "train.logical_ranks=2", "train.reduction=exact", *NO_DROPOUT)
+    alone, three = (lab.train(experiment, Attempt(size=size)) for size in (1, 3))
+    assert three.run_id == alone.run_id
+    np.testing.assert_allclose(losses(three), losses(alone), rtol=1e-4)
+    four = lab.train(experiment, Attempt(size=4, stop_after=5), Attempt(size=4))
+    parts = tiny(lab.folder, "train.logical_ranks=4", "train.reduction=exact", *NO_DROPOUT)
+    assert weights(four).keys() == weights(alone).keys()
+    assert all(
+        np.array_equal(value, weights(four)[name])
+        for name, value in weights(lab.train(parts, Attempt())).items()
+    )
+    np.testing.assert_allclose(
+        losses(lab.train(experiment, Attempt(size=4, stop_after=5), Attempt())), losses(alone), rtol=1e-4
+    )
+
+
 @pytest.mark.slow
 def test_a_compiled_model_learns_the_same(lab: Lab, without_dropout: RunDir) -> None:
     compiled = ("train.compile=on", "train.deterministic=false", "train.reduction=fast", *NO_DROPOUT)

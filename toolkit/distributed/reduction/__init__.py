@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from toolkit.distributed.reduction.exact import ExactReduction
 from toolkit.distributed.reduction.fast import FastReduction
-from toolkit.distributed.reduction.protocol import Reduction, block, is_power_of_two, passes
+from toolkit.distributed.reduction.protocol import Reduction, block, is_power_of_two, parts_for, passes
 
-__all__ = ["ExactReduction", "FastReduction", "Reduction", "block", "is_power_of_two", "passes"]
+__all__ = ["ExactReduction", "FastReduction", "Reduction", "block", "is_power_of_two", "parts_for", "passes"]

@@ -10,6 +10,14 @@ import numpy as np
 from torch import nn
 
 
+def parts_for(logical_ranks: int, size: int) -> int:
+    """Into how many parts a world of this size splits a step: twice as many until each process has one."""
+    parts = logical_ranks
+    while parts < size:
+        parts *= 2
+    return parts
+
+
 def block(rank: int, size: int, logical_ranks: int) -> range:
     """The logical ranks that a process carries: contiguous, sizes differing by at most one."""
     return range(rank * logical_ranks // size, (rank + 1) * logical_ranks // size)

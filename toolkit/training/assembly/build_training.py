@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+
 import torch
 
 from toolkit.checkpoint.state import Progress, TrainState
@@ -10,6 +13,7 @@ from toolkit.config import identity
 from toolkit.config.schema import Experiment
 from toolkit.data.order.batches import epoch_steps
 from toolkit.distributed.process_group import Group
+from toolkit.distributed.reduction import parts_for
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.run.attempts.ledger import Attempt
@@ -25,6 +29,8 @@ from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
 
+log = logging.getLogger("toolkit")
+
 
 def build_training(
     run: RunDir,
@@ -37,9 +43,15 @@ def build_training(
     faults: Faults | None = None,
     quarantine: Quarantine | None = None,
     activity: Activity | None = None,
+    split_for: int = 0,
 ) -> TrainContext:
-    """Model, optimizer and everything around them, as at step 0. Collective."""
+    """Model, optimizer and everything around them, as at step 0. Collective.
+
+    split_for  the size of the world whose parts of a step are computed; 0 for that of the group
+    """
     activity = activity or Activity()
+    checkpoints = _checkpoints(run, experiment, task, group, faults, activity)
+    experiment = _split(experiment, split_for or group.world.size)
     seed_everything(experiment.seed)
     state = _initial_state(experiment, task, group.device)
     schedule = StepSchedule.of(experiment, epoch_steps(experiment.train, task.splits["train"].lengths))
@@ -51,7 +63,7 @@ def build_training(
         state=state,
         group=group,
         reduction=reduction,
-        checkpoints=_checkpoints(run, experiment, task, group, faults, activity),
+        checkpoints=checkpoints,
         metrics_writer=MetricsWriter(run, schedule, group.world.is_main, display),
         schedule=schedule,
         step_records=StepRecords(run, group.world.is_main),
@@ -61,6 +73,21 @@ def build_training(
         quarantine=quarantine or Quarantine(),
         activity=activity,
     )
+
+
+def _split(experiment: Experiment, size: int) -> Experiment:
+    """The experiment as a world of this size computes it: with a part of each step for every process."""
+    train = experiment.train
+    parts = parts_for(train.logical_ranks, size)
+    if parts == train.logical_ranks:
+        return experiment
+    log.info(
+        "%d processes split each step into %d parts: equal to up to %d processes within rounding",
+        size,
+        parts,
+        train.logical_ranks,
+    )
+    return replace(experiment, train=replace(train, logical_ranks=parts))
 
 
 def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> TrainState:

@@ -22,10 +22,9 @@ from typing import Any
 import torch
 
 from toolkit.config import load_to_run
-from toolkit.config.schema import Experiment
 from toolkit.distributed.process_group import Group, join
 from toolkit.distributed.shared_folder import shares_folder
-from toolkit.errors import RunBusy, StkError, UserError
+from toolkit.errors import RunBusy, StkError
 from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
@@ -108,7 +107,7 @@ class RankAttempt:
     def _run_stages(self, stop: Stop, stack: ExitStack) -> Outcome:
         """Lock the run, join the group, build and train; the stack undoes all of it."""
         stack.enter_context(hold_run(self._run, self._world, lock_patience_s(self._experiment.train)))
-        _check_size(self._world, self._experiment)
+        check_parallel(self._experiment.train.parallel, self._world.size)
         set_arithmetic(self._experiment)
         self._attempt = attempt = self._begin_attempt()
         group = self._join(attempt, stack)
@@ -236,14 +235,3 @@ def _why(outcome: Outcome, stop: Stop, group: Group) -> str:
     if outcome is Outcome.FINISHED:
         return "finished"
     return next((str(reason) for reason in group.gather(stop.reason_to_stop(0.0)) if reason), "requested")
-
-
-def _check_size(world: World, experiment: Experiment) -> None:
-    """Raise UserError if there are more processes than the run has work for."""
-    logical_ranks = experiment.train.logical_ranks
-    check_parallel(experiment.train.parallel, world.size)
-    if world.size > logical_ranks:
-        raise UserError(
-            f"{world.size} processes were started, but train.logical_ranks is {logical_ranks}: "
-            f"start at most {logical_ranks}, or set train.logical_ranks higher (that makes another run)"
-        )

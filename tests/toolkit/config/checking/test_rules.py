@@ -164,13 +164,13 @@ def test_arguments_are_those_that_the_schedule_has(good, broken):
 
 
 def test_a_rule_is_left_out_where_one_of_its_keys_has_a_fault(broken):
-    (fault,) = broken(resources={"tasks_per_node": 9}, train={"logical_ranks": "x"})
-    assert fault.key == "train.logical_ranks"
+    (fault,) = broken(resources={"tasks_per_node": 99}, train={"batch_size": "x"})
+    assert fault.key == "train.batch_size"
 
 
 def test_an_unknown_key_beside_it_does_not_silence_a_rule(broken):
     found = broken(
-        resources={"tasks_per_node": 9, "nope": 1}, task={"nope": 1}, evaluation={"metric": "x:min"}
+        resources={"tasks_per_node": 99, "nope": 1}, task={"nope": 1}, evaluation={"metric": "x:min"}
     )
     assert [fault.key for fault in found] == [
         "evaluation.metric", "resources.nope", "resources.tasks_per_node", "task.nope",

@@ -254,7 +254,7 @@ def test_all_faults_come_in_one_message_by_place_then_key(movies, write):
         "train: {}\n",
     )
     with pytest.raises(ConfigError) as caught:
-        load(movies, ["nonsense", "resources.tasks_per_node=9", "optimizer.lr=x"])
+        load(movies, ["nonsense", "resources.tasks_per_node=99", "optimizer.lr=x"])
     places = [(fault.origin, fault.key) for fault in caught.value.faults]
     assert places == [
         ("command line", ""),

@@ -26,6 +26,7 @@ from toolkit.distributed.reduction import (
     Reduction,
     block,
     is_power_of_two,
+    parts_for,
     passes,
 )
 from toolkit.errors import UserError
@@ -256,3 +257,12 @@ def test_exact_reduction_of_mixed_types_is_refused() -> None:
         UserError, match=r"one type on one device; found torch.float32 on cpu, torch.float64 on cpu"
     ):
         ExactReduction(model, ALONE)
+
+
+@given(st.integers(1, 64), st.integers(1, 600))
+def test_steps_are_split_further_until_every_process_has_a_part(logical_ranks: int, size: int) -> None:
+    parts = parts_for(logical_ranks, size)
+    assert parts >= size
+    assert parts == logical_ranks or parts < 2 * size
+    assert is_power_of_two(parts // logical_ranks)
+    assert parts % logical_ranks == 0

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from tests.toolkit.tiny import tiny
-from toolkit.errors import RunBusy, UserError
+from toolkit.errors import RunBusy
 from toolkit.files import read_json, read_json_lines
 from toolkit.monitoring.usage.values import read_usage
 from toolkit.reliability.stop import StopFlag
@@ -62,11 +62,3 @@ def test_second_worker_on_a_live_run_is_refused_and_touches_nothing(run: RunDir)
             if path.parent != run.logs and path.is_file()
         }
     assert after == before
-
-
-def test_more_processes_than_logical_ranks_are_refused(run: RunDir) -> None:
-    world = World(rank=0, size=9, local_rank=0, local_size=9, nonce="n")
-    with pytest.raises(UserError, match=r"9 processes were started, but train.logical_ranks is 8") as caught:
-        worker.run_attempt(run, world, StopFlag())
-    assert caught.value.exit_code == 2
-    assert read_json(run.failure)["class"] == "input"

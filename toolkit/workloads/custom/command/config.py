@@ -11,7 +11,7 @@ from toolkit.config.fields import absent, option
 from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrScheduler, Optimizer, Train
 from toolkit.workload import NoData, NoModel, Violation, rule
 
-#: As many as `train.logical_ranks` may be: a command sets no limit to its processes.
+#: A command sets no limit to its processes.
 _MOST_RANKS = 65_536
 
 
@@ -37,7 +37,7 @@ class CommandExperiment(Experiment):
     model: Any = absent(NoModel())
     data: Any = absent(NoData())
     seed: int = absent(0)
-    train: Train = absent(Train(logical_ranks=_MOST_RANKS))
+    train: Train = absent(Train(batch_size=_MOST_RANKS))
     optimizer: Optimizer = absent(Optimizer())
     lr_scheduler: LrScheduler = absent(LrScheduler())
     checkpoint: Checkpoint = absent(Checkpoint())

@@ -42,6 +42,8 @@ fi
 if [ -z "$is_local" ] && [ -n "${SLURM_JOB_ID:-}" ] && [ "${ENVIRONMENT:-}" = BATCH ]; then
     # The ranks save when they are asked to leave: no signal may end this script before them.
     trap '' TERM INT HUP USR1 USR2
+    # What the submitting shell or its job passed on must not shape the step: sbatch --export, salloc --mem.
+    unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
     code=0
     srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" stk run "$what" "$@" || code=$?
     # A step that did not finish the run: does the run go on, and how?

@@ -17,10 +17,12 @@ Start = Literal["rank", "shell", "none"]
 _KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER"})
 _SCRUBBED_PREFIXES = (
     "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_",
-    "TORCHELASTIC_", "OMPI_", "GROUP_", "ROLE_",
+    "TORCHELASTIC_", "OMPI_",
 )  # fmt: skip
 _SCRUBBED_NAMES = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    # torchrun's: others that begin like them are the user's own.
+    | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"STK_RENDEZVOUS", "STK_LAUNCHER"}
 )
 

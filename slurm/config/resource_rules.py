@@ -13,9 +13,6 @@ from toolkit.config.schema import Experiment
 from toolkit.launch.machines.host_names import named_twice
 from toolkit.workload import Violation, rule
 
-#: What Slurm takes as a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
-TIME_PATTERN = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
-
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
@@ -130,14 +127,6 @@ def _parallel(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("train", "parallel"), problem=problem, hint="ddp, or resources of one process")
 
 
-@rule("resources.time")
-def _time(experiment: Experiment) -> Iterator[Violation]:
-    time = experiment.resources.time
-    if time is not None and not re.fullmatch(TIME_PATTERN, time, re.ASCII):
-        problem = f"found {time!r}, expected minutes or one of M:S, H:M:S, D-H, D-H:M, D-H:M:S"
-        yield Violation(key=("resources", "time"), problem=problem)
-
-
 @rule("resources.environment")
 def _variables(experiment: Experiment) -> Iterator[Violation]:
     for name in experiment.resources.environment:
@@ -192,7 +181,6 @@ RULES = (
     _typed_world_size,
     _world,
     _parallel,
-    _time,
     _variables,
     _options,
     _one_line,

@@ -55,13 +55,14 @@ class Resources(RunPolicy):
     cpus_per_task: int | None = option(None, minimum=1)
     """null: 4 if GPUs are requested, for Python, autograd, NCCL and the writer of checkpoints; else 1."""
     mem: str | None = option(None)
-    """Memory of each host, such as 16G."""
+    """Memory of each host, such as 16G; a number alone is megabytes, 0 all memory."""
     mem_per_cpu: str | None = option(None)
-    """sbatch's `--mem-per-cpu`."""
+    """sbatch's `--mem-per-cpu`, instead of mem."""
     mem_per_gpu: str | None = option(None)
-    """sbatch's `--mem-per-gpu`."""
+    """sbatch's `--mem-per-gpu`, instead of mem."""
     time: str | None = option(None)
-    """Time limit: minutes, or Slurm's forms M:S, H:M:S, D-H, D-H:M, D-H:M:S."""
+    """Time limit: minutes, Slurm's forms M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED. `stk plan` says what
+    it means."""
     partition: str | None = option(None)
     """sbatch's `--partition`."""
     account: str | None = option(None)

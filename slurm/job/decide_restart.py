@@ -179,6 +179,9 @@ def main() -> int:
     in_place = overrides == [IN_PLACE]
     try:
         run = run_of(what, [] if in_place else overrides)
+        if not run.config.exists():
+            print("stk: the step ended before its run began: see above", flush=True)
+            return ExitCode.FAILED
         outcome = decide(run, int(code), os.environ, in_place=in_place)
         print(f"stk: {outcome.text}", flush=True)
     except StkError as error:

@@ -9,6 +9,31 @@ from slurm.config.resources import Resources
 from toolkit.config.faults import suggest
 from toolkit.errors import UserError
 
+#: Fields that sbatch knows by the same name, with dashes.
+SAME_NAME = (
+    "gres",
+    "gpus_per_node",
+    "gpus_per_task",
+    "cpus_per_task",
+    "mem",
+    "mem_per_cpu",
+    "mem_per_gpu",
+    "time",
+    "partition",
+    "account",
+    "qos",
+    "constraint",
+    "nodelist",
+    "exclude",
+    "reservation",
+    "dependency",
+    "mail_user",
+    "mail_type",
+    "comment",
+    "licenses",
+    "exclusive",
+)
+
 #: Options that the promises of this project rest on, and what to use instead.
 OURS = {
     "job-name": "a lost job is found again by its name; `name` is its first part",
@@ -35,25 +60,27 @@ OURS = {
     "help": "the job would not be submitted",
     "usage": "the job would not be submitted",
     "version": "the job would not be submitted; `stk doctor` shows the version",
+    "export": "the ranks get the script's environment; resources.environment sets a variable",
+    "export-file": "the ranks get the script's environment; resources.environment sets a variable",
+    "output": "the logs lie in the run's folder, where `stk logs` finds them",
+    "error": "the logs lie in the run's folder, where `stk logs` finds them",
+    # Given twice, the job would get one value and the plan reckon with the other.
+    **{name.replace("_", "-"): f"use resources.{name}" for name in SAME_NAME},
 }
 
 #: All others: of `sbatch --help` and the manual of 22.05, then those that came until 26.05, then those of the
 #: plugin pyxis, which many clusters with GPUs have.
 OTHERS = (
-    "account", "acctg-freq", "batch", "bb", "bbf", "begin", "comment", "constraint", "container",
-    "contiguous", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline",
-    "delay-boot", "dependency", "distribution", "error", "exclude", "exclusive", "export", "export-file",
-    "extra-node-info", "get-user-env", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node",
-    "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "hold", "ignore-pbs", "input",
-    "kill-on-invalid-dep", "licenses", "mail-type", "mail-user", "mcs-label", "mem", "mem-bind",
-    "mem-per-cpu", "mem-per-gpu", "mincpus", "network", "nice", "no-kill", "nodefile", "nodelist",
-    "ntasks-per-core", "ntasks-per-socket", "output", "overcommit", "oversubscribe", "partition", "power",
-    "prefer", "priority", "profile", "propagate", "qos", "reboot", "reservation", "sockets-per-node",
-    "spread-job", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "uid",
-    "use-min-nodes", "verbose", "wait-all-nodes", "wckey",
-    "consolidate-segments", "container-id", "container-type", "extra", "mem-update", "oom-kill-step",
-    "resv-ports", "segment", "spread-segments", "stepmgr", "tres-bind", "tres-per-task",
-    "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
+    "acctg-freq", "batch", "bb", "bbf", "begin", "container", "contiguous", "core-spec", "cores-per-socket",
+    "cpu-freq", "cpus-per-gpu", "deadline", "delay-boot", "distribution", "extra-node-info", "get-user-env",
+    "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-socket", "gres-flags", "hint", "hold", "ignore-pbs",
+    "input", "kill-on-invalid-dep", "mcs-label", "mem-bind", "mincpus", "network", "nice", "no-kill",
+    "nodefile", "ntasks-per-core", "ntasks-per-socket", "overcommit", "oversubscribe", "power", "prefer",
+    "priority", "profile", "propagate", "reboot", "sockets-per-node", "spread-job", "switches",
+    "thread-spec", "threads-per-core", "time-min", "tmp", "uid", "use-min-nodes", "verbose",
+    "wait-all-nodes", "wckey", "consolidate-segments", "container-id", "container-type", "extra",
+    "mem-update", "oom-kill-step", "resv-ports", "segment", "spread-segments", "stepmgr", "tres-bind",
+    "tres-per-task", "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
     "container-mount-home", "container-mounts", "container-name", "container-readonly",
     "container-remap-root", "container-save", "container-workdir", "container-writable",
     "no-container-entrypoint", "no-container-entrypoint-log", "no-container-mount-home",

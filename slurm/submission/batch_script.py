@@ -133,6 +133,8 @@ class JobPlan:
             # srun takes its signals whether they are ignored or not, and the ranks are not its children.
             "# The ranks save when they are asked to leave: no signal may end this script before them.",
             "trap '' TERM INT HUP USR1 USR2",
+            "# What the submitting shell or its job passed on must not shape the step.",
+            "unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE",
             *self._steps(" ".join(["srun", *self._srun_options(parts), *self._command()])),
             'exit "$code"',
         ]
@@ -204,6 +206,9 @@ def _step_options(first: Component) -> dict[str, str]:
     """What the step is told of its tasks, quoted for the shell."""
     if first.step_options:
         return {name: shlex.quote(str(value)) for name, value in first.step_options.items()}
+    if "cpus-per-gpu" in first.options:
+        # srun takes it over from the job, and another number would win.
+        return {}
     cpus = first.options.get("cpus-per-task")
     # From 22.05 on srun does not take this over from the job.
     return {"cpus-per-task": "${SLURM_CPUS_PER_TASK:-1}" if cpus is None else shlex.quote(str(cpus))}

@@ -8,34 +8,9 @@ from dataclasses import dataclass
 from slurm.client.time_limits import parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
 from slurm.config.world_size import node_range
-from slurm.submission.allowed_options import check_options
+from slurm.submission.allowed_options import SAME_NAME, check_options
 from toolkit.errors import UserError
 from toolkit.launch.machines.host_names import is_local_name
-
-#: Fields that sbatch knows by the same name, with dashes.
-_SAME_NAME = (
-    "gres",
-    "gpus_per_node",
-    "gpus_per_task",
-    "cpus_per_task",
-    "mem",
-    "mem_per_cpu",
-    "mem_per_gpu",
-    "time",
-    "partition",
-    "account",
-    "qos",
-    "constraint",
-    "nodelist",
-    "exclude",
-    "reservation",
-    "dependency",
-    "mail_user",
-    "mail_type",
-    "comment",
-    "licenses",
-    "exclusive",
-)
 
 #: Options of the whole job: the first component of a heterogeneous job carries them.
 _OF_THE_JOB = ("dependency", "kill-on-invalid-dep", "mail-user", "mail-type", "comment", "licenses")
@@ -155,10 +130,14 @@ def signal_lead_s(resources: Resources) -> int:
 
 
 def _options(resources: Resources) -> dict[str, object]:
-    """Options that were given, then any option by name, which wins; one without a value is taken away."""
+    """Options of the keys that were given, then those by name; one without a value is taken away."""
     check_options(resources)
-    named = {name.replace("_", "-"): getattr(resources, name) for name in _SAME_NAME}
+    named = {name.replace("_", "-"): getattr(resources, name) for name in SAME_NAME}
     given: dict[str, object] = {n: v for n, v in named.items() if v is not None and v is not False}
+    for name in ("mem", "mem-per-cpu", "mem-per-gpu"):
+        # A site may mean gigabytes by a number alone.
+        if (amount := str(given.get(name, "0"))).isdecimal() and amount != "0":
+            given[name] = f"{amount}M"
     if "dependency" in given:
         # A job that can never start because of it would stay in the queue for ever.
         given["kill-on-invalid-dep"] = "yes"

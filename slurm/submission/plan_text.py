@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from slurm.config.amount_rules import amounts
 from slurm.config.world_size import node_range
 from slurm.submission.batch_script import JobPlan
 from toolkit.config import to_plain
@@ -39,6 +40,7 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
     if least != most:
         processes = least * job.resources.tasks_per_node
         yield f"{processes} to {job.world_size} processes, by how many hosts are free"
+    yield from amounts(job.resources)
     if "train" not in plain:
         return
     of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs or 0

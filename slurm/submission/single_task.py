@@ -15,9 +15,6 @@ def single_task(resources: Resources, **changes: Any) -> Resources:
     if names_several(resources.nodelist):
         # A job gets all hosts of its list, and this one wants one.
         own["nodelist"] = None
-    own["sbatch"] = {
-        name: value for name, value in resources.sbatch.items() if name not in ("output", "error")
-    }
     return replace(resources, max_parallel=None, **{**own, **changes})
 
 

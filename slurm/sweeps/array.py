@@ -67,10 +67,9 @@ class ArrayPlan:
                 "resources.groups and resources.hosts make an uneven job, of which Slurm makes no array: "
                 "submit the runs one by one, with stk submit"
             )
-        options = {**first.options(), "job-name": self.name, "chdir": self.folder}
-        for name in ("output", "error"):
-            if name in options:
-                options[name] = _in_run(str(options[name]))
+        own = first.options()
+        # In the folder of each task's run.
+        options = {**own, "job-name": self.name, "chdir": self.folder, "output": f"%a/{own['output']}"}
         if self.after:
             options["dependency"] = _both(options.get("dependency"), f"afterany:{':'.join(self.after)}")
         throttle = "" if self.max_parallel is None else f"%{self.max_parallel}"
@@ -80,8 +79,3 @@ class ArrayPlan:
 def _both(first: object, second: str) -> str:
     """What a job waits for: for both, but where the first is one of several, which Slurm cannot mix."""
     return second if not first or "?" in str(first) else f"{first},{second}"
-
-
-def _in_run(file: str) -> str:
-    """A file's name for sbatch, in the folder of each task's run."""
-    return file if file.startswith("/") else f"%a/{file}"

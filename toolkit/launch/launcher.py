@@ -25,7 +25,7 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.oom import oom_kills
 from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
-from toolkit.reliability.stop import LAUNCHER_VARIABLE
+from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import KILLED, OOM_KILLED
@@ -50,7 +50,6 @@ _EXPLAINED = (
 
 #: Seconds that the other ranks get to end after one has failed; ranks that hang will not use them.
 _GRACE_S, _GRACE_AFTER_HANG_S = 20.0, 3.0
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL_S = 0.05
 
 
@@ -58,7 +57,8 @@ def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool
     """Train a run in processes of these machines and wait for them; return the exit code for the user.
 
     Rank 0 writes to this terminal unless quiet, the other ranks to their logs. If one fails, the others are
-    ended, and all start again if the restart policy allows it. On SIGTERM and Ctrl-C they save and leave.
+    ended, and all start again if the restart policy allows it. On SIGTERM, Ctrl-C and SIGHUP, that is when
+    the terminal is closed, they save and leave.
     """
     run.logs.mkdir(parents=True, exist_ok=True)
     launcher = _Launcher(run, nodes, environ, quiet)
@@ -206,22 +206,23 @@ class _Launcher:
         self._ranks: list[subprocess.Popen[bytes]] = []
         self._oom_kills: int | None = None
         self.is_asked_to_stop = False
-        signal.signal(signal.SIGTERM, self._forward)
-        signal.signal(signal.SIGINT, self._forward)
+        self._stop_signals = stop_signals()
+        for number in self._stop_signals:
+            signal.signal(number, self._forward)
 
     def start(self, nonce: str) -> list[int]:
         """Start the ranks of this machine, unless asked to stop, and wait for them; their exit statuses."""
         with ExitStack() as stack:
             # Signals are blocked until there are ranks to forward them to. The ranks inherit the mask: each
             # unblocks them once it can save and leave, which is seconds later, after torch is imported.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+            signal.pthread_sigmask(signal.SIG_BLOCK, self._stop_signals)
             try:
                 if self.is_asked_to_stop:
                     return [ExitCode.INTERRUPTED]
                 self._oom_kills = oom_kills()
                 self._ranks = [self._start_rank(nonce, rank, stack) for rank in range(self._machines.count)]
             finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, self._stop_signals)
             return self._wait(nonce)
 
     def _start_rank(self, nonce: str, local_rank: int, stack: ExitStack) -> subprocess.Popen[bytes]:

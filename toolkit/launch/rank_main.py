@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.config import load_resolved
 from toolkit.errors import ExitCode
 from toolkit.registry import worker_of
-from toolkit.reliability.stop import StopFlag, stop_with_launcher
+from toolkit.reliability.stop import StopFlag, stop_signals, stop_with_launcher
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.run_dir import RunDir
+from toolkit.system.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
 from toolkit.world import World
 
@@ -22,13 +22,14 @@ def main(argv: Sequence[str]) -> int:
     """Import the worker of the run's task, which takes seconds and may fail, and let it work."""
     # First: a launcher that dies during the import must not leave this rank behind.
     stop_with_launcher(os.environ)
+    outlive_streams()
     run, world = RunDir(Path(argv[0]).resolve()), World.from_environment()
 
     def work() -> int:
         kind = load_resolved(run.config).task.kind
         with record_import_error(run, world):
             worker = worker_of(kind)
-        stop = StopFlag().install(signal.SIGTERM, signal.SIGINT)
+        stop = StopFlag().install(*stop_signals())
         outcome = worker(run, world, stop)
         return 0 if outcome.is_finished else ExitCode.YIELDED
 

@@ -17,6 +17,15 @@ LAUNCHER_VARIABLE = "STK_LAUNCHER"
 _PR_SET_PDEATHSIG = 1
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """What asks a process outside of Slurm to stop: SIGTERM, Ctrl-C, and a closed terminal.
+
+    Not the last one under `nohup`, which ignores it.
+    """
+    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM, signal.SIGINT, *(() if ignores_hangup else (signal.SIGHUP,)))
+
+
 class Stop(Protocol):
     """Whether training has to stop; all that training knows about preemption."""
 
@@ -28,7 +37,7 @@ class Stop(Protocol):
 
 
 class StopFlag:
-    """Set by SIGTERM and Ctrl-C; a second Ctrl-C ends the process at once."""
+    """Set by the signals that it catches; a second Ctrl-C ends the process at once."""
 
     def __init__(self) -> None:
         self._reason: str | None = None

@@ -6,18 +6,18 @@ torchrun --nproc-per-node 2 -m toolkit.training.worker configs/quickstart.yaml k
 from __future__ import annotations
 
 import argparse
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.config import load, load_to_run
 from toolkit.errors import ExitCode
 from toolkit.reliability.notifications.notify import notify
-from toolkit.reliability.stop import Stop, StopFlag
+from toolkit.reliability.stop import Stop, StopFlag, stop_signals
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.run_dir import RunDir
+from toolkit.system.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
 from toolkit.task import task_class
 from toolkit.training.attempt.rank_log import log_to_file
@@ -65,7 +65,8 @@ def _prepare(path: Path, overrides: Sequence[str]) -> int:
 
 
 def _main(path: Path, overrides: Sequence[str]) -> int:
-    stop = StopFlag().install(signal.SIGTERM, signal.SIGINT)
+    outlive_streams()
+    stop = StopFlag().install(*stop_signals())
     if (path / "config.yaml").is_file():
         target = RunDir(path.resolve())
     else:

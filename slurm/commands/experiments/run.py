@@ -30,6 +30,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.lasting_streams import outlive_streams
 from toolkit.world import World
 
 _TRUE = ("1", "true", "yes", "on")
@@ -38,6 +39,7 @@ _FALSE = ("", "0", "false", "no", "off")
 
 def run(arguments: Namespace) -> int:
     """Train in local processes, or as one rank of the launcher around us."""
+    outlive_streams()
     experiment, parent = _experiment_or_run(arguments)
     world = world_of_this_process(os.environ)
     if world is not None:

@@ -58,6 +58,18 @@ def test_of_two_at_once_one_trains_and_the_other_is_refused(
     assert run.checkpoint_steps()[-1] == start["last_step"]
 
 
+def test_a_run_whose_reader_leaves_trains_to_its_end(house: House) -> None:
+    """As in `stk run … 2>&1 | head -1`."""
+    process = house.start("run", house.config)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert "local processes" in process.stderr.readline()
+    process.stdout.close()
+    process.stderr.close()
+    assert process.wait(timeout=PATIENCE_S) == 0
+    assert house.run().result.exists()
+
+
 @pytest.fixture
 def trained_by_another(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Another process begins to train a run just when a command makes its folder."""

@@ -30,16 +30,6 @@ def test_more_processes_than_samples_in_a_step_have_no_work(broken, good, resour
     assert good(resources=resources, train={"batch_size": 9})
 
 
-@pytest.mark.parametrize("time", ["60", "1:30", "1:00:00", "2-0", "2-12:30", "2-12:30:15", 90])
-def test_a_time_limit_has_one_of_slurms_forms(good, time):
-    assert good(resources={"time": time}).resources.time == str(time)
-
-
-@pytest.mark.parametrize("time", ["", "1h", "1:2:3:4", "2-", "-1", "1:", "٣", "1:00:00\n"])
-def test_any_other_time_is_a_fault(broken, time):
-    assert "resources.time" in [fault.key for fault in broken(resources={"time": time})]
-
-
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "A=B", "Ä", "A\n"])
 def test_a_variable_has_a_name_that_a_shell_takes(broken, name):
     (fault,) = broken(resources={"environment": {name: "x"}})

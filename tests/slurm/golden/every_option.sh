@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --job-name=tiny-0123abcd.0
 #SBATCH --chdir=/scratch/me/experiments/tiny-0123abcd
-#SBATCH --output=logs/%j.out
+#SBATCH --output=logs/%j.batch.log
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --signal=USR2@300
@@ -65,6 +65,8 @@ mkdir -p logs
 
 # The ranks save when they are asked to leave: no signal may end this script before them.
 trap '' TERM INT HUP USR1 USR2
+# What the submitting shell or its job passed on must not shape the step.
+unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
 while true; do
 srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=6 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
 code=$?

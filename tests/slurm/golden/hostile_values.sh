@@ -9,7 +9,7 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --account="a b"
 #SBATCH --comment="it's \"50 %\" of $HOME, `date` \\ #1 <é漢🙂> "
-#SBATCH --cpus-per-task="2; touch /tmp/gotcha"
+#SBATCH --wckey="2; touch /tmp/gotcha"
 
 # Refuse to execute anything here that another user owns or may write.
 refuse_others() {
@@ -46,8 +46,10 @@ mkdir -p logs
 
 # The ranks save when they are asked to leave: no signal may end this script before them.
 trap '' TERM INT HUP USR1 USR2
+# What the submitting shell or its job passed on must not shape the step.
+unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
 while true; do
-srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task='2; touch /tmp/gotcha' --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
+srun --kill-on-bad-exit=1 --wait=0 --cpus-per-task=${SLURM_CPUS_PER_TASK:-1} --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
 code=$?
 
 # A step that did not finish the run: does the run go on, and how?

@@ -28,7 +28,6 @@ def test_without_a_word_one_task_on_one_host_is_asked_for() -> None:
         {"gres": "tmpdisk:1,gpu:a100:2"},
         {"gpus_per_node": "2"},
         {"gpus_per_task": "1"},
-        {"sbatch": {"gres": "gpu:2"}},
     ],
 )
 def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) -> None:
@@ -38,7 +37,6 @@ def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) ->
 
 def test_cpus_that_are_asked_for_by_another_name_are_left_alone() -> None:
     assert "cpus-per-task" not in options(gres="gpu:2", sbatch={"cpus-per-gpu": 6})
-    assert options(gres="gpu:2", sbatch={"cpus-per-task": 6})["cpus-per-task"] == 6
     assert "cpus-per-task" not in options(gres="tmpdisk:5")
 
 
@@ -81,8 +79,8 @@ def test_with_a_range_of_hosts_the_job_asks_for_hosts_and_the_step_for_tasks(
 
 
 def test_what_cannot_be_counted_for_a_host_is_refused() -> None:
-    with pytest.raises(UserError, match="cpus-per-task is 'many', expected a whole number"):
-        components(Resources(nodes="1-4", sbatch={"cpus-per-task": "many"}))
+    with pytest.raises(UserError, match="gpus-per-task is 'many', expected a whole number"):
+        components(Resources(nodes="1-4", gpus_per_task="a100:many"))
 
 
 @pytest.mark.parametrize(
@@ -124,21 +122,23 @@ def test_any_other_option_goes_by_its_name_with_dashes_or_underscores() -> None:
     assert given == options() | {"kill-on-invalid-dep": "yes", "spread-job": True, "nice": 100}
 
 
-def test_an_option_by_name_wins() -> None:
-    assert options(mem="16G", sbatch={"mem": "32G"})["mem"] == "32G"
-    assert options(mail_type="END", sbatch={"mail_type": "ALL"})["mail-type"] == "ALL"
+@pytest.mark.parametrize("name, key", [("mem", "mem"), ("mail_type", "mail_type"), ("time", "time")])
+def test_an_option_that_has_a_key_is_refused_with_that_key(name: str, key: str) -> None:
+    with pytest.raises(UserError, match=f"use resources.{key}"):
+        options(sbatch={name: "5"})
 
 
 def test_a_job_that_can_never_start_leaves_the_queue_unless_told_otherwise() -> None:
     assert options(dependency="afterok:12")["kill-on-invalid-dep"] == "yes"
     told = {"kill-on-invalid-dep": "no"}
     assert options(dependency="afterok:12", sbatch=told)["kill-on-invalid-dep"] == "no"
-    assert "kill-on-invalid-dep" not in options(sbatch={"dependency": None})
+    assert "kill-on-invalid-dep" not in options()
 
 
 @pytest.mark.parametrize("nothing", [None, False])
 def test_an_option_by_name_without_a_value_takes_the_option_away(nothing: object) -> None:
-    assert "mem" not in options(mem="16G", sbatch={"mem": nothing})
+    told = {"kill-on-invalid-dep": nothing}
+    assert "kill-on-invalid-dep" not in options(dependency="afterok:12", sbatch=told)
 
 
 def test_zero_is_a_value() -> None:

@@ -94,7 +94,8 @@ def test_each_rank_has_its_own_log_in_each_start(experiment: Experiment) -> None
 def test_srun_gets_the_cpus_that_the_job_asked_for(experiment: Experiment) -> None:
     assert "--cpus-per-task=6 " in srun(plan(experiment, Resources(cpus_per_task=6)))
     assert "--cpus-per-task=${SLURM_CPUS_PER_TASK:-1} " in srun(plan(experiment, Resources()))
-    assert "--cpus-per-task=3 " in srun(plan(experiment, Resources(sbatch={"cpus_per_task": 3})))
+    by_gpu = Resources(gres="gpu:2", sbatch={"cpus-per-gpu": 4})
+    assert "--cpus-per-task" not in srun(plan(experiment, by_gpu))
 
 
 def test_ranks_are_warned_before_the_time_limit(experiment: Experiment) -> None:
@@ -133,9 +134,9 @@ def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(house
     assert fixed["config"]["resources"]["nodes"] == 2
 
 
-def test_a_users_option_wins_over_the_default(experiment: Experiment) -> None:
-    given = directives(plan(experiment, Resources(sbatch={"output": "mine-%j.log"})))
-    assert given["output"] == "mine-%j.log"
+def test_the_step_gets_the_environment_of_the_script_whatever_was_exported(experiment: Experiment) -> None:
+    before, _, _ = str(plan(experiment, Resources())).partition("\nsrun ")
+    assert "\nunset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE\n" in before
 
 
 @pytest.mark.parametrize(

@@ -133,15 +133,18 @@ def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) ->
     assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
 
 
-@pytest.mark.slow
-def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(lab: Lab, long: Experiment) -> None:
+@pytest.mark.parametrize("number", first_quick([signal.SIGHUP, signal.SIGTERM]))
+def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(
+    lab: Lab, long: Experiment, number: signal.Signals
+) -> None:
+    """By a person, or by a terminal that is closed."""
     run = lab.start(long)
     launcher = launched(run, 2)
     until(lambda: metrics_lines(run))
-    launcher.send_signal(signal.SIGTERM)
+    launcher.send_signal(number)
     assert ended(launcher) == 130
     (attempt,) = read_json_lines(run.attempts)
-    assert attempt["why"] == "SIGTERM"
+    assert attempt["why"] == number.name
     assert run.checkpoint_steps()[-1] == attempt["last_step"]
     assert not run.failure.exists()
     assert ended(launched(run, 1)) == 0

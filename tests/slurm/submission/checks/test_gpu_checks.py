@@ -24,7 +24,6 @@ def found(house: House, *overrides: str) -> list[str]:
         ["resources.gres=gpu:1", "train.device=cuda"],
         ["resources.gres=gpu:1", "resources.nodes=2"],
         ["resources.gres=gpu:1", "resources.nodes=1-2"],
-        ["resources.sbatch.gres=gpu:1"],
     ],
 )
 def test_two_ranks_on_a_host_with_one_gpu(house: House, overrides: list[str]) -> None:

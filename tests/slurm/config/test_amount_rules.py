@@ -1,0 +1,83 @@
+"""Amounts in resources: what Slurm takes passes, and what is meant is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm.config.amount_rules import amounts
+from slurm.config.resources import Resources
+from slurm.submission.job_options import components
+
+
+@pytest.mark.parametrize(
+    "time", ["60", "1:30", "1:00:00", "2-0", "2-12:30", "2-12:30:15", 90, "0", "UNLIMITED", "infinite"]
+)
+def test_a_time_limit_has_one_of_slurms_forms(good, time):
+    assert good(resources={"time": time}).resources.time == str(time)
+
+
+@pytest.mark.parametrize(
+    "time, hint",
+    [
+        ("", ""), ("1:2:3:4", ""), ("2-", ""), ("1:", ""), ("٣", ""), ("1:00:00\n", ""),
+        ("1h", "01:00:00"), ("90m", "90 minutes"), ("1.5h", "01:30:00"), ("2 days", "2-00:00:00"),
+        ("30 s", "00:01:00"),
+    ],
+)  # fmt: skip
+def test_any_other_time_is_a_fault_with_the_form_that_was_meant(broken, time, hint):
+    told = [fault.hint for fault in broken(resources={"time": time}) if fault.key == "resources.time"]
+    assert any(hint in each for each in told)
+
+
+@pytest.mark.parametrize("name", ["mem", "mem_per_cpu", "mem_per_gpu"])
+@pytest.mark.parametrize(
+    "text, hint", [("2.5G", "2560M"), ("16GiB", "16G"), ("-1", "0 for all"), ("lots", ""), ("1.5 t", "1536G")]
+)
+def test_memory_that_slurm_does_not_take_is_a_fault_with_what_was_meant(broken, name, text, hint):
+    (fault,) = broken(resources={name: text})
+    assert fault.key == f"resources.{name}"
+    assert hint in fault.hint
+
+
+def test_memory_is_asked_for_in_one_way(good, broken):
+    assert good(resources={"mem_per_cpu": "4G"})
+    (fault,) = broken(resources={"mem": "16G", "mem_per_gpu": "4G"})
+    assert fault.key == "resources.mem_per_gpu"
+    assert "resources.mem is '16G'" in fault.problem
+
+
+@pytest.mark.parametrize(
+    "gres, hint",
+    [("2", "gpu:2"), ("gres/gpu:2", "gpu:2"), ("gpu:0", "leave it out"), ("a:1,gres:b:2", "b:2")],
+)
+def test_generic_resources_have_a_name_and_ask_for_something(broken, gres, hint):
+    (fault,) = broken(resources={"gres": gres})
+    assert (fault.key, fault.hint) == ("resources.gres", hint)
+
+
+@pytest.mark.parametrize(
+    "gres", ["gpu", "gpu:2", "gpu:a100:4,tmpdisk:10", "shard:1K", "fancy:thing:of:later"]
+)
+def test_all_other_notations_are_for_slurm_to_judge(good, gres):
+    assert good(resources={"gres": gres})
+
+
+def test_what_amounts_mean_is_told() -> None:
+    assert list(amounts(Resources(time="24:00", mem="512"))) == [
+        "time 24:00: 24 minutes",
+        "mem 512: 512M of each host",
+    ]
+    assert list(amounts(Resources(time="1-06:30", mem_per_gpu="0"))) == [
+        "time 1-06:30: 1 day 6 hours 30 minutes",
+        "mem_per_gpu 0: all memory of each GPU",
+    ]
+    assert list(amounts(Resources(time="0"))) == ["time 0: no limit"]
+    assert list(amounts(Resources())) == []
+
+
+@given(st.integers(1, 10**6))
+def test_a_number_alone_reaches_slurm_with_its_unit(megabytes: int) -> None:
+    (part,) = components(Resources(mem=str(megabytes)))
+    assert part.options["mem"] == f"{megabytes}M"

@@ -20,6 +20,13 @@ def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
         yield from _warmup(experiment, schedule)
         yield from _saves(schedule)
         yield from _per_epoch(experiment.train, schedule)
+    elif experiment.train.steps is not None:
+        # What is counted in steps needs no epochs.
+        schedule = StepSchedule.of(experiment, experiment.train.steps)
+        yield from _warmup(experiment, schedule)
+        yield from _saves(schedule)
+        if experiment.train.eval_steps is not None:
+            yield from _evaluations(experiment.train, schedule)
     elif experiment.train.epochs is not None:
         yield from _reductions(experiment, experiment.train.epochs)
 

@@ -62,3 +62,10 @@ def test_a_learning_rate_that_is_never_reduced_is_told_without_the_data(tmp_path
     assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 1}")) == []
     assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 2}")) == ["lr_scheduler.step_epochs"]
     assert odd(tiny(tmp_path, "lr_scheduler={kind: step, step_epochs: 2, step_at: [0.5]}")) == []
+
+
+def test_steps_that_are_given_need_no_data(tmp_path: Path) -> None:
+    steps = ("train.epochs=null", "train.steps=100")
+    for key in ("lr_scheduler.warmup", "checkpoint.every_steps", "train.eval_steps"):
+        assert odd(tiny(tmp_path, *steps, f"{key}=99")) == []
+        assert odd(tiny(tmp_path, *steps, f"{key}=101")) == [key]

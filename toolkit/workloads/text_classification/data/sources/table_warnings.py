@@ -10,6 +10,9 @@ from typing import Any
 
 from toolkit.workloads.text_classification.data.sources.table import short, shown
 
+#: What other programs write where there is no value.
+_MISSING = frozenset({"nan", "null", "none", "n/a", "na", "<na>", "nil"})
+
 
 def notable(
     labels: Sequence[str], counts: Mapping[str, Sequence[int]], shared: Sequence[Mapping[str, Any]]
@@ -24,15 +27,25 @@ def notable(
         "alike_labels": [[short(label) for label in group] for group in alike(labels)],
         "absent_labels": {name: [short(label) for label in of_split] for name, of_split in missing},
         "shared_texts": list(shared),
+        "only_label": short(labels[0]) if len(labels) == 1 else None,
+        "missing_labels": [short(label) for label in labels if label.strip().casefold() in _MISSING],
     }
 
 
 def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of labels that are equal without case and blanks."""
+    """Groups of labels that are equal without case and blanks, or as numbers."""
     groups: dict[str, list[str]] = {}
     for label in labels:
-        groups.setdefault("".join(label.casefold().split()), []).append(label)
+        groups.setdefault(_plain(label), []).append(label)
     return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def _plain(label: str) -> str:
+    text = "".join(label.casefold().split())
+    try:
+        return repr(float(text)) if text.isascii() and "_" not in text else text
+    except ValueError:
+        return text
 
 
 def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
@@ -50,9 +63,14 @@ def absent(labels: Sequence[str], counts: Mapping[str, Sequence[int]]) -> dict[s
 def describe_notable(found: Mapping[str, Any]) -> list[str]:
     """What `notable` returned, a line for each thing; nothing for an older manifest, which lacks it."""
     lines = [
-        f"labels that differ only by case or blanks are classes apart: {', '.join(map(repr, group))}"
+        f"labels that differ only by case, blanks or as a number is written are classes apart: "
+        f"{', '.join(map(repr, group))}"
         for group in found.get("alike_labels", ())
     ]
+    if (only := found.get("only_label")) is not None:
+        lines.append(f"there is one label, {only!r}: nothing can be learnt, and every score is perfect")
+    for label in found.get("missing_labels", ()):
+        lines.append(f"{label!r} is a class like any other, though it looks like a missing label")
     for split, labels in found.get("absent_labels", {}).items():
         lines.append(f"{split} has no text with the label{'s'[: len(labels) > 1]} {shown(labels)}")
     for each in found.get("shared_texts", ()):

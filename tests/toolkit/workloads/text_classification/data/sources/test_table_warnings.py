@@ -68,6 +68,30 @@ def test_labels_that_differ_by_case_or_blanks_are_told_together(tmp_path: Path) 
     assert before(data) == [line]
 
 
+def test_labels_that_are_one_number_are_told_together(tmp_path: Path) -> None:
+    rows = [*texts("a", 30, "1"), *texts("b", 30, "1.0"), *texts("c", 30, "2")]
+    data = one_file(tmp_path, rows)
+    (line,) = told(data)
+    assert "'1'" in line
+    assert "'1.0'" in line
+    assert "'2'" not in line
+    assert before(data) == [line]
+
+
+def test_a_single_label_is_told(tmp_path: Path) -> None:
+    data = one_file(tmp_path, texts("a", 30, "ham"))
+    (line,) = told(data)
+    assert "'ham'" in line
+    assert before(data) == [line]
+
+
+def test_a_label_that_looks_like_none_is_told(tmp_path: Path) -> None:
+    data = one_file(tmp_path, [*texts("a", 30, "ham"), *texts("b", 30, "NaN")])
+    (line,) = told(data)
+    assert "'NaN'" in line
+    assert before(data) == [line]
+
+
 def test_a_label_that_a_split_lacks_is_told(tmp_path: Path) -> None:
     data = files(tmp_path, [*texts("a", 9, "ham"), *texts("b", 9, "spam")], texts("c", 5, "ham"))
     (line,) = told(data)
@@ -88,9 +112,9 @@ def test_a_text_in_two_splits_is_told_with_its_places(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_left_out_stand_in_no_split(tmp_path: Path) -> None:
-    rows = [("here", "other"), ("here", "ham"), *texts("a", 9, "ham")]
-    held = [("here", "ham"), *texts("b", 3, "ham"), ("a 3", "other")]
-    data = files(tmp_path, rows, held, labels=("ham",))
+    rows = [("here", "other"), ("here", "ham"), *texts("a", 9, "ham"), ("c", "spam")]
+    held = [("here", "ham"), *texts("b", 3, "ham"), ("a 3", "other"), ("d", "spam")]
+    data = files(tmp_path, rows, held, labels=("ham", "spam"))
     (line,) = told(data)
     assert line.startswith("1 text ")
     assert f"{data.train}:3" in line
@@ -99,14 +123,14 @@ def test_rows_that_are_left_out_stand_in_no_split(tmp_path: Path) -> None:
 
 def test_texts_of_one_file_are_compared_between_its_splits(tmp_path: Path) -> None:
     """Every text stands there twice: some of them are in two splits."""
-    rows = texts("a", 50, "ham") + texts("a", 50, "ham")
+    rows = texts("a", 50, "ham") + texts("a", 50, "ham") + texts("b", 50, "spam")
     assert any("train" in line and "validation" in line for line in told(one_file(tmp_path, rows)))
-    unique = texts("a", 100, "ham")
+    unique = texts("a", 100, "ham") + texts("b", 50, "spam")
     assert told(one_file(tmp_path, unique)) == []
 
 
 def test_fragments_are_split_by_themselves_on_purpose(tmp_path: Path) -> None:
-    rows = texts("a", 50, "ham") + texts("a", 50, "ham")
+    rows = texts("a", 50, "ham") + texts("a", 50, "ham") + texts("b", 50, "spam")
     assert told(one_file(tmp_path, rows, split_unit="fragment")) == []
 
 
@@ -115,9 +139,11 @@ def test_of_very_many_texts_the_first_ones_are_compared(
 ) -> None:
     monkeypatch.setattr(text_hashes, "_MOST", 4)
     rows, held = [("x", "other"), *texts("a", 3, "ham")], texts("a", 3, "ham")
-    assert told(files(tmp_path, rows, held, labels=("ham",))) == []
+    data = files(tmp_path, rows, held, labels=("ham",))
+    (of_labels,) = told(data)
+    assert "'ham'" in of_labels
     monkeypatch.setattr(text_hashes, "_MOST", 5)
-    (line,) = told(files(tmp_path, rows, held, labels=("ham",)))
+    _, line = told(data)
     assert line.startswith("1 text ")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slurm.client import programs
+from slurm.client.queue import STATES, TERMINAL
 from toolkit.errors import RunBusy
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json, write_quickly
 from toolkit.run.run_dir import RunDir
@@ -24,6 +25,8 @@ from toolkit.system.sanitize import number
 if TYPE_CHECKING:
     from slurm.config.resources import Resources
 
+#: By how much the clocks of a submitter and of the controller may differ; the latter counts whole seconds.
+_CLOCKS_S = 5.0
 _LOCK_S = 10.0
 _LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
 _TYPES = {"cluster": str, "job_id": str, "host": str, "name": str, "time": int | float}
@@ -139,19 +142,25 @@ def recover(run: RunDir) -> Submission | None:
     intent = read_json(run.intent)
     if intent is None:
         return None
-    base = find_job(intent["name"], intent.get("work_dir", run.path))
+    base = find_job(intent["name"], intent.get("work_dir", run.path), since=intent.get("time", 0.0))
     if base is None:
         return None
     job_id = f"{base}_{intent['task']}" if "task" in intent else base
     return record(run, cluster="slurm", job_id=job_id, name=intent["name"], recovered=True)
 
 
-def find_job(name: str, work_dir: str | Path) -> str | None:
+def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
     """The id of the job, or of the whole array, of this name that works there; None where there is none.
+
+    since  when the job was to be submitted, in seconds since 1970: one that has ended and was submitted
+           before is that of an earlier folder of this name, which `--fresh` has put aside
 
     Raises SchedulerError where the controller does not answer.
     """
     for job in programs.jobs(names=[name]):
+        is_older = job.submitted is not None and job.submitted.timestamp() < since - _CLOCKS_S
+        if is_older and STATES.get(job.state) in TERMINAL:
+            continue
         if os.path.realpath(job.work_dir) == os.path.realpath(work_dir):
             return job.base_id
     return None

@@ -198,6 +198,16 @@ def test_somebody_elses_job_of_the_same_name_is_not_adopted(house: House, fake: 
     assert house.job_ids == ["102"]
 
 
+def test_an_ended_job_of_the_folder_before_is_not_adopted(house: House, fake: FakeSlurm) -> None:
+    """As after `--fresh`, where the answer of sbatch is lost: names begin anew in the new folder."""
+    run = create_run(house.experiment(), house.experiments)
+    intend(run, f"{run.run_id}.0")
+    old = {"name": f"{run.run_id}.0", "work_dir": str(run.path)}
+    fake.add("7", **old, state="COMPLETED", submitted="2020-01-01T00:00:00")
+    assert house.stk("submit", house.config).code == 0
+    assert house.job_ids == ["102"]
+
+
 # -- at the same time ----------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from slurm.submission.batch_script import JobPlan
 from toolkit.config import to_plain
 from toolkit.config.composition.yaml_files import dump
 from toolkit.config.origins import Key, Origins
+from toolkit.precheck.last_run import compared_with, newest_run
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 
 _WIDTH = 100
@@ -44,12 +45,15 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
     if "train" not in plain:
         return
     of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs or 0
-    if (steps := job.experiment.train.steps) is not None:
-        yield f"{steps:,} steps" + (f": {steps / of_epoch:.1f} epochs of {of_epoch:,}" if of_epoch else "")
-    elif of_epoch is None:
+    steps = job.experiment.train.steps or (of_epoch and of_epoch * epochs)
+    if steps is None:
         yield f"{epochs} epochs; their steps are known when the data are prepared (`stk prepare`)"
+    elif of_epoch is None:
+        yield f"{steps:,} steps"
     else:
-        yield f"{of_epoch * epochs:,} steps: {epochs} epochs of {of_epoch:,}"
+        yield f"{steps:,} steps: {round(steps / of_epoch, 2):g} epochs of {of_epoch:,}"
+    if (last := newest_run(job.experiment.name)) is not None:
+        yield from compared_with(last, job.experiment, steps)
 
 
 def _set(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[str]:

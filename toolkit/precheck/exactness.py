@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolkit.config.schema import Experiment
+from toolkit.precheck.last_run import newest_run
 from toolkit.run.attempts.records import read_attempts
-from toolkit.run.run_dir import RunDir, experiment_dir
+from toolkit.run.run_dir import RunDir
 from toolkit.workload import Violation
 
 #: Above this share of a step people are told, and how to do without.
 MOST_SHARE = 0.1
-
-#: Other runs of the same name that are read.
-_RUNS = 20
 
 
 def exactness_warnings(experiment: Experiment) -> Iterator[Violation]:
     """Find that most of each step went into computing the logical ranks one after the other."""
     if experiment.train.reduction == "fast":
         return
-    runs = map(RunDir, sorted(experiment_dir().glob(f"{experiment.name}-*"))[-_RUNS:])
-    newest = max((run for run in runs if run.attempts.exists()), key=_age, default=None)
+    newest = newest_run(experiment.name)
     share = None if newest is None else _measured_share(newest)
     if newest is not None and share is not None and share > MOST_SHARE:
         yield Violation(
@@ -31,10 +28,6 @@ def exactness_warnings(experiment: Experiment) -> Iterator[Violation]:
             hint="train.reduction: fast computes them in one pass, equal within rounding; a lower "
             "train.logical_ranks costs less (each makes another run)",
         )
-
-
-def _age(run: RunDir) -> float:
-    return run.attempts.stat().st_mtime
 
 
 def _measured_share(run: RunDir) -> float | None:

@@ -16,7 +16,9 @@ from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.toolkit.config.composing import compose
 from toolkit.config import identity, load_resolved
+from toolkit.files import append_json_line
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
+from toolkit.run.create_run import create_run
 
 
 def test_stk_plan_touches_nothing_and_asks_nobody(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +83,17 @@ def test_a_plan_tells_the_steps_once_the_data_are_prepared(house: House) -> None
     of_epoch = steps_per_epoch(house.experiment())
     assert of_epoch is not None
     assert f"{1000 * of_epoch:,} steps" in head
+
+
+def test_a_plan_compares_with_the_last_run_of_its_name(house: House) -> None:
+    last = create_run(house.experiment("seed=7"), house.experiments)
+    append_json_line(last.attempts, {"attempt": 1, "time_start": 1.0, "step_s": 60.0})
+    head = house.stk("plan", house.config, "train.epochs=null", "train.steps=600").out.partition("\n\n")[0]
+    assert f"unlike {last.run_id}" in head
+    assert "seed: 7 -> 0" in head
+    assert "train.steps: null -> 600" in head
+    assert "600 of them take about 10 hours" in head
+    assert f"as in {last.run_id}" in house.stk("plan", house.config, "seed=7").out
 
 
 @pytest.mark.parametrize("section, key, is_written", [

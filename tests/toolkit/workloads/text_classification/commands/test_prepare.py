@@ -10,17 +10,17 @@ from tests.slurm.house import House
 
 
 def test_what_was_built_is_told_in_a_line(house: House) -> None:
-    films = "".join(f"a film {number}\tgood\n" for number in range(50))
+    films = "".join(f"a film {number}\t{'bad' if number % 2 else 'good'}\n" for number in range(50))
     (house.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n \tgood\n")
-    first = house.call("prepare", house.config, "data.labels=[good]")
+    first = house.call("prepare", house.config, "data.labels=[bad,good]")
     (path,) = (house.root / "prepared").glob("reviews-*")
     assert (first.code, first.err) == (0, "")
     assert first.out.splitlines() == [
-        f"prepared: train 40, validation 5, test 5; 1 labels, 44 tokens; {path}",
+        f"prepared: train 40, validation 5, test 5; 2 labels, 44 tokens; {path}",
         f"left out 1 rows with unknown labels: 'godo' 1; one is {house.root}/reviews.tsv:52",
         f"left out 1 rows without a text, from {house.root}/reviews.tsv:53 on",
     ]
-    second = house.call("prepare", house.config, "data.labels=[good]")
+    second = house.call("prepare", house.config, "data.labels=[bad,good]")
     assert second.out.splitlines()[0].startswith("was prepared before: train 40,")
     assert second.out.splitlines()[1:] == first.out.splitlines()[1:]
 

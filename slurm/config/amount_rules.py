@@ -1,4 +1,4 @@
-"""Amounts in `resources`: what Slurm takes passes, the rest is refused with the notation that was meant."""
+"""Checks of the amounts in `resources`: for a notation that Slurm does not take, the message shows one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _gres(experiment: Experiment) -> Iterator[Violation]:
 
 
 def amounts(resources: Resources) -> Iterator[str]:
-    """What the amounts mean that were given, a sentence for each."""
+    """Yield one line for each amount that is set: what it means."""
     if resources.time is not None:
         minutes = parse_minutes(resources.time)
         yield f"time {resources.time}: " + ("no limit" if minutes is None else _duration(minutes))

@@ -130,7 +130,7 @@ def signal_lead_s(resources: Resources) -> int:
 
 
 def _options(resources: Resources) -> dict[str, object]:
-    """Options of the keys that were given, then those by name; one without a value is taken away."""
+    """Return the options of all keys that are set, then of `sbatch`. Null and false remove an option."""
     check_options(resources)
     named = {name.replace("_", "-"): getattr(resources, name) for name in SAME_NAME}
     given: dict[str, object] = {n: v for n, v in named.items() if v is not None and v is not False}

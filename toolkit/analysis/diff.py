@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.config.composition.yaml_files import parse, read_text
+from toolkit.config.serialize import flat
 from toolkit.errors import UserError
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
@@ -156,20 +157,10 @@ def _compare_saves(one: RunDir, other: RunDir) -> tuple[int, int | None]:
 
 
 def _compare_config(one: RunDir, other: RunDir) -> dict[str, tuple[Any, Any]]:
-    a, b = _flat(parse(read_text(one.config)).value), _flat(parse(read_text(other.config)).value)
+    a, b = flat(parse(read_text(one.config)).value), flat(parse(read_text(other.config)).value)
     keys = [*a, *(key for key in b if key not in a)]
     pairs = {key: (a.get(key), b.get(key)) for key in keys}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def _flat(value: Any, key: str = "") -> dict[str, Any]:
-    """Scalars and lists by dotted key."""
-    if not isinstance(value, dict):
-        return {key: value}
-    flat: dict[str, Any] = {}
-    for name, inner in value.items():
-        flat.update(_flat(inner, f"{key}.{name}" if key else str(name)))
-    return flat
 
 
 def _compare_code(one: Path, other: Path) -> dict[str, list[str]]:

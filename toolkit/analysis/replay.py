@@ -135,7 +135,7 @@ def sum_of(losses: Mapping[int, Loss], micro_batches: int) -> float:
 
 
 def _processes_at(run: RunDir, step: int) -> int:
-    """In how many processes the run last computed a step, counted from 1; 1 where that is not known."""
+    """Return how many processes last computed this step (counted from 1); 1 if that is not known."""
     sizes = [
         each.world_size
         for each in read_attempts(run)

@@ -16,7 +16,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callable:
+class LibraryCallable:
     """A class or function of a library.
 
     module   its file within the package
@@ -33,20 +33,20 @@ class Callable:
 _SPEED = ("foreach", "fused", "capturable", "differentiable")
 
 
-def _torch(name: str, module: str = "") -> Callable:
+def _torch(name: str, module: str = "") -> LibraryCallable:
     module = f"optim/{module or name.lower()}.py"
     ours = frozenset({"self", "params", "lr", "weight_decay", *_SPEED})
-    return Callable(package="torch", module=module, name=name, ours=ours)
+    return LibraryCallable(package="torch", module=module, name=name, ours=ours)
 
 
-def _transformers(name: str) -> Callable:
+def _transformers(name: str) -> LibraryCallable:
     ours = frozenset({"optimizer", "num_warmup_steps", "num_training_steps", "last_epoch"})
-    return Callable(package="transformers", module="optimization.py", name=name, ours=ours)
+    return LibraryCallable(package="transformers", module="optimization.py", name=name, ours=ours)
 
 
 #: Optimizers by the names of `optimizer.kind`. LBFGS evaluates the loss itself; SparseAdam and Muon take
 #: gradients and parameters of one form only.
-OPTIMIZERS: Mapping[str, Callable] = MappingProxyType({
+OPTIMIZERS: Mapping[str, LibraryCallable] = MappingProxyType({
     "adadelta": _torch("Adadelta"),
     "adafactor": _torch("Adafactor", "_adafactor"),
     "adagrad": _torch("Adagrad"),
@@ -62,7 +62,7 @@ OPTIMIZERS: Mapping[str, Callable] = MappingProxyType({
 })  # fmt: skip
 
 #: Those of transformers by the names of `lr_scheduler.kind`, which are transformers' own.
-SCHEDULES: Mapping[str, Callable] = MappingProxyType({
+SCHEDULES: Mapping[str, LibraryCallable] = MappingProxyType({
     "cosine_with_min_lr": _transformers("get_cosine_with_min_lr_schedule_with_warmup"),
     "cosine_with_restarts": _transformers("get_cosine_with_hard_restarts_schedule_with_warmup"),
     "inverse_sqrt": _transformers("get_inverse_sqrt_schedule"),
@@ -87,7 +87,7 @@ class Argument:
 
 
 @cache
-def arguments_of(of: Callable) -> Mapping[str, Argument]:
+def arguments_of(of: LibraryCallable) -> Mapping[str, Argument]:
     """The arguments that a user may give, by name.
 
     Raises LookupError where the installed package has no such class or function.
@@ -126,7 +126,7 @@ def _function(node: ast.stmt, name: str) -> ast.FunctionDef | None:
 
 
 def fits(value: Any, annotation: str) -> bool:
-    """Whether a value can be meant by an annotation; what it does not tell is left to the library."""
+    """Return whether a value may have the annotated type. The library checks the rest."""
     wants = {
         "bool": isinstance(value, bool),
         "int": isinstance(value, int) and not isinstance(value, bool),

@@ -39,6 +39,16 @@ def to_yaml(config: Any) -> str:
     return "".join(_section_yaml(json.dumps({name: value})) for name, value in plain.items()) or "{}\n"
 
 
+def flat(plain: Any, key: str = "") -> dict[str, Any]:
+    """The scalars and lists of a plain value by dotted key; an empty mapping has none."""
+    if not isinstance(plain, dict):
+        return {key: plain}
+    found: dict[str, Any] = {}
+    for name, inner in plain.items():
+        found.update(flat(inner, f"{key}.{name}" if key else str(name)))
+    return found
+
+
 @lru_cache(maxsize=256)
 def _section_yaml(section: str) -> str:
     """One key of the top level, from JSON: the runs of a sweep differ in few of them."""

@@ -1,25 +1,28 @@
-"""The last run of an experiment's name: what differs from it, and what this one will take."""
+"""The last run that has the same name: what differs from it, and how much time and memory it took."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from toolkit.config import load_resolved, to_plain
 from toolkit.config.schema import Experiment
+from toolkit.config.serialize import flat
 from toolkit.errors import StkError
 from toolkit.monitoring.usage.values import read_usage
+from toolkit.report.formats import duration
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, experiment_dir
 
-#: Other runs of the same name that are looked at, and differences that are shown.
-_RUNS, _MOST = 20, 8
+#: The most differences that are shown.
+_MOST = 8
+#: The hash at the end of a run's id. A longer name may begin with this one.
+_HASH = 8 * "[0-9a-f]"
 
 
 def newest_run(name: str) -> RunDir | None:
-    """The run of this name that was started last, of the last ones by their ids; None where there is none."""
-    runs = map(RunDir, sorted(experiment_dir().glob(f"{name}-*"))[-_RUNS:])
+    """The run of this name that was started last; None if there is none."""
+    runs = map(RunDir, experiment_dir().glob(f"{name}-{_HASH}"))
     return max((run for run in runs if run.attempts.exists()), key=_age, default=None)
 
 
@@ -28,15 +31,15 @@ def _age(run: RunDir) -> float:
 
 
 def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Iterator[str]:
-    """Sentences on what differs from an earlier run, on the time that its pace gives, and on its memory.
+    """Yield lines: what differs from an earlier run, the expected time, the memory that the run took.
 
-    steps  of the experiment; None where they are not known
+    steps  the steps of the experiment; None if they are not known
     """
     yield from _differences(run, experiment)
     attempts = read_attempts(run)
     paces = [each.step_s for each in attempts if each.step_s is not None]
     if paces and steps is not None:
-        yield f"its steps took {paces[-1]:.3g} s: {steps:,} of them take about {_time(steps * paces[-1])}"
+        yield f"its steps took {paces[-1]:.3g} s: {steps:,} of them take about {duration(steps * paces[-1])}"
     ranks = read_usage(run, attempts[-1].nonce) if attempts else []
     if ranks:
         gpus = [rank.gpu.memory_peak_mb for rank in ranks if rank.gpu is not None]
@@ -47,32 +50,17 @@ def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Ite
 
 def _differences(run: RunDir, experiment: Experiment) -> Iterator[str]:
     try:
-        before = dict(_leaves(to_plain(load_resolved(run.config)), ()))
+        before = flat(to_plain(load_resolved(run.config)))
     except (StkError, OSError):
-        # Of a version with other keys, say.
+        # For example, another version of the toolkit wrote it.
         return
-    now = dict(_leaves(to_plain(experiment), ()))
-    changed = [key for key in now if now[key] != before.get(key)]
+    now = flat(to_plain(experiment))
+    changed = [key for key in {**now, **before} if now.get(key) != before.get(key)]
     if not changed:
         yield f"as in {run.run_id}, the last run of this name"
         return
     yield f"unlike {run.run_id}, the last run of this name:"
     for key in changed[:_MOST]:
-        yield f"  {'.'.join(key)}: {json.dumps(before.get(key))} -> {json.dumps(now[key])}"
+        yield f"  {key}: {json.dumps(before.get(key))} -> {json.dumps(now.get(key))}"
     if len(changed) > _MOST:
         yield f"  and {len(changed) - _MOST} more"
-
-
-def _leaves(plain: Mapping[str, Any], around: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, value in plain.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, (*around, name))
-        else:
-            yield (*around, name), value
-
-
-def _time(seconds: float) -> str:
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"

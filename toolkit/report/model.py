@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.config.serialize import flat
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.registry import metric_names, metric_of
 from toolkit.report.formats import NOT_SCORES, is_of_part
@@ -143,9 +144,9 @@ def main_metric(summary: RunSummary) -> str | None:
 
 def config_differences(summaries: Sequence[RunSummary]) -> dict[str, tuple[Any, ...]]:
     """Return the config keys whose values differ between runs, each with one value per run."""
-    flat = [dict(_flatten(summary.config)) for summary in summaries]
-    keys = dict.fromkeys(key for config in flat for key in config)
-    values = {key: tuple(config.get(key) for config in flat) for key in keys}
+    configs = [flat(summary.config) for summary in summaries]
+    keys = dict.fromkeys(key for config in configs for key in config)
+    values = {key: tuple(config.get(key) for config in configs) for key in keys}
     # repr, because 1 == True and 1 == 1.0, which are different things to have written.
     return {key: row for key, row in values.items() if len({repr(value) for value in row}) > 1}
 
@@ -190,11 +191,3 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def _flatten(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
-    if not isinstance(value, dict):
-        yield prefix, value
-        return
-    for key, item in value.items():
-        yield from _flatten(item, f"{prefix}.{key}" if prefix else str(key))

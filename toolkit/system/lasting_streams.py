@@ -1,4 +1,4 @@
-"""Standard streams that only show: whatever becomes of them, the work goes on."""
+"""Standard streams whose failure does not end the process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, TextIO, cast
 
 
 def outlive_streams() -> None:
-    """From now on, no terminal that is closed, pipe that is broken or disk that is full ends this process.
+    """Let this process survive a closed terminal, a broken pipe and a full disk.
 
-    For processes whose work is not what they print. What cannot be written any more is dropped.
+    Output that cannot be written is dropped. Use it only where the output is not the result.
     """
     sys.stdout, sys.stderr = lasting(sys.stdout), lasting(sys.stderr)
 
 
 def lasting(stream: TextIO) -> TextIO:
-    """A stream that drops what its file does not take."""
+    """Wrap a stream: it drops output that its file refuses."""
     return stream if isinstance(stream, _Lasting) else cast(TextIO, _Lasting(stream))
 
 

@@ -157,7 +157,7 @@ def _not_ours(folder: Path) -> str:
 
 
 def _of_another_user(path: Path) -> str:
-    """Whose a file, a folder or a link is, if not this user's; empty where it is."""
+    """Say which other user owns a path; empty if this user owns it."""
     try:
         owner = path.lstat().st_uid
     except OSError:

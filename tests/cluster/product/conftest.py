@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from toolkit.run.run_dir import RunDir
 
+from .requeue_cases import Stage
 from .user import User
 
 _WORDS = {"good": ("fine", "bright", "warm"), "bad": ("dull", "poor", "cold")}
@@ -49,6 +50,12 @@ def quick_alone(lone_user: User) -> RunDir:
 def long_alone(lone_user: User) -> RunDir:
     """The long experiment, trained by one local process without a stop."""
     return _train_here(lone_user, "long")
+
+
+@pytest.fixture(scope="module")
+def stage(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """Where the tests of one file make their users and runs."""
+    return Stage(cluster, table, tmp_path_factory.mktemp("requeue"))
 
 
 def _train_here(user: User, name: str) -> RunDir:

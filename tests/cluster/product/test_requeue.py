@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir
 
 from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
 from .user import User, starts
-
-
-@pytest.fixture(scope="module")
-def stage(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return Stage(cluster, table, tmp_path_factory.mktemp("requeue"))
 
 
 @pytest.fixture(scope="module")

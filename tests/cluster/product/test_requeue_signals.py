@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir, find_runs
 
@@ -15,11 +13,6 @@ from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_wa
 from .user import SCRIPTS, slowly
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def stage(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    return Stage(cluster, table, tmp_path_factory.mktemp("requeue"))
 
 
 @pytest.fixture(scope="module")

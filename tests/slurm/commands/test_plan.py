@@ -92,7 +92,7 @@ def test_a_plan_compares_with_the_last_run_of_its_name(house: House) -> None:
     assert f"unlike {last.run_id}" in head
     assert "seed: 7 -> 0" in head
     assert "train.steps: null -> 600" in head
-    assert "600 of them take about 10 hours" in head
+    assert "600 of them take about 10 h 00 min" in head
     assert f"as in {last.run_id}" in house.stk("plan", house.config, "seed=7").out
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import optimization
 
-from toolkit.config.library_arguments import OPTIMIZERS, SCHEDULES, Callable, arguments_of, fits
+from toolkit.config.library_arguments import OPTIMIZERS, SCHEDULES, LibraryCallable, arguments_of, fits
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *SCHEDULES])
@@ -36,7 +36,7 @@ def test_reading_them_imports_neither_library() -> None:
 
 def test_what_the_installed_library_lacks_is_named() -> None:
     with pytest.raises(LookupError, match="the installed torch has no Adom"):
-        arguments_of(Callable(package="torch", module="optim/adam.py", name="Adom"))
+        arguments_of(LibraryCallable(package="torch", module="optim/adam.py", name="Adom"))
 
 
 @pytest.mark.parametrize(

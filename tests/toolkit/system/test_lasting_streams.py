@@ -1,4 +1,4 @@
-"""What is printed is lost where nobody takes it, and nothing else is."""
+"""A closed pipe or a full disk loses output. It does not end the process."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from toolkit.config.library_arguments import (
     OPTIMIZERS,
     SCHEDULES,
     SECTION_KEYS,
-    Callable,
+    LibraryCallable,
     arguments_of,
     fits,
 )
@@ -94,22 +94,13 @@ def _half(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("train", "precision"), problem=problem, hint="bf16 or fp32 on the CPU")
 
 
-@rule("train.steps", "train.epochs")
-def _one_length(experiment: Experiment) -> Iterator[Violation]:
-    train = experiment.train
-    if train.steps is not None and train.epochs is not None:
-        problem = f"found {train.steps}, but train.epochs is {train.epochs}"
-        yield Violation(key=("train", "steps"), problem=problem, hint="set one of them, the other to null")
-
-
-@rule("train.eval_steps", "train.eval_epochs")
-def _one_rhythm(experiment: Experiment) -> Iterator[Violation]:
-    train = experiment.train
-    if train.eval_steps is not None and train.eval_epochs is not None:
-        problem = f"found {train.eval_steps}, but train.eval_epochs is {train.eval_epochs}"
-        yield Violation(
-            key=("train", "eval_steps"), problem=problem, hint="set one of them, the other to null"
-        )
+@rule("train.steps", "train.epochs", "train.eval_steps", "train.eval_epochs")
+def _steps_or_epochs(experiment: Experiment) -> Iterator[Violation]:
+    for one, other in (("steps", "epochs"), ("eval_steps", "eval_epochs")):
+        number, excluded = getattr(experiment.train, one), getattr(experiment.train, other)
+        if number is not None and excluded is not None:
+            problem = f"found {number}, but train.{other} is {excluded}"
+            yield Violation(key=("train", one), problem=problem, hint="set one of them, the other to null")
 
 
 @rule("train.compile", "train.reduction", "train.deterministic", "train.parallel")
@@ -161,7 +152,7 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
 
 
 def _arguments(
-    section: str, given: Mapping[str, Any], of: Callable, keys: Sequence[str]
+    section: str, given: Mapping[str, Any], of: LibraryCallable, keys: Sequence[str]
 ) -> Iterator[Violation]:
     """What does not fit the signature in the installed library.
 
@@ -221,8 +212,7 @@ _RULES = (
     _buckets,
     _exact,
     _half,
-    _one_length,
-    _one_rhythm,
+    _steps_or_epochs,
     _compiled,
     _optimizer,
     _schedule,

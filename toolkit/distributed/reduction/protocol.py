@@ -11,7 +11,7 @@ from torch import nn
 
 
 def parts_for(logical_ranks: int, size: int) -> int:
-    """Into how many parts a world of this size splits a step: twice as many until each process has one."""
+    """Return the number of parts of a step. It doubles until each process of the world has a part."""
     parts = logical_ranks
     while parts < size:
         parts *= 2

@@ -48,7 +48,7 @@ def write_report(
 
 
 def _refuse_link(folder: Path) -> None:
-    """Somebody else's link would have files of the reader overwritten, wherever it leads."""
+    """Raise DataError for another user's link: the report would overwrite files where it points."""
     if folder.is_symlink() and folder.lstat().st_uid not in (0, os.geteuid()):
         raise DataError(f"{folder} is a link of another user's: no report is written where it leads")
 

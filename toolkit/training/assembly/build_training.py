@@ -76,7 +76,7 @@ def build_training(
 
 
 def _split(experiment: Experiment, size: int) -> Experiment:
-    """The experiment as a world of this size computes it: with a part of each step for every process."""
+    """Return the experiment with at least one part of each step for every process of the world."""
     train = experiment.train
     parts = parts_for(train.logical_ranks, size)
     if parts == train.logical_ranks:

@@ -30,7 +30,7 @@ def compile_model(model: nn.Module, train: Train, device: torch.device) -> None:
 
 
 def why_not_compiled(train: Train, device: torch.device) -> str:
-    """Why a run that sums by the fast reduction does not compile its model; empty where it does."""
+    """Return why a run with fast reduction does not compile its model; empty if it compiles it."""
     if train.compile == "off":
         return "train.compile is off"
     if train.parallel == "dp":

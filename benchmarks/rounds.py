@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Some measure what tests define, whose example is the toy workload.
-_PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "toy_workload")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +63,15 @@ def in_turns(
             say(f"round {number + 1} of {rounds}: {case.work}, {case.candidate}")
             try:
                 rows.append(case.measure())
+                say(_told(rows[-1]))
             except ChildFailed as error:
                 found[case.work, case.candidate] = f"failed: {error}"
     return found
+
+
+def _told(figures: Mapping[str, float]) -> str:
+    # Said at once: what is cut short has not measured in vain.
+    return ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
 
 
 class Process:
@@ -78,7 +82,7 @@ class Process:
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _PATH, **variables},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _path(), **variables},
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
@@ -101,6 +105,12 @@ class Process:
             lines = [line.strip() for line in output if line.strip()]
         if status != 0:
             raise ChildFailed(lines[-1] if lines else f"ended with status {status}")
+
+
+def _path() -> str:
+    # Some measure what tests define, whose example is the toy workload.
+    own = (str(ROOT), str(ROOT / "tests" / "toy_workload"), os.environ.get("PYTHONPATH"))
+    return os.pathsep.join(filter(None, own))
 
 
 def call(function: str, variables: Mapping[str, str] | None = None, **arguments: Any) -> Any:

@@ -6,22 +6,32 @@ is no GPU, `--quick` goes through all of it on the CPU, but for what only CUDA h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rounds import Case, Size, call, in_turns
+from benchmarks.rounds import Case, ChildFailed, Size, call, in_turns
 from benchmarks.tables import Table
 
 _CPU = "the CPU, fp32"
 _NO_GPU = "needs a GPU"
+#: The figures of learning, with their titles and goals.
+_LEARNING = {
+    "loss": ("Loss after ten steps", "within 5 % of the CPU's"),
+    "parameters": ("Parameters that a stop changes", "0"),
+    "waits": ("Waits for the device in a step", "at most 1, and 1 for each encoder of transformers"),
+}
+#: Of speed, within the ten minutes.
+_ROUNDS = 2
 _SHORTEST = "text_classification"
 #: What is proved once, and by what function.
 _PROOFS = {
-    "gradients summed by DDP's hook over NCCL, a group of one": "nccl_hook",
-    "memory that runs out has its class of failure": "out_of_memory",
-    "two ranks on one GPU: 0 ran to the end, 1 refused": "two_ranks",
+    "gradients summed by DDP's hook over NCCL, a group of one: 1": "nccl_hook",
+    "memory that runs out has its class of failure: 1": "out_of_memory",
+    "two ranks on one GPU: 0 ran to the end, 2 refused": "two_ranks",
 }
 
 
@@ -32,78 +42,88 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
     notes = (f"On {found['name']}; torch {found['torch']}, CUDA {found['cuda']}, NCCL {found['nccl']}.",)
     device = found["device"] if has_gpu or size.quick else ""
     kinds = [_SHORTEST] if size.quick else found["kinds"]
-    table = partial(_table, notes=notes, say=say)
     return [
-        table("Loss after ten steps", "within 5 % of the CPU's", "loss", _losses(kinds, device)),
-        table("Parameters that a stop changes", "0", "parameters", _stops(kinds, device)),
-        table(
-            "Waits for the device in a step",
-            "at most 1, and 1 for each encoder of transformers",
-            "waits",
-            _waits(kinds, has_gpu=has_gpu),
-        ),
-        table("Proofs", "1; of two ranks as said", "", _proofs(has_gpu=has_gpu)),
-        table("BERT-base in bf16", "half of the peak", "", _speeds(device, size), rounds=size.rounds),
+        *_learning(kinds, device, notes, say),
+        _proofs(device, size, notes, say),
+        *_speeds(folder, device, size, notes, say),
     ]
 
 
-def _table(
-    title: str,
-    goal: str,
-    unit: str,
-    cases: Iterator[Case],
-    *,
-    notes: tuple[str, ...],
-    say: Callable[[str], None],
-    rounds: int = 1,
-) -> Table:
-    table = Table(title=title, goal=goal, unit=unit, better="less", baseline=_CPU, digits=4, notes=notes)
-    every = list(cases)
-    found = in_turns([case for case in every if _NO_GPU not in case.needs], rounds, say)
-    absent = {(case.work, case.candidate): _NO_GPU for case in every if _NO_GPU in case.needs}
+def _learning(
+    kinds: list[str], device: str, notes: tuple[str, ...], say: Callable[[str], None]
+) -> Iterator[Table]:
+    """What the experiments of the tests learn: several interpreters at once, since no time counts."""
+    precisions = ("fp32", "bf16") if device == "cpu" else ("fp32", "bf16", "fp16")
+
+    def of_kind(kind: str) -> dict[str, float | str]:
+        say(kind)
+        try:
+            answer: dict[str, float | str] = call(
+                "benchmarks.gpu.learning:of_kind", kind=kind, on=device, precisions=precisions
+            )
+        except ChildFailed as error:
+            answer = {"loss: cpu": f"failed: {error}"}
+        say(f"{kind}: {answer}")
+        return answer
+
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
+        answers = [*pool.map(of_kind, kinds if device else ())]
+    for figure, (title, goal) in _LEARNING.items():
+        table = Table(
+            title=title, goal=goal, unit=figure, better="less", baseline=_CPU, digits=4, notes=notes
+        )
+        values = {
+            (kind, _CPU if where == "cpu" else f"stk run, {where}"): value
+            if isinstance(value, str)
+            else [{figure: value}]
+            for kind, answer in zip(kinds, answers, strict=False)
+            for name, value in answer.items()
+            for of, where in [name.split(": ")]
+            if of == figure
+        }
+        yield table.filled(values or {(kind, "stk run"): _NO_GPU for kind in kinds}, figure)
+
+
+def _proofs(device: str, size: Size, notes: tuple[str, ...], say: Callable[[str], None]) -> Table:
+    """What is shown once."""
+    cases = [_case(work, f"proofs:{function}", device == "cuda") for work, function in _PROOFS.items()]
+    copy = partial(_case, "a checkpoint's copy of BERT-base, s", "speed:checkpoint_copy", bool(device))
+    cases.append(copy(on=device, quick=size.quick))
+    found = in_turns([case for case in cases if _NO_GPU not in case.needs], 1, say)
+    absent = {(case.work, case.candidate): _NO_GPU for case in cases if _NO_GPU in case.needs}
+    table = Table(
+        title="Proofs", goal="as said", unit="", better="less", baseline=_CPU, digits=4, notes=notes
+    )
     return table.filled({**found, **absent}, "value")
 
 
-def _case(work: str, candidate: str, function: str, possible: bool, **arguments: Any) -> Case:
+def _case(work: str, function: str, possible: bool, **arguments: Any) -> Case:
     """A case that is measured in an interpreter of its own, or that a machine without a GPU cannot have."""
-    if not possible:
-        return Case(work=work, candidate=candidate, measure=dict, needs=(_NO_GPU,))
-    return Case(
-        work=work, candidate=candidate, measure=partial(call, f"benchmarks.gpu.{function}", **arguments)
+    measure = partial(call, f"benchmarks.gpu.{function}", **arguments) if possible else dict
+    return Case(work=work, candidate="stk run", measure=measure, needs=() if possible else (_NO_GPU,))
+
+
+def _speeds(
+    folder: Path, device: str, size: Size, notes: tuple[str, ...], say: Callable[[str], None]
+) -> list[Table]:
+    """BERT-base in bf16, trained from its files by whole runs, one after the other."""
+    from benchmarks.gpu import speed
+
+    work = speed.work_of(folder, device or "cpu", quick=size.quick or not device)
+    facts = call("benchmarks.gpu.speed:prepare", work=work.as_json(), quick=size.quick or not device)
+    cases = [*speed.cases(work, facts)]
+    found = (
+        in_turns(cases, min(size.rounds, _ROUNDS), say)
+        if device
+        else {(c.work, c.candidate): _NO_GPU for c in cases}
     )
-
-
-def _precisions(device: str) -> tuple[str, ...]:
-    return ("fp32", "bf16") if device == "cpu" else ("fp32", "bf16", "fp16")
-
-
-def _losses(kinds: list[str], device: str) -> Iterator[Case]:
-    for kind in kinds:
-        of = partial(_case, kind, function="learning:loss", possible=bool(device), kind=kind)
-        yield of(candidate=_CPU, on="cpu", precision="fp32")
-        for precision in _precisions(device):
-            yield of(candidate=f"stk run, {precision}", on=device, precision=precision)
-
-
-def _stops(kinds: list[str], device: str) -> Iterator[Case]:
-    for kind in kinds:
-        for precision in _precisions(device):
-            yield _case(
-                kind, f"stk run, {precision}", "learning:changed_by_a_stop", bool(device),
-                kind=kind, on=device, precision=precision,
-            )  # fmt: skip
-
-
-def _waits(kinds: list[str], *, has_gpu: bool) -> Iterator[Case]:
-    for kind in kinds:
-        yield _case(kind, "stk run", "learning:waits", has_gpu, kind=kind, on="cuda")
-
-
-def _proofs(*, has_gpu: bool) -> Iterator[Case]:
-    for work, function in _PROOFS.items():
-        yield _case(work, "stk run", f"proofs:{function}", has_gpu)
-
-
-def _speeds(device: str, size: Size) -> Iterator[Case]:
-    for work in ("tokens a second", "share of the peak, %", "a checkpoint's copy, s"):
-        yield _case(work, "stk run", "speed:of_bert", bool(device), on=device, figure=work, quick=size.quick)
+    tables = []
+    for figure, title, goal, digits in (
+        ("tokens", "BERT-base in bf16: tokens a second", "more than HF Trainer", 0),
+        ("share", "BERT-base in bf16: share of the peak, %", "50", 1),
+    ):
+        table = Table(
+            title=title, goal=goal, unit="", better="more", baseline=speed.TRAINER, digits=digits, notes=notes
+        )
+        tables.append(table.filled(found, figure))
+    return tables

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -48,14 +50,33 @@ def device() -> dict[str, Any]:
     }
 
 
-def loss(kind: str, on: str, precision: str) -> dict[str, float]:
+def of_kind(kind: str, on: str, precisions: Sequence[str]) -> dict[str, float | str]:
+    """Every figure of one experiment, by its name and candidate; in place of a figure, what went wrong."""
+    measures: dict[str, Callable[[], float]] = {"loss: cpu": partial(_loss, kind, "cpu", "fp32")}
+    for precision in precisions:
+        measures[f"loss: {precision}"] = partial(_loss, kind, on, precision)
+        measures[f"parameters: {precision}"] = partial(_changed_by_a_stop, kind, on, precision)
+    if on == "cuda":
+        measures["waits: fp32"] = partial(_waits, kind, on)
+    return {name: _or_why_not(measure) for name, measure in measures.items()}
+
+
+def _or_why_not(measure: Callable[[], float]) -> float | str:
+    try:
+        return measure()
+    except Exception as error:
+        traceback.print_exc()
+        return f"failed: {type(error).__name__}: {error}".splitlines()[0]
+
+
+def _loss(kind: str, on: str, precision: str) -> float:
     """Loss of the last of ten steps, without dropout: a GPU draws other numbers than the CPU."""
     with _training(kind, on, precision) as training:
         without_dropout(training.state.model)
-        return {"value": _take(training, _STEPS)}
+        return _take(training, _STEPS)
 
 
-def waits(kind: str, on: str) -> dict[str, float]:
+def _waits(kind: str, on: str) -> float:
     """Warnings of waits for the device that torch gives in the last of a few steps."""
     with _training(kind, on, "fp32") as training:
         _take(training, 2)
@@ -64,16 +85,16 @@ def waits(kind: str, on: str) -> dict[str, float]:
             warnings.simplefilter("always")
             _take(training, 1)
         torch.cuda.set_sync_debug_mode("default")
-    return {"value": sum("synchronizing" in str(each.message) for each in caught)}
+    return sum("synchronizing" in str(each.message) for each in caught)
 
 
-def changed_by_a_stop(kind: str, on: str, precision: str) -> dict[str, float]:
+def _changed_by_a_stop(kind: str, on: str, precision: str) -> float:
     """Parameters whose bytes differ between a run and one that was stopped after three steps."""
     with tempfile.TemporaryDirectory() as name:
         experiment = _experiment(kind, Path(name), on, precision)
         whole = _trained(experiment, Path(name) / "whole", None)
         stopped = _trained(experiment, Path(name) / "stopped", 3)
-    return {"value": sum(not torch.equal(whole[name], stopped[name]) for name in whole)}
+    return sum(not torch.equal(whole[name], stopped[name]) for name in whole)
 
 
 def _trained(experiment: Experiment, folder: Path, stop_after: int | None) -> dict[str, torch.Tensor]:

@@ -1,75 +1,116 @@
-"""BERT-base by hand of the loop's own parts: tokens a second, the share of the peak, a checkpoint's copy."""
+"""BERT-base trained in bf16 on one device: tokens a second, the share of the peak, a checkpoint's copy."""
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import BertConfig, BertForSequenceClassification
+from transformers import BertConfig, BertForSequenceClassification, BertModel
 
+from benchmarks.rounds import Case
+from benchmarks.stepping.start import ours, peer
+from benchmarks.stepping.work import Work, make, write_tokenizer
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.writing.staging import Staging
 
+TRAINER = "HF Trainer"
+
 #: Floating-point operations a second in bf16, without sparsity, by a part of the device's name.
 _PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40": 181e12, "4090": 165e12, "A10": 125e12}
-_WARM_UP, _STEPS = 5, 20
+_BASE = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+#: What is said of `train`, by candidate.
+_OURS = {
+    "stk run": {},
+    "stk run, deterministic: false": {"deterministic": False, "compile": "off"},
+    "stk run, compiled": {"deterministic": False, "compile": "on"},
+}
 
 
-def of_bert(on: str, figure: str, quick: bool) -> dict[str, float]:
-    """One figure of a training of BERT-base, batches of 256 texts of 128 tokens, in bf16."""
-    samples, tokens = (4, 16) if quick else (256, 128)
-    state = _state(on, quick)
-    if figure.startswith("a checkpoint"):
-        return {"value": _copy_s(state, on)}
-    seconds = _step_s(state, on, samples, tokens)
-    rate = samples * tokens / seconds
-    if figure == "tokens a second":
-        return {"value": rate}
-    # Six operations for each weight and token: two forward, four backward. Tables of tokens are looked up.
-    weights = sum(p.numel() for name, p in state.model.named_parameters() if "embeddings" not in name)
-    peak = next((peak for name, peak in _PEAKS.items() if name in _name(on)), None)
-    return {"value": float("nan") if peak is None else 100 * 6 * weights * rate / peak}
+def work_of(folder: Path, on: str, *, quick: bool) -> Work:
+    """The training: batches of 256 texts of 128 tokens."""
+    batch, length, steps = (4, 16, 30) if quick else (256, 128, 100)
+    return Work(
+        folder=str(folder),
+        model="bert",
+        processes=1,
+        device=on,
+        steps=steps,
+        window=10,
+        batch=batch,
+        length=length,
+    )
+
+
+def prepare(work: dict[str, Any], quick: bool) -> dict[str, float]:
+    """Write the model with random weights, its tokenizer and the texts; return what the figures are made of.
+
+    weights  those that multiply each token: the tables of embeddings are looked up
+    peak     operations a second of the device, NaN where it is not known
+    """
+    job = Work(**work)
+    folder = f"{job.folder}/bert"
+    write_tokenizer(folder)
+    if not quick:
+        path = Path(folder) / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **_BASE}))
+    torch.manual_seed(0)
+    model = BertModel(BertConfig.from_pretrained(folder))
+    model.save_pretrained(folder)
+    make(job)
+    return {
+        "weights": sum(each.numel() for name, each in model.named_parameters() if "embeddings" not in name),
+        "peak": next((peak for name, peak in _PEAKS.items() if name in _name(job.device)), float("nan")),
+    }
+
+
+def cases(work: Work, facts: dict[str, float]) -> Iterator[Case]:
+    """The candidates: what `stk run` offers, and Trainer."""
+    title = f"{work.batch} texts of {work.length} tokens"
+    for candidate, train in _OURS.items():
+        if work.device == "cpu" and candidate.endswith("compiled"):
+            continue
+        whole = {"device": work.device, "precision": "bf16", **train}
+        measure = partial(_rates, partial(ours, work, whole), work, facts)
+        yield Case(work=title, candidate=candidate, measure=measure)
+    trainer = partial(_rates, partial(peer, "with_trainer", work), work, facts)
+    yield Case(work=title, candidate=TRAINER, measure=trainer, needs=("accelerate",))
+
+
+def _rates(measure: Callable[[], dict[str, float]], work: Work, facts: dict[str, float]) -> dict[str, float]:
+    rate = 1000 * work.batch * work.length / measure()["step_ms"]
+    # Six operations for each weight and token: two forward, four backward. Attention's own are left out.
+    return {"tokens": rate, "share": 100 * 6 * facts["weights"] * rate / facts["peak"]}
+
+
+def checkpoint_copy(on: str, quick: bool) -> dict[str, float]:
+    """Seconds for which training waits for a checkpoint: the second copy, into memory that is there."""
+    config = BertConfig(num_hidden_layers=1, hidden_size=24) if quick else BertConfig()
+    model = BertForSequenceClassification(config).train()
+    model.to(torch.device(on))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    state = TrainState(Progress(), model, optimizer, torch.amp.GradScaler(on, enabled=False))
+    ids = torch.randint(1, 1000, (1, 8), device=on)
+    model(input_ids=ids, labels=torch.zeros(1, dtype=torch.int64, device=on)).loss.backward()
+    optimizer.step()
+    staging = Staging()
+    staging.fill(state)
+    if on == "cuda":
+        torch.cuda.synchronize()
+    began = time.perf_counter()
+    staging.fill(state)
+    return {"value": time.perf_counter() - began}
 
 
 def _name(on: str) -> str:
     return torch.cuda.get_device_name() if on == "cuda" else on
-
-
-def _state(on: str, quick: bool) -> TrainState:
-    config = BertConfig(num_hidden_layers=1, hidden_size=24) if quick else BertConfig()
-    model = BertForSequenceClassification(config).to(on).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler(on, enabled=False))
-
-
-def _step_s(state: TrainState, on: str, samples: int, tokens: int) -> float:
-    """Seconds of a step, the device's work included."""
-    ids = torch.randint(1, 1000, (samples, tokens), device=on)
-    labels = torch.zeros(samples, dtype=torch.int64, device=on)
-    for step in range(_WARM_UP + _STEPS):
-        if step == _WARM_UP:
-            _finish(on)
-            began = time.perf_counter()
-        state.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(on, torch.bfloat16):
-            loss = state.model(input_ids=ids, labels=labels).loss
-        loss.backward()
-        state.optimizer.step()
-    _finish(on)
-    return (time.perf_counter() - began) / _STEPS
-
-
-def _copy_s(state: TrainState, on: str) -> float:
-    """Seconds for which training waits for a checkpoint: the second copy, into memory that is there."""
-    _step_s(state, on, 1, 8)
-    staging = Staging()
-    staging.fill(state)
-    _finish(on)
-    began = time.perf_counter()
-    staging.fill(state)
-    return time.perf_counter() - began
-
-
-def _finish(on: str) -> None:
-    if on == "cuda":
-        torch.cuda.synchronize()

@@ -15,7 +15,7 @@ class _Watch(TrainerCallback):
         self._clock = clock
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        # Trainer keeps the loss to itself until it logs; nothing is waited for on a CPU.
+        # Trainer keeps the loss to itself until it logs, as often as the clock is looked at.
         self._clock.step(state.global_step, 0.0)
 
 
@@ -36,9 +36,10 @@ def train(work: dict[str, Any]) -> list[float]:
         logging_steps=job.window,
         save_strategy="no",
         report_to=[],
-        use_cpu=True,
+        use_cpu=job.device == "cpu",
+        bf16=job.device == "cuda",
         disable_tqdm=True,
-        dataloader_pin_memory=False,
+        dataloader_pin_memory=job.device == "cuda",
         ddp_find_unused_parameters=False,
         remove_unused_columns=False,
     )

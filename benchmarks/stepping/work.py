@@ -20,6 +20,7 @@ class Work:
     batch       samples of a step, over all processes
     length      tokens of every sample
     window      steps between two looks at the clock
+    device      cpu or cuda
     network     what the experiment says of the model, in place of something small
     """
 
@@ -30,6 +31,7 @@ class Work:
     window: int
     batch: int = 8
     length: int = 16
+    device: str = "cpu"
     network: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -67,7 +69,7 @@ class Work:
                 "batch_size": self.batch,
                 "logical_ranks": self.processes,
                 "log_per_epoch": self.steps // self.window,
-                "device": "cpu",
+                "device": self.device,
                 **train,
             },
             "optimizer": {"kind": "adamw", "lr": LR},

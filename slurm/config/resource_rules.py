@@ -74,7 +74,7 @@ def _host_names(experiment: Experiment) -> Iterator[Violation]:
         problem = f"{twice[0]} and {twice[1]} are the same host"
         yield Violation(key=("resources", "hosts", twice[1]), problem=problem, hint="keep one of them")
     without = [name for name, gpus in hosts.items() if gpus == 0]
-    if without and len(without) < len(hosts) and experiment.train.device != "cpu":
+    if without and len(without) < len(hosts) and experiment.each_rank_needs_a_gpu:
         problem = "found 0 GPUs, but the other hosts have some: they cannot add up their gradients"
         hint = "leave it out, or set train.device to cpu"
         yield Violation(key=("resources", "hosts", without[0]), problem=problem, hint=hint)

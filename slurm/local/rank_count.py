@@ -33,7 +33,7 @@ def usable_gpus(experiment: Experiment, environ: Mapping[str, str]) -> int:
 def refuse_more_than_gpus(procs: int, experiment: Experiment, environ: Mapping[str, str]) -> None:
     """Raise UserError where --procs asks for more processes than this machine has GPUs."""
     usable = usable_gpus(experiment, environ)
-    if 0 < usable < procs:
+    if experiment.each_rank_needs_a_gpu and 0 < usable < procs:
         raise UserError(
             f"--procs is {procs}, but GPUs that can be used here: {usable}, and each process needs one. "
             f"Give at most {usable}, or train.device=cpu"

@@ -44,8 +44,9 @@ def test_benchmark_of_a_gpu_goes_through_on_the_cpu_but_for_what_only_cuda_has(t
     assert main(["gpu", "--quick", "--json", str(tmp_path / "found.json")]) == 0
     tables = json.loads((tmp_path / "found.json").read_text())["tables"]
     missing = [[row["missing"] for row in table["rows"] if "missing" in row] for table in tables]
-    assert missing == [[], [], ["needs a GPU"], ["needs a GPU"] * 3, []]
-    losses, changed, *_ = (table["rows"] for table in tables)
+    assert missing[:4] == [[], [], ["needs a GPU"], ["needs a GPU"] * 3]
+    losses, changed, _, _, speeds, _ = (table["rows"] for table in tables)
+    assert all(row["values"][0] > 0 for row in speeds if row["candidate"].startswith("stk run"))
     assert [row["ratio"]["median"] for row in losses] == pytest.approx([1.0, 1.0, 1.0], rel=0.05)
     assert [row["values"] for row in changed] == [[0.0], [0.0]]
 
@@ -81,13 +82,14 @@ def test_candidate_that_fails_says_why_and_is_left_out_of_later_rounds() -> None
     found = in_turns([failing, case("other", [1.0, 2.0])], 2, said.append)
     assert found["work", "peer"] == "failed: ValueError: no"
     assert found["work", "other"] == [{"ms": 1.0}, {"ms": 2.0}]
-    assert len(said) == 3
+    assert said[2] == "ms 1"
+    assert sum(line.startswith("round") for line in said) == 3
 
 
 def test_candidates_take_turns_forwards_and_backwards() -> None:
     said: list[str] = []
     in_turns([case("a", [1, 1]), case("b", [1, 1])], 2, said.append)
-    assert [line[-1] for line in said] == ["a", "b", "b", "a"]
+    assert [line[-1] for line in said if line.startswith("round")] == ["a", "b", "b", "a"]
 
 
 def test_ratios_are_of_values_of_the_same_round() -> None:

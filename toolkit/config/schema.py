@@ -261,6 +261,11 @@ class Experiment:
     """Where to run. Its keys are declared by another package."""
 
     @property
+    def each_rank_needs_a_gpu(self) -> bool:
+        """Whether no two ranks can share a GPU, where there are any."""
+        return self.train.device != "cpu"
+
+    @property
     def policy(self) -> RunPolicy:
         """How often the run is restarted, and who is notified."""
         return self.resources if isinstance(self.resources, RunPolicy) else RunPolicy()

@@ -13,7 +13,7 @@ from toolkit.workload import Violation
 
 def ranks_without_gpus(experiment: Experiment) -> Iterator[Violation]:
     """Find hosts that get fewer GPUs than ranks, where ranks compute on GPUs. Jobs without GPUs have none."""
-    if experiment.train.device == "cpu":
+    if not experiment.each_rank_needs_a_gpu:
         return
     for part in components(experiment.resources):
         wanted = Request.of(part).gres

@@ -20,7 +20,7 @@ from toolkit.files import append_json_line, read_json, read_json_lines, write_js
 from toolkit.run.run_dir import RunDir
 
 #: Long enough for a signal to come in between, short enough to wait for.
-LONG = ("train.epochs=25",)
+LONG = ("train.epochs=25", "train.device=cpu")
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def train(house: House, *arguments: str) -> RunDir:
-    """A run trained by `stk run`."""
+    """A run trained by `stk run`, on the CPU."""
+    arguments = (*arguments, "train.device=cpu")
     answer = house.call("run", house.config, *arguments)
     assert answer.code == 0, answer.err
     return house.run(*(each for each in arguments if not each.startswith("-") and "=" in each))

@@ -30,6 +30,12 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.system import idle_gpus
 
 
+@pytest.fixture(autouse=True)
+def _no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this machine had none."""
+    monkeypatch.setitem(sys.modules, "pynvml", Library([]))
+
+
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     monkeypatch.chdir(tmp_path)
@@ -197,6 +203,14 @@ def test_a_workstation_starts_as_many_ranks_as_it_has_gpus(
 def test_more_processes_than_gpus_are_refused_before_any_is_started(typed: Typed) -> None:
     with pytest.raises(UserError, match=r"--procs is 2, .*Give at most 1"):
         typed("--procs 2")
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_a_command_may_have_more_processes_than_there_are_gpus(house: House) -> None:
+    """What it computes on is its own affair."""
+    arguments = _parse(["run", "--procs", "2", "--", "true"])
+    experiment = load(Path(arguments.config), arguments.overrides)
+    assert machines_here(arguments, experiment, {}).count == 2
 
 
 @pytest.mark.usefixtures("one_gpu")

@@ -24,13 +24,20 @@ def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:
         "only warned of": torch.is_deterministic_algorithms_warn_only_enabled(),
         "filled": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+        "attention by cuDNN": torch.backends.cuda.cudnn_sdp_enabled(),
     }
 
 
 def test_deterministic_kernels_are_demanded_on_a_gpu(tmp_path: Path) -> None:
     """Attention's kernels are deterministic only where torch may fail otherwise."""
     assert in_ranks(1, arithmetic, tmp_path, "train.device=auto") == [
-        {"demanded": True, "only warned of": False, "filled": False, "workspace": ":4096:8"}
+        {
+            "demanded": True,
+            "only warned of": False,
+            "filled": False,
+            "workspace": ":4096:8",
+            "attention by cuDNN": False,
+        }
     ]
 
 
@@ -38,6 +45,12 @@ def test_deterministic_kernels_are_demanded_on_a_gpu(tmp_path: Path) -> None:
 def test_nothing_is_demanded_where_nothing_is_asked_for(override: str, tmp_path: Path) -> None:
     (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto", override)
     assert (found["demanded"], found["workspace"]) == (False, None)
+
+
+def test_attention_is_never_that_of_cudnn(tmp_path: Path) -> None:
+    """It plans anew for each length of a batch, which takes longer than the steps."""
+    (found,) = in_ranks(1, arithmetic, tmp_path, "train.device=auto", "train.deterministic=false")
+    assert found["attention by cuDNN"] is False
 
 
 def tf32(world: World, folder: Path, *overrides: str) -> tuple[bool, bool]:

@@ -24,6 +24,7 @@ from toolkit.task import Task
 from toolkit.training.assembly.choose_reduction import choose_reduction
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.context import Activity, TrainContext, passes_of
+from toolkit.training.numerics.arithmetic import first_scale
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.output.progress_display import Display
@@ -94,7 +95,8 @@ def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> 
     # transformers loads models in evaluation mode, that is without dropout.
     model = task.model().to(device).train()
     optimizer = build_optimizer(model, experiment.optimizer)
-    scaler = torch.amp.GradScaler(device.type, enabled=experiment.train.precision == "fp16")
+    enabled = experiment.train.precision == "fp16"
+    scaler = torch.amp.GradScaler(device.type, init_scale=first_scale(experiment.train), enabled=enabled)
     return TrainState(Progress(), model, optimizer, scaler)
 
 

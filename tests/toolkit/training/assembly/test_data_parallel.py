@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from functools import partial
 
@@ -25,6 +26,9 @@ ALONE = Group(World.single(), torch.device("cpu"))
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this process saw two GPUs; torch finds none and computes where the model is."""
+    # The package's attribute of this name is a function.
+    module = sys.modules["torch.nn.parallel.data_parallel"]
+    monkeypatch.setattr(module, "_get_available_device_type", lambda: None)
     monkeypatch.setattr(data_parallel, "visible_devices", lambda group: 2)
 
 

@@ -50,6 +50,11 @@ class CommandExperiment(Experiment):
     code: tuple[str, ...] = option((".",), path=True, identity=False)
     """What the run keeps a copy of: the files in these folders that git tracks, else all small ones."""
 
+    @property
+    def each_rank_needs_a_gpu(self) -> bool:
+        """What a command computes on is its own affair."""
+        return False
+
 
 @rule("task.run")
 def something_is_run(experiment: Any) -> Iterator[Violation]:

@@ -206,14 +206,6 @@ def test_more_processes_than_gpus_are_refused_before_any_is_started(typed: Typed
 
 
 @pytest.mark.usefixtures("one_gpu")
-def test_a_command_may_have_more_processes_than_there_are_gpus(house: House) -> None:
-    """What it computes on is its own affair."""
-    arguments = _parse(["run", "--procs", "2", "--", "true"])
-    experiment = load(Path(arguments.config), arguments.overrides)
-    assert machines_here(arguments, experiment, {}).count == 2
-
-
-@pytest.mark.usefixtures("one_gpu")
 def test_a_run_says_why_it_has_fewer_processes(house: House) -> None:
     resources = Resources(tasks_per_node=2)
     experiment = replace(load(house.config, []), resources=resources)

@@ -1,0 +1,42 @@
+"""What a command computes on is its own affair: GPUs limit no processes of it that were asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from slurm.cli import _parse
+from slurm.local.local_world import machines_here
+from slurm.submission.checks.gpu_checks import ranks_without_gpus
+from tests.toolkit.nvml import Library, gpu
+from toolkit.config import Experiment, load
+from toolkit.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def _one_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Library([gpu(0)]))
+    monkeypatch.chdir(tmp_path)
+
+
+def experiment_of(*words: str) -> Experiment:
+    arguments = _parse([*words, "--", "true"])
+    return load(Path(arguments.config), arguments.overrides)
+
+
+def test_more_processes_than_gpus_are_started() -> None:
+    arguments = _parse(["run", "--procs", "2", "--", "true"])
+    assert machines_here(arguments, experiment_of("run"), {}).count == 2
+
+
+def test_a_job_may_have_more_ranks_than_gpus() -> None:
+    experiment = experiment_of("plan", "resources.tasks_per_node=2", "resources.gres=gpu:1")
+    assert [*ranks_without_gpus(experiment)] == []
+
+
+def test_a_number_that_contradicts_itself_is_still_refused() -> None:
+    arguments = _parse(["run", "--procs", "0", "--", "true"])
+    with pytest.raises(UserError, match="--procs"):
+        machines_here(arguments, experiment_of("run"), {})

@@ -20,6 +20,7 @@ from toolkit.config import Experiment
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.training import worker
+from toolkit.training.evaluation import evaluate
 from toolkit.world import World
 
 
@@ -27,30 +28,35 @@ from toolkit.world import World
 class Attempt:
     """One start of a run.
 
-    size         processes
-    stop_after   steps until the ranks in `ranks` are asked to stop; None for never
-    kill         whether these ranks are killed with -9 instead
+    size           processes
+    stop_after     steps until the ranks in `ranks` are asked to stop; None for never
+    stop_in_batch  of all evaluations together, the batch of a rank before which it is; None for never
+    kill           whether these ranks are killed with -9 instead
     """
 
     size: int = 1
     stop_after: int | None = None
+    stop_in_batch: int | None = None
     ranks: Sequence[int] = (0,)
     kill: bool = False
 
 
 @dataclass(slots=True)
 class CountedStop:
-    """A Stop that asks in the n-th step of this attempt."""
+    """A Stop that asks from the n-th step of this attempt on, or from the n-th batch of evaluations."""
 
     attempt: Attempt
     rank: int
-    calls: int = field(default=0)
+    steps: int = field(default=0)
+    batches: int = field(default=0)
+    is_evaluating: bool = False
 
     def reason_to_stop(self, lead_s: float) -> str | None:
-        self.calls += 1
-        if self.rank not in self.attempt.ranks or self.attempt.stop_after is None:
-            return None
-        if self.calls < self.attempt.stop_after:
+        if self.is_evaluating:
+            self.batches += 1
+        else:
+            self.steps += 1
+        if self.rank not in self.attempt.ranks or not self._is_time():
             return None
         if self.attempt.kill:
             # What was to be saved before lies on the disk then, however slow that is.
@@ -60,15 +66,30 @@ class CountedStop:
             os.kill(os.getpid(), signal.SIGKILL)
         return "asked by a test"
 
+    def _is_time(self) -> bool:
+        limits = (self.attempt.stop_after, self.steps), (self.attempt.stop_in_batch, self.batches)
+        return any(limit is not None and count >= limit for limit, count in limits)
+
+    def evaluate(self, *arguments: Any, **options: Any) -> Any:
+        """evaluate(), in which batches are counted."""
+        self.is_evaluating = True
+        try:
+            return evaluate(*arguments, **options)
+        finally:
+            self.is_evaluating = False
+
 
 def train_rank(world: World, path: Path, attempt: Attempt, samples: Path | None) -> str:
     """Train as one rank; `samples` is a folder for the indices that the rank trains on."""
+    stop = CountedStop(attempt, world.rank)
     # Drawing takes longer than all of this training, and the report has tests of its own.
     with (
         patch("toolkit.training.attempt.finalize._report"),
+        patch("toolkit.training.attempt.finalize.evaluate", stop.evaluate),
+        patch("toolkit.training.loop.evaluate", stop.evaluate),
         patch.object(TextsTask, "collate", _spy(samples, world)),
     ):
-        return worker.run_attempt(RunDir(path), world, CountedStop(attempt, world.rank)).value
+        return worker.run_attempt(RunDir(path), world, stop).value
 
 
 def _spy(samples: Path | None, world: World) -> Any:

@@ -165,6 +165,14 @@ class Group:
             time.sleep(_POLL_S)
         self.barrier()
 
+    def any(self, value: bool) -> bool:
+        """Whether the value is true on any rank. Collective."""
+        if self.world.size == 1:
+            return value
+        total = torch.tensor([float(value)])
+        dist.all_reduce(total)
+        return bool(total.item() > 0)
+
     def barrier(self) -> None:
         """Block until all ranks have called this. Collective."""
         if self.world.size > 1:

@@ -16,6 +16,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import Reduction, block, passes
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
+from toolkit.reliability.stop import Stop
 from toolkit.run.attempts.ledger import Attempt
 from toolkit.run.phases import Phase
 from toolkit.run.records.step_records import StepRecords
@@ -30,17 +31,15 @@ from toolkit.training.schedule.due_steps import StepSchedule
 class Activity:
     """What this process is doing; the watchdog's thread reads it.
 
-    phase         the present phase, for failure records
-    beats         grows with all work; if it stands still, the process hangs
-    step_s        seconds of the slowest of the latest steps
-    evaluation_s  seconds of the latest evaluation of the validation set
-    batch         sample indices of the present forward pass
+    phase   the present phase, for failure records
+    beats   grows with all work; if it stands still, the process hangs
+    step_s  seconds of the slowest of the latest steps
+    batch   sample indices of the present forward pass
     """
 
     phase: Phase = Phase.START
     beats: int = 0
     step_s: float = 0.0
-    evaluation_s: float = 0.0
     batch: np.ndarray | None = None
 
     def heartbeat(self) -> None:
@@ -83,12 +82,12 @@ class TrainContext:
 
     @property
     def seconds_to_save(self) -> float:
-        """Seconds until a save is done after one more step, with an evaluation if one is due."""
-        step, schedule = self.state.progress.step, self.schedule
-        # The step at work and the next one: after the next one it would be too late to leave before it.
-        evaluates = schedule.evaluates_at(step + 1) or schedule.evaluates_at(step + 2)
-        evaluation_s = self.activity.evaluation_s if evaluates else 0.0
-        return self.activity.step_s + evaluation_s + self.checkpoints.seconds
+        """Seconds until a save is done after one more step."""
+        return self.activity.step_s + self.checkpoints.seconds
+
+    def is_asked_to_stop(self, stop: Stop) -> bool:
+        """Whether this rank is asked to save and leave."""
+        return stop.reason_to_stop(self.seconds_to_save) is not None
 
     @property
     def precision(self) -> torch.dtype | None:

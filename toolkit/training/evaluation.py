@@ -18,6 +18,10 @@ from toolkit.distributed.process_group import Group
 from toolkit.task import Evaluation, Task, lists_of
 
 
+class EvaluationStopped(Exception):
+    """A rank was asked to stop. Every rank raises this between the same two batches."""
+
+
 def evaluate(
     task: Task,
     model: nn.Module,
@@ -27,6 +31,7 @@ def evaluate(
     precision: torch.dtype | None,
     *,
     on_batch: Callable[[], None] = lambda: None,
+    asks_to_stop: Callable[[], bool] | None = None,
     with_outputs: bool = True,
 ) -> Evaluation | None:
     """Score a whole split; rank 0 returns the evaluation, other ranks None. Collective.
@@ -36,6 +41,8 @@ def evaluate(
     ranks, and other ranks hold one batch at a time. Every sample is counted exactly once, which is checked.
 
     on_batch      called after each batch of this rank
+    asks_to_stop  whether this rank is asked to stop; called before each batch. Where any rank is, all ranks
+                  raise EvaluationStopped
     with_outputs  whether rank 0 collects the outputs
     """
     samples = task.splits[split]
@@ -48,11 +55,17 @@ def evaluate(
             on_batch()
             yield scores
 
+    def leave_if_asked() -> None:
+        if asks_to_stop is not None and group.any(asks_to_stop()):
+            raise EvaluationStopped
+
     total = _SplitScores(len(samples), len(task.score_sums))
     model.eval()
-    for number, scores in enumerate(_on_rank_0(own_batches(), plan.steps, group)):
-        total.add(plan.step(number), scores)
-    model.train()
+    try:
+        for number, scores in enumerate(_on_rank_0(own_batches(), plan.steps, group, leave_if_asked)):
+            total.add(plan.step(number), scores)
+    finally:
+        model.train()
     return total.evaluation() if group.world.is_main else None
 
 
@@ -102,15 +115,22 @@ def _score(
     return _BatchScores(score.sums.cpu().numpy(), {name: lists_of(each) for name, each in outputs.items()})
 
 
-def _on_rank_0(own: Iterator[_BatchScores], count: int, group: Group) -> Iterator[_BatchScores]:
-    """Yield the scores of all batches on rank 0, in the order of the plan; nothing on other ranks."""
-    if not group.world.is_main:
-        for scores in own:
-            group.send_to_main(scores.to_bytes())
-        return
-    for number in range(count):
-        rank = number % group.world.size
-        yield _BatchScores.from_bytes(group.receive(rank)) if rank else next(own)
+def _on_rank_0(
+    own: Iterator[_BatchScores], count: int, group: Group, before_each: Callable[[], None]
+) -> Iterator[_BatchScores]:
+    """Yield the scores of all batches on rank 0, in the order of the plan; nothing on other ranks.
+
+    before_each  called on every rank before each rank scores its next batch
+    """
+    for first in range(0, count, group.world.size):
+        before_each()
+        ranks = range(min(group.world.size, count - first))
+        if not group.world.is_main:
+            if group.world.rank in ranks:
+                group.send_to_main(next(own).to_bytes())
+            continue
+        for rank in ranks:
+            yield _BatchScores.from_bytes(group.receive(rank)) if rank else next(own)
 
 
 class _SplitScores:

@@ -19,7 +19,7 @@ from toolkit.reliability.stop import Stop
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
 from toolkit.training.context import TrainContext
-from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
+from toolkit.training.evaluation import EvaluationStopped, evaluate, metrics_on_all_ranks
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
 from toolkit.training.step.take_step import take_step
@@ -28,11 +28,16 @@ from toolkit.training.step.take_step import take_step
 def train(context: TrainContext, stop: Stop) -> Outcome:
     """Train to the end, or until any rank is asked to stop; save a checkpoint then. Collective.
 
-    All ranks leave after the same step, because the control vector of the step carries the request.
+    All ranks leave after the same step, because the control vector of the step carries the request, or in
+    the same place of an evaluation, which the next attempt makes first.
     Raises TrainingDiverged if the loss is not finite.
     """
     sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
     cost = ExactCost(context, partial(dry_run, context))
+    if context.state.progress.awaits_evaluation:
+        outcome = _make_up_for_evaluation(context, stop)
+        if outcome is not None:
+            return outcome
     for plan, position in _steps_left(context):
         started = time.perf_counter()
         _examine_suspects(context, plan)
@@ -42,13 +47,24 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
         context.checkpoints.reserve(context.state)
         _note_duration(context, time.perf_counter() - started)
         _compare_weights_if_due(context)
-        _evaluate_if_due(context)
+        _evaluate_if_due(context, stop)
         outcome = _outcome(context, totals)
         _save_if_due(context, outcome)
         if outcome is not None:
             return outcome
     # An earlier attempt did the last step and was killed before it wrote result.json.
     return Outcome.FINISHED
+
+
+def _make_up_for_evaluation(context: TrainContext, stop: Stop) -> Outcome | None:
+    """Make the evaluation in which the last attempt was asked to stop; return how training ends with it."""
+    _evaluate(context, stop)
+    if context.state.progress.awaits_evaluation:
+        return Outcome.YIELDED
+    outcome = Outcome.FINISHED if _is_finished(context) else None
+    # The checkpoint of this step is there: only now it may be the best.
+    _save(context, outcome, needed=True)
+    return outcome
 
 
 def _steps_left(context: TrainContext) -> Iterator[tuple[EpochPlan, int]]:
@@ -133,22 +149,29 @@ def _compare_weights_if_due(context: TrainContext) -> None:
         compare_weights(context.group, context.state.model, step)
 
 
-def _evaluate_if_due(context: TrainContext) -> None:
-    """Score the validation set if due, and update which step is the best."""
+def _evaluate_if_due(context: TrainContext, stop: Stop) -> None:
+    """Score the validation set if due."""
+    if context.schedule.evaluates_at(context.state.progress.step):
+        _evaluate(context, stop)
+
+
+def _evaluate(context: TrainContext, stop: Stop) -> None:
+    """Score the validation set, and update which step is the best; or note that a stop came first."""
     progress, evaluation = context.state.progress, context.experiment.evaluation
-    if not context.schedule.evaluates_at(progress.step):
-        return
     context.enter(Phase.EVALUATION)
-    started = time.perf_counter()
-    metrics = _validation_metrics(context)
-    context.activity.evaluation_s = time.perf_counter() - started
+    try:
+        metrics = _validation_metrics(context, stop)
+    except EvaluationStopped:
+        progress.awaits_evaluation = True
+        return
+    progress.awaits_evaluation = False
     name, goal = evaluation.metric.split(":")
     progress.judge(metrics[name], metrics["loss"], goal)
     context.metrics_writer.evaluation("validation", progress.step, metrics)
 
 
-def _validation_metrics(context: TrainContext) -> dict[str, float]:
-    """Score the validation set. Collective."""
+def _validation_metrics(context: TrainContext, stop: Stop) -> dict[str, float]:
+    """Score the validation set. Collective. Raises EvaluationStopped."""
     result = evaluate(
         context.task,
         context.state.model,
@@ -157,6 +180,7 @@ def _validation_metrics(context: TrainContext) -> dict[str, float]:
         context.experiment.evaluation,
         context.precision,
         on_batch=context.activity.heartbeat,
+        asks_to_stop=partial(context.is_asked_to_stop, stop),
         with_outputs=context.task.metrics_need_outputs("validation"),
     )
     return metrics_on_all_ranks(context.task, "validation", result, context.group)
@@ -164,6 +188,8 @@ def _validation_metrics(context: TrainContext) -> dict[str, float]:
 
 def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
     """How training ends after this step; None if it goes on."""
+    if context.state.progress.awaits_evaluation:
+        return Outcome.YIELDED
     if _is_finished(context):
         return Outcome.FINISHED
     return Outcome.YIELDED if totals.stop else None
@@ -186,12 +212,16 @@ def _save_if_due(context: TrainContext, outcome: Outcome | None) -> None:
     leaves, is_best = outcome is not None, context.state.progress.best_step == step
     if not (leaves or schedule.evaluates_at(step) or schedule.saves_at(step) or checkpoints.is_due()):
         return
+    _save(context, outcome, needed=leaves or is_best)
+
+
+def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool) -> None:
     context.enter(Phase.SAVE)
     context.step_records.flush()
-    checkpoints.save(context.state, needed=leaves or is_best)
+    context.checkpoints.save(context.state, needed=needed)
     if outcome is Outcome.FINISHED:
-        checkpoints.wait()
+        context.checkpoints.wait()
     elif outcome is Outcome.YIELDED:
         # If this one cannot be written, the events say so, and the previous checkpoint is the one to resume.
         with suppress(CheckpointError):
-            checkpoints.wait()
+            context.checkpoints.wait()

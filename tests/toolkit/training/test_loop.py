@@ -214,10 +214,6 @@ def test_stopped_and_resumed_run_equals_the_undisturbed_one(
     assert [line["world_size"] for line in starts] == [attempt.size for attempt in attempts]
 
 
-def test_stop_in_the_last_step_finishes_the_run(lab: Lab, exact: Experiment, undisturbed: RunDir) -> None:
-    assert_equal_runs(lab.train(exact, Attempt(stop_after=TOTAL_STEPS)), undisturbed)
-
-
 def test_stop_on_one_rank_only_is_told_by_its_reason(lab: Lab, exact: Experiment) -> None:
     run = lab.start(exact)
     assert (

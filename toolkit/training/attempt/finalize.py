@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.data.prepared.results import Result, keeps_results, record_result
 from toolkit.files import read_json_lines, write_json
+from toolkit.reliability.stop import Stop
 from toolkit.run.events import note_event
 from toolkit.run.phases import Phase
 from toolkit.run.records.epoch_metrics import by_epoch, trained
@@ -19,14 +21,17 @@ from toolkit.training.context import TrainContext
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 
 
-def finish(run: RunDir, context: TrainContext, attempts: int, seconds: float) -> None:
-    """Score validation and test with the best weights and close the run. Collective."""
+def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, seconds: float) -> None:
+    """Score validation and test with the best weights and close the run. Collective.
+
+    Raises EvaluationStopped if a rank is asked to stop meanwhile; the next attempt scores them again.
+    """
     progress = context.state.progress
     best_step = progress.step if progress.best_step is None else progress.best_step
     _load_weights(run.checkpoint(best_step), context)
     metrics = {"train": _train_metrics(run, context.schedule.epoch(progress.step))}
     for split in _final_splits(context):
-        metrics[split] = _score(run, context, split, best_step)
+        metrics[split] = _score(run, context, stop, split, best_step)
     if context.group.world.is_main:
         result = {
             "state": "finished",
@@ -72,7 +77,7 @@ def _final_splits(context: TrainContext) -> list[str]:
     return [split for split in wanted if split in context.task.splits]
 
 
-def _score(run: RunDir, context: TrainContext, split: str, step: int) -> dict[str, float]:
+def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int) -> dict[str, float]:
     result = evaluate(
         context.task,
         context.state.model,
@@ -81,6 +86,7 @@ def _score(run: RunDir, context: TrainContext, split: str, step: int) -> dict[st
         context.experiment.evaluation,
         context.precision,
         on_batch=context.activity.heartbeat,
+        asks_to_stop=partial(context.is_asked_to_stop, stop),
     )
     metrics = metrics_on_all_ranks(context.task, split, result, context.group)
     if split == "test":

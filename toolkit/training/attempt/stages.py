@@ -47,6 +47,7 @@ from toolkit.training.attempt import finalize
 from toolkit.training.attempt.failure_context import describe_gpu, failure_context, memory_advice
 from toolkit.training.attempt.time_limits import LEAVE_WITHIN_S, hang_limit_s, lock_patience_s
 from toolkit.training.context import Activity, TrainContext
+from toolkit.training.evaluation import EvaluationStopped
 from toolkit.training.loop import train
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import Display, choose_display
@@ -175,7 +176,7 @@ class RankAttempt:
             if file is not None:
                 note_event(self._run, "weights_loaded", file=str(file))
         attempt.started(self._step, resumed)
-        context.metrics_writer.start(self._step)
+        context.metrics_writer.start(self._step, is_evaluated=not context.state.progress.awaits_evaluation)
         context.step_records.start(self._step)
         self._is_loaded = True
 
@@ -184,7 +185,10 @@ class RankAttempt:
         outcome = train(context, stop)
         if outcome is Outcome.FINISHED:
             context.enter(Phase.EVALUATION)
-            finalize.finish(self._run, context, attempt.number, attempt.seconds())
+            try:
+                finalize.finish(self._run, context, stop, attempt.number, attempt.seconds())
+            except EvaluationStopped:
+                outcome = Outcome.YIELDED
         context.metrics_writer.close(self._step)
         attempt.ended(
             self._step,

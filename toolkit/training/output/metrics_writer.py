@@ -41,18 +41,16 @@ class MetricsWriter:
         self._kept: str | None = None
         self._waiting: deque[dict[str, Any]] = deque()
 
-    def start(self, step: int) -> None:
+    def start(self, step: int, *, is_evaluated: bool = True) -> None:
         """Drop the lines that an earlier attempt wrote after the step from which this one starts.
 
         Test scores are dropped as well: they belong to the end of the run, which writes them again.
+
+        is_evaluated  whether the validation scores of the step itself stay; if not, they are written again
         """
         if not self._is_main:
             return
-        kept = [
-            line
-            for line in read_json_lines(self._run.metrics)
-            if line["step"] <= step and line["split"] != "test"
-        ]
+        kept = [line for line in read_json_lines(self._run.metrics) if _stays(line, step, is_evaluated)]
         if self._run.metrics.exists():
             self._kept = "".join(json.dumps(line) + "\n" for line in kept)
         self._write_waiting()
@@ -133,6 +131,13 @@ class MetricsWriter:
             log.warning(
                 "%d lines wait for room: %s: %s", len(self._waiting), self._run.metrics, error.strerror
             )
+
+
+def _stays(line: Mapping[str, Any], step: int, is_evaluated: bool) -> bool:
+    """Whether a line of an earlier attempt is one of the run that goes on after the step."""
+    if line["step"] == step and line["split"] == "validation":
+        return is_evaluated
+    return bool(line["step"] <= step) and line["split"] != "test"
 
 
 class _TensorBoard:

@@ -28,9 +28,7 @@ def take_step(
     activity, first_row = context.activity, context.passes[0][0]
     # Called as late as possible, so that a stop request leads to a save after this very step.
     context.reduction.start(
-        lambda: sync.local_rows(
-            first_row, stop.reason_to_stop(context.seconds_to_save) is not None, activity.step_s
-        )
+        lambda: sync.local_rows(first_row, context.is_asked_to_stop(stop), activity.step_s)
     )
     for numbers in context.passes:
         _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])

@@ -1,0 +1,83 @@
+"""A stop during an evaluation: no step is lost, and the evaluation is made after the restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tiers import first_quick
+from tests.toolkit.tiny import STEPS_PER_EPOCH, assert_equal_runs, contents, metrics_lines, tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from toolkit.files import read_json
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
+
+#: Half an epoch to the first evaluation; its 23 samples make five batches.
+FIRST = STEPS_PER_EPOCH // 2
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lab: Lab) -> RunDir:
+    return lab.train(tiny(lab.folder), Attempt())
+
+
+@pytest.mark.parametrize(
+    "attempts",
+    [
+        # In the third batch of the first evaluation, on one process; then goes on with two.
+        pytest.param((Attempt(stop_in_batch=3), Attempt(size=2)), id="one, then two"),
+        # Only rank 1 hears of it, before the second of three rounds of batches.
+        pytest.param(
+            (Attempt(size=2, stop_in_batch=2, ranks=(1,)), Attempt()), id="one of two", marks=pytest.mark.slow
+        ),
+        # Again in the evaluation that is made up for, and in the one after that.
+        pytest.param(
+            (Attempt(stop_in_batch=3), Attempt(stop_in_batch=4), Attempt(stop_in_batch=7), Attempt()),
+            id="again and again",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_run_that_is_stopped_in_an_evaluation_ends_as_the_undisturbed_one(
+    lab: Lab, undisturbed: RunDir, attempts: tuple[Attempt, ...]
+) -> None:
+    run = lab.train(tiny(lab.folder), *attempts)
+    assert_equal_runs(undisturbed, run)
+    first = read_attempts(run)[0]
+    assert (first.last_step, first.why) == (FIRST, "asked by a test")
+
+
+@pytest.mark.parametrize("attempt", [Attempt(stop_in_batch=4 * 5 - 1), Attempt(stop_after=4 * FIRST)])
+def test_a_stop_in_the_last_step_or_its_evaluation_changes_no_score(
+    lab: Lab, undisturbed: RunDir, attempt: Attempt
+) -> None:
+    """The checkpoint of the last step was saved before that evaluation, and says so; all else is equal."""
+    run = lab.train(tiny(lab.folder), attempt, Attempt())
+    found, expected = contents(run), contents(undisturbed)
+    assert found["checkpoint"].pop("progress.json") != expected["checkpoint"].pop("progress.json")
+    assert found == expected
+
+
+def test_the_step_before_the_evaluation_is_saved(lab: Lab) -> None:
+    run = lab.start(tiny(lab.folder))
+    lab.go_on(run, Attempt(stop_in_batch=1), "yielded")
+    assert run.checkpoint_steps() == [FIRST]
+    assert [line["split"] for line in metrics_lines(run)] == ["train"]
+    assert read_json(run.checkpoint(FIRST) / "progress.json")["progress"]["awaits_evaluation"]
+
+
+@pytest.mark.parametrize("batch", first_quick([2, 7]))
+def test_a_stop_while_the_best_weights_are_scored_leaves_the_scores_to_the_next_attempt(
+    lab: Lab, undisturbed: RunDir, batch: int
+) -> None:
+    """Five batches of validation, then three of test."""
+    run = lab.start(tiny(lab.folder))
+    lab.go_on(run, Attempt(stop_in_batch=4 * 5 + batch), "yielded")
+    assert not run.result.exists()
+    lab.go_on(run, Attempt(), "finished")
+    assert_equal_runs(undisturbed, run)
+    assert read_json(run.result)["metrics"]["test"] == read_json(undisturbed.result)["metrics"]["test"]

@@ -257,6 +257,11 @@ def no_section(text: str) -> Mapping[str, Any] | None:
     return None
 
 
+def no_violations(experiment: Any) -> Iterator[Violation]:
+    """What does not fit the files that an experiment names: nothing."""
+    return iter(())
+
+
 def no_files(experiment: Any) -> Iterable[tuple[Path, str]]:
     """Files that a run keeps with its code: none."""
     return ()
@@ -288,6 +293,8 @@ class TaskSpec:
     more_metrics   those that not every evaluation has: of the data section, the test set, a report
     brief          names of metrics that are shown where there is room for few: by epoch, of runs side by side
     rules          what must hold between keys of its sections
+    file_check     finds keys of its sections that do not fit the data files, before anything is started;
+                   imports nothing slow
     file_keys      keys of the data section that another file, which is only scored, may need otherwise
     report         "module:attribute" of what the task adds to the report of a run, a subclass of
                    toolkit.report.task_report.TaskReport; empty: nothing
@@ -315,6 +322,7 @@ class TaskSpec:
     more_metrics: tuple[Metric, ...] = ()
     brief: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    file_check: Check = no_violations
     file_keys: tuple[str, ...] = ()
     report: str = ""
     own_files: tuple[str, ...] = ("train", "validation", "test")

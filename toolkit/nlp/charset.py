@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from gzip import GzipFile
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from toolkit.errors import DataError
 
 _BLOCK = 1 << 20
+#: How files begin that are no text, whatever the encoding.
+_BINARY = {
+    b"\x1f\x8b": "gzip, so that its name should end with .gz",
+    b"PK\3\4": "a workbook or a ZIP archive; save it as CSV",
+    b"PAR1": "Parquet; convert it to CSV",
+}
 
 
 def check_encoding(name: str) -> None:
@@ -46,40 +53,45 @@ def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
         done += len(block)
 
 
-def undecodable(path: Path, encoding: str) -> DataError:
-    """Say where the first bytes are that the encoding does not allow."""
-    line, offset, found = _first_fault(path, encoding)
+def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataError:
+    """Say where the first bytes of an open file are that the encoding does not allow.
+
+    stream   its bytes as they are decoded, from their beginning
+    """
+    start = stream.read(4)
+    stream.seek(0)
+    for beginning, what in _BINARY.items():
+        if start.startswith(beginning):
+            return DataError(f"{path}: not {encoding}, and no other text: it begins like {what}")
+    line, offset, found = _first_fault(stream, encoding)
     return DataError(
         f"{path}:{line}: not {encoding}: found {found} at byte offset {offset}. "
-        f"Set data.encoding to the file's encoding{_guess(path)}, or convert the file"
+        f"Set data.encoding to the file's encoding{_guess(start)}, or convert the file"
     )
 
 
-def _first_fault(path: Path, encoding: str) -> tuple[int, int, str]:
+def _first_fault(stream: BinaryIO | GzipFile, encoding: str) -> tuple[int, int, str]:
     """Line and offset of the first fault, and the bytes there."""
     decoder = codecs.getincrementaldecoder(encoding)()
     done, line = 0, 1
-    with open(path, "rb") as stream:
-        while True:
-            block = stream.read(_BLOCK)
-            # What the decoder holds back counts as the beginning of what it is given next.
-            held = len(decoder.getstate()[0])
-            try:
-                line += decoder.decode(block, final=not block).count("\n")
-            except UnicodeDecodeError as error:
-                shown = error.object[error.start : max(error.end, error.start + 1)][:4]
-                line += decoder.decode(block[: max(error.start - held, 0)]).count("\n")
-                return line, done - held + error.start, f"0x{shown.hex()}"
-            except UnicodeError as error:
-                return line, done, str(error)
-            if not block:
-                return line, done, "an unfinished character"
-            done += len(block)
+    while True:
+        block = stream.read(_BLOCK)
+        # What the decoder holds back counts as the beginning of what it is given next.
+        held = len(decoder.getstate()[0])
+        try:
+            line += decoder.decode(block, final=not block).count("\n")
+        except UnicodeDecodeError as error:
+            shown = error.object[error.start : max(error.end, error.start + 1)][:4]
+            line += decoder.decode(block[: max(error.start - held, 0)]).count("\n")
+            return line, done - held + error.start, f"0x{shown.hex()}"
+        except UnicodeError as error:
+            return line, done, str(error)
+        if not block:
+            return line, done, "an unfinished character"
+        done += len(block)
 
 
-def _guess(path: Path) -> str:
-    with open(path, "rb") as stream:
-        start = stream.read(4)
+def _guess(start: bytes) -> str:
     if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return " (it begins like utf-16)"
     return " (files from Windows are often cp1252, older ones latin-1)"

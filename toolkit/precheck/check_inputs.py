@@ -14,6 +14,7 @@ from toolkit.data.sources.named_files import violation_of
 from toolkit.precheck.steps_per_epoch import check_token_budget
 from toolkit.precheck.violation_messages import raise_violations
 from toolkit.precheck.warm_start import check_warm_start
+from toolkit.registry import task_kinds
 from toolkit.training.warm_start.find import check_earlier
 from toolkit.workload import Violation
 
@@ -48,5 +49,6 @@ def input_violations(
         yield from violation_of("train.start_from_checkpoint", check_earlier, experiment, coming)
         yield from check_warm_start(experiment, coming)
         yield from violation_of("train.batch_max_length", check_token_budget, experiment)
+        yield from task_kinds()[experiment.task.kind].file_check(experiment)
     yield from experiment.data.violations(is_trained=is_trained)
     yield from experiment.model.violations(experiment, is_trained=is_trained, coming=coming)

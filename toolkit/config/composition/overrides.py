@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +13,16 @@ from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, dotted
 
 #: More would only nest sections deeper than anything could read.
 _MAX_PARTS = 50
+#: Characters that are a text where one of them is the whole value, as in `data.delimiter=,`: in YAML most are
+#: the beginning of something, and alone a fault, nothing or a list. `~` stays null.
+_LONE = frozenset(string.punctuation) - {"~"} | {"\t"}
 
 
 def apply(overrides: Sequence[str], includes: Includes) -> None:
     """Set each override in the experiment's tree, in their order; what is wrong is recorded.
 
-    The value is YAML, so `key=` sets null. Includes on the way are read; those that are replaced are
-    not, so they need not exist.
+    The value is YAML, so `key=` sets null; a lone character of punctuation, or a tab, is a text. Includes on
+    the way are read; those that are replaced are not, so they need not exist.
     """
     for text in overrides:
         parsed = _parse(text, includes.faults)
@@ -33,6 +37,8 @@ def _parse(text: str, faults: Faults) -> tuple[Key, Any] | None:
         problem = f"found {text!r}, expected key=value or key.inner=value"
         faults.add((), problem, at=COMMAND_LINE)
         return None
+    if (lone := value.strip(" ")) in _LONE:
+        return key, lone
     try:
         document = parse(value)
     except Unreadable as error:

@@ -23,7 +23,7 @@ BALANCED = "balanced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTable(DataSection):
-    """Texts with one label each, in one delimited file or in three.
+    """Texts with one label each, in one file or in three: delimited, or JSON lines.
 
     Either `path`, cut by `splits`, or `train` and `validation`, and `test` if there is one.
     """
@@ -37,7 +37,7 @@ class TextTable(DataSection):
     test: str | None = option(None, path=True)
     """File of the test set; may be left out."""
     delimiter: str | None = option(None)
-    """One character; null: comma for .csv, tab for .tsv."""
+    """One character; null: comma for .csv, tab for .tsv. JSON lines have none."""
     quoted: bool | None = option(None)
     """Whether fields may be quoted; null: yes for .csv, no for .tsv."""
     columns: tuple[str, ...] | None = option(None)

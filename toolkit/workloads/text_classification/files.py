@@ -13,7 +13,7 @@ class ClassificationFiles:
     """Names of the artifacts of a run.
 
     name   beginning of the file names of a split: `test`, or `test_text` for whole texts that were folded
-    root   the name of the data file without its suffix
+    root   the name of the data file without its ending, which may be .csv.gz
     """
 
     run: RunDir

@@ -23,6 +23,7 @@ from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.workloads.text_classification.data.samples import pad_batch
+from toolkit.workloads.text_classification.data.sources.opening import unpacked_name
 from toolkit.workloads.text_classification.metrics.classification import Classification
 from toolkit.workloads.text_classification.models.pretrained import Pretrained
 
@@ -171,7 +172,7 @@ class TextClassificationTask:
     def _root(self) -> str:
         """The beginning of the names of a run's files: that of its data file."""
         data = self._experiment.data
-        return Path(data.path or data.train).stem
+        return unpacked_name(Path(data.path or data.train)).stem
 
     def _predictions(self, split: str, evaluation: Evaluation) -> Predictions:
         samples = self.splits[split]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from toolkit.workload import LOSS, Metric, TaskSpec, Workload, shares
+from collections.abc import Iterator
+
+from toolkit.config.schema import Experiment
+from toolkit.workload import LOSS, Metric, TaskSpec, Violation, Workload, shares
 from toolkit.workloads.text_classification import rules
 from toolkit.workloads.text_classification.config import DocNN, Pretrained, TextClassification, TextTable
 
@@ -21,6 +24,13 @@ _REPORT_METRICS = (
     Metric(name="average_precision", goal="max", unit="number"),
     Metric(name="roc_auc", goal="max", title="ROC AUC", unit="number"),
 )
+
+
+def _weight_violations(experiment: Experiment) -> Iterator[Violation]:
+    from toolkit.workloads.text_classification.data.checks import weight_violations
+
+    return weight_violations(experiment)
+
 
 WORKLOAD = Workload(
     name="text_classification",
@@ -41,6 +51,7 @@ WORKLOAD = Workload(
             brief=("accuracy", "macro_f1"),
             more_metrics=_REPORT_METRICS,
             rules=rules.RULES,
+            file_check=_weight_violations,
             file_keys=(
                 "delimiter",
                 "quoted",

@@ -258,6 +258,12 @@ class TestOverrides:
             ("train.clip_norm=", ("train", "clip_norm"), None),
             ("data.path=a=b", ("data", "path"), "a=b"),
             (" name = other ", ("name",), "other"),
+            ("data.delimiter=,", ("data", "delimiter"), ","),
+            ("data.delimiter=|", ("data", "delimiter"), "|"),
+            ("data.delimiter = : ", ("data", "delimiter"), ":"),
+            ("data.delimiter=\t", ("data", "delimiter"), "\t"),
+            ('data.delimiter="\\t"', ("data", "delimiter"), "\t"),
+            ("train.clip_norm=~", ("train", "clip_norm"), None),
             ("resources.sbatch.wckey=${name}", ("resources", "sbatch", "wckey"), "movies"),
         ],
     )

@@ -11,8 +11,10 @@ import torch
 from torch.nn import functional
 
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
-from toolkit.errors import ConfigError, UserError
+from toolkit.errors import ConfigError, DataError, UserError
+from toolkit.precheck.check_inputs import check_inputs
 from toolkit.workloads.text_classification.class_weights import class_weights
+from toolkit.workloads.text_classification.data import checks
 from toolkit.workloads.text_classification.task import Batch, TextClassificationTask
 
 LABELS = ("ham", "spam", "other")
@@ -65,3 +67,25 @@ def test_labels_that_the_experiment_names_are_known_before_anything_starts(tmp_p
     given: dict[str, Any] = {"data.labels": "[bad,good]", "task.class_weights": "{goood: 2}"}
     with pytest.raises(ConfigError, match="good"):
         tiny_docnn(tmp_path, *(f"{key}={value}" for key, value in given.items()))
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_label_that_the_data_lack_is_told_before_the_job_waits(tmp_path: Path, is_prepared: bool) -> None:
+    check_inputs(tiny_docnn(tmp_path, "task.class_weights={good: 2}"))
+    experiment = tiny_docnn(tmp_path, "task.class_weights={good: 2, goood: 2}")
+    if is_prepared:
+        TextClassificationTask.prepare(experiment)
+    with pytest.raises(
+        DataError, match=r"class_weights\.goood.*'goood', which the training set does not.*good"
+    ):
+        check_inputs(experiment)
+
+
+def test_a_large_table_that_is_not_prepared_is_left_to_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = tiny_docnn(tmp_path, "task.class_weights={goood: 2}")
+    monkeypatch.setattr(checks, "_FEW_BYTES", 10)
+    check_inputs(experiment)
+    with pytest.raises(UserError, match="names the label 'goood'"):
+        TextClassificationTask(experiment)

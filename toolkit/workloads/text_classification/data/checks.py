@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
+from toolkit.config.faults import nearest
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.sources.named_files import split_files, violation_of
 from toolkit.errors import DataError
@@ -22,13 +23,14 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     nothing_known,
     refuse_unknown,
 )
-from toolkit.workloads.text_classification.data.sources.table import Row, read_rows
+from toolkit.workloads.text_classification.data.sources.opening import is_compressed, opened
+from toolkit.workloads.text_classification.data.sources.rows import read_rows
+from toolkit.workloads.text_classification.data.sources.table import Row
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
+from toolkit.workloads.text_classification.data.sources.wording import shown
 
 #: Most bytes of all files together that are read here: a tenth of a second.
 _FEW_BYTES = 4 << 20
-
-
 #: Rows of each file that are checked before a job is submitted: about ten milliseconds.
 _ROWS = 2000
 
@@ -39,6 +41,23 @@ def table_violations(data: TextTable) -> Iterator[Violation]:
         yield from violation_of(key, _check_rows, path, data)
     if data.tokenizer == "pretrained" and data.tokenizer_path is not None:
         yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
+
+
+def weight_violations(experiment: Any) -> Iterator[Violation]:
+    """Find labels that task.class_weights names and that the data do not have.
+
+    Large tables that are not prepared are not searched. Labels that data.labels names are compared by a rule.
+    """
+    data, given = experiment.data, experiment.task.class_weights
+    if not isinstance(given, dict) or data.labels is not None:
+        return
+    labels = _learnt_labels(data, given)
+    for label in given if labels else ():
+        if label not in labels:
+            problem = f"found the label {label!r}, which the training set does not have"
+            near = nearest(label, labels)
+            hint = f"did you mean {near}?" if near else f"its labels: {shown(labels)}"
+            yield Violation(key=("task", "class_weights", label), problem=problem, hint=hint)
 
 
 def _check_rows(path: Path, data: TextTable) -> None:
@@ -75,12 +94,50 @@ def _notable(data: TextTable) -> Mapping[str, object] | None:
             found: Mapping[str, object] = read_meta(path).get("notable", {})
             return found
         files = _files(data)
-        if sum(path.stat().st_size for path in files.values()) > _FEW_BYTES:
+        if not _are_small(files.values(), data):
             return None
-        return _of_rows({split: _rows(path, data) for split, path in files.items()}, data)
+        return _of_rows({split: list(_rows(path, data)) for split, path in files.items()}, data)
     except (OSError, DataError):
         # Already reported as a fault.
         return {}
+
+
+def _learnt_labels(data: TextTable, wanted: Iterable[str]) -> Sequence[str]:
+    """The labels of the training set, or those up to the last wanted one; of one file those of all rows.
+
+    Empty where they are not known: the table has a fault, or is large and not prepared.
+    """
+    try:
+        if (prepared := find_prepared_set(data)) is not None:
+            found: Sequence[str] = read_meta(prepared).get("labels", ())
+            return found
+        files = _files(data)
+        learnt = files.get("train", files.get("path"))
+        if learnt is None or not _are_small([learnt], data):
+            return ()
+        met: set[str] = set()
+        for row in _rows(learnt, data):
+            if row.label not in met:
+                met.add(row.label)
+                if met.issuperset(wanted):
+                    break
+        return sorted(met)
+    except (OSError, DataError):
+        # Already reported as a fault.
+        return ()
+
+
+def _are_small(files: Iterable[Path], data: TextTable) -> bool:
+    """Whether files are read as a whole here."""
+    return sum(_size(path, data) for path in files) <= _FEW_BYTES
+
+
+def _size(path: Path, data: TextTable) -> int:
+    """Bytes of a file; of a compressed one its characters, which are counted as far as they matter."""
+    if not is_compressed(path):
+        return path.stat().st_size
+    with opened(path, data.encoding, "\n") as stream:
+        return len(stream.read(_FEW_BYTES + 1))
 
 
 def _files(data: TextTable) -> dict[str, Path]:
@@ -88,9 +145,9 @@ def _files(data: TextTable) -> dict[str, Path]:
     return {key.removeprefix("data."): path for key, path in split_files(data)}
 
 
-def _rows(path: Path, data: TextTable) -> list[Row]:
+def _rows(path: Path, data: TextTable) -> Iterator[Row]:
     rows = (row for row in read_rows(path, data) if not (is_empty(row.label) or is_empty(row.text)))
-    return [row for row in rows if data.labels is None or row.label in data.labels]
+    return (row for row in rows if data.labels is None or row.label in data.labels)
 
 
 def _of_rows(splits: Mapping[str, list[Row]], data: TextTable) -> dict[str, Any]:

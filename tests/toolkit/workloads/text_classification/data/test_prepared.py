@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,22 @@ def test_a_split_without_samples_is_empty(table: TextTable) -> None:
 def test_an_unknown_split_is_answered_with_those_there_are(table: TextTable) -> None:
     with pytest.raises(DataError, match="no split 'dev', only train, validation, test"):
         prepare(table).split("dev")
+
+
+@pytest.mark.parametrize("name", ["films.jsonl", "films.jsonl.gz", "films.tsv.gz"])
+def test_every_kind_of_file_becomes_the_same_samples(table: TextTable, tmp_path: Path, name: str) -> None:
+    content = Path(str(table.path)).read_bytes()
+    if "jsonl" in name:
+        rows = ({"text": text, "label": label} for text, label in some_rows(60))
+        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    known, found = prepare(table), prepare(dataclasses.replace(table, path=str(tmp_path / name)))
+    assert found.fingerprint != known.fingerprint
+    assert found.labels == known.labels
+    for split in known.splits:
+        one, other = known.split(split), found.split(split)
+        assert one.texts(range(len(one))) == other.texts(range(len(other)))
+        assert one.labels.tolist() == other.labels.tolist()
 
 
 # -- the key ---------------------------------------------------------------------------------------

@@ -15,7 +15,10 @@ from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
-from toolkit.workloads.text_classification.data.sources.table import Format, Row, open_problem, read_rows
+from toolkit.workloads.text_classification.data.sources.file_kinds import Format
+from toolkit.workloads.text_classification.data.sources.opening import is_compressed, open_problem
+from toolkit.workloads.text_classification.data.sources.rows import read_rows
+from toolkit.workloads.text_classification.data.sources.table import Row
 
 #: The split that labels and vocabulary come from.
 TRAIN = "train"
@@ -37,11 +40,15 @@ class Source(SourceFile):
 
 
 class Rows:
-    """The rows of sources, which are read twice: for faults, then for texts. Small files stay in memory."""
+    """The rows of sources, which are read twice: for faults, then for texts.
+
+    Small files stay in memory, unless they are compressed: their size does not tell what they hold.
+    """
 
     def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
         self._data = data
-        self._keeps = sum(source.state[0] for source in sources) <= _KEPT_BYTES
+        size = sum(source.state[0] for source in sources)
+        self._keeps = size <= _KEPT_BYTES and not any(is_compressed(source.path) for source in sources)
         self._kept: dict[Path, list[Row]] = {}
 
     def of(self, source: Source) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,35 @@ def test_a_small_file_is_kept_for_the_second_reading_and_a_large_one_is_not(
     path.write_text("text,label\nnew,a\n")
     assert [*found.of(source)] == second
     assert [*found.of(source)] == AFTER
+
+
+def test_a_compressed_file_is_read_twice_however_small(tmp_path: Path) -> None:
+    """What it holds may be many times larger."""
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(gzip.compress(b"text,label\nx,a\ny,b\n"))
+    data = TextTable(path=str(path))
+    source = one_source(data, "test", silent)
+    found = Rows(data, [source])
+    assert [*found.of(source)] == BEFORE
+    path.write_bytes(gzip.compress(b"text,label\nnew,a\n"))
+    assert [*found.of(source)] == AFTER
+
+
+@pytest.mark.parametrize("name", ["table.csv.gz", "table.jsonl", "table.jsonl.gz"])
+def test_the_content_of_every_kind_of_file_decides_the_set_and_its_place_does_not(
+    tmp_path: Path, name: str
+) -> None:
+    def place(folder: str, text: str) -> tuple[Path, str]:
+        path = tmp_path / folder / name
+        path.parent.mkdir(exist_ok=True)
+        rows = f'{{"text": "{text}", "label": "a"}}\n' if "jsonl" in name else f"text,label\n{text},a\n"
+        path.write_bytes(gzip.compress(rows.encode(), mtime=0) if name.endswith(".gz") else rows.encode())
+        data = TextTable(path=str(path), prepared_dir=str(tmp_path / "prepared"))
+        return data.prepared_place(silent)
+
+    first = place("one", "x")
+    assert place("other", "x") == first
+    assert place("other", "y") != first
 
 
 def test_a_file_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:

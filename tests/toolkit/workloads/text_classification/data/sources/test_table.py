@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.table import Row, read_rows
+from toolkit.workloads.text_classification.data.sources.rows import read_rows
+from toolkit.workloads.text_classification.data.sources.table import Row
 
 FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -247,10 +248,6 @@ def test_a_header_beside_named_columns_is_no_sample(tsv_file: Path) -> None:
 
 def test_a_first_line_that_names_no_column_raises_the_question_of_a_header(tsv_file: Path) -> None:
     assert "name them in data.columns" in fault(tsv_file, "fine\t1\ndull\t0\n")
-
-
-def test_a_suffix_that_tells_no_delimiter_is_refused(tmp_path: Path) -> None:
-    assert "set data.delimiter" in fault(tmp_path / "reviews.txt", "text,label\nx,a\n")
 
 
 def test_what_lies_in_the_root_folder_is_no_suggestion() -> None:

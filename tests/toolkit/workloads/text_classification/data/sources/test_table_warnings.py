@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +165,29 @@ def test_it_is_in_the_summary_and_known_from_then_on(
     assert prepare(data).summary().splitlines()[1:] == lines
     assert len(lines) > 1
     assert before(data) == lines
+
+
+@pytest.mark.parametrize("rows", [20, 2000])
+def test_the_size_of_a_compressed_table_is_that_of_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(checks, "_FEW_BYTES", 1000)
+    path = tmp_path / "mails.csv.gz"
+    path.write_bytes(gzip.compress(b"text,label\n" + b"the same,ham\n" * rows))
+    assert path.stat().st_size < 1000
+    (line,) = before(TextTable(path=str(path), prepared_dir=str(tmp_path)))
+    assert ("too large" if rows == 2000 else "one label, 'ham'") in line
+
+
+def test_json_lines_are_searched_as_well(tmp_path: Path) -> None:
+    for name, labels in (("train", "ab"), ("dev", "a")):
+        rows = [{"text": f"{name} {place}", "label": label} for place, label in enumerate(labels)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    train, dev = (str(tmp_path / f"{name}.jsonl") for name in ("train", "dev"))
+    data = TextTable(train=train, validation=dev)
+    (line,) = told(data)
+    assert "validation" in line
+    assert before(data) == [line]
 
 
 def test_a_table_that_cannot_be_read_is_told_elsewhere(tmp_path: Path) -> None:

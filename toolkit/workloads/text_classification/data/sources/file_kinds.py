@@ -1,0 +1,60 @@
+"""What the ending of a file's name says of its lines, and which files are not read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import DataError
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.opening import open_problem, unpacked_name
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES = (".jsonl", ".ndjson")
+#: What to do with files that no delimiter makes readable.
+_OTHERS = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "save the sheet as .csv"),
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), "convert it to .csv"),
+    **dict.fromkeys(
+        (".zip", ".tar", ".tgz", ".bz2", ".xz", ".zst", ".7z"), "unpack it, or compress with gzip"
+    ),
+    ".json": "write each object into a line of its own, in a file that ends with .jsonl",
+}
+_READ = "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How a line is cut into fields.
+
+    delimiter  None where each line is a JSON object
+    """
+
+    delimiter: str | None
+    quoted: bool
+
+    @classmethod
+    def of(cls, path: Path, data: TextTable) -> Format:
+        """What the file's ending and the config say. Raises DataError where neither does.
+
+        Of JSON lines the ending says everything: another file of the section may need a delimiter.
+        """
+        ending = unpacked_name(path).suffix.lower()
+        if ending in _JSON_LINES:
+            return cls(delimiter=None, quoted=False)
+        if ending in _OTHERS or (data.delimiter is None and ending not in _DELIMITERS):
+            raise _refusal(path, ending)
+        delimiter = _DELIMITERS[ending] if data.delimiter is None else data.delimiter
+        quoted = data.quoted if data.quoted is not None else delimiter != "\t"
+        return cls(delimiter=delimiter, quoted=quoted)
+
+
+def _refusal(path: Path, ending: str) -> DataError:
+    if path.is_dir():
+        return open_problem(path, IsADirectoryError())
+    if ending in _OTHERS:
+        return DataError(f"{path}: {ending} is not read; {_OTHERS[ending]}. {_READ}")
+    return DataError(
+        f"{path}: the ending {ending or path.suffix!r} does not tell what separates the fields. {_READ}; "
+        'for another table in plain text set data.delimiter, for example to "," or "\\t"'
+    )

@@ -1,0 +1,92 @@
+"""Reading JSON lines: one object for each row, whose keys are the columns. Blank lines are left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import DataError
+from toolkit.nlp.charset import lines
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.opening import opened
+from toolkit.workloads.text_classification.data.sources.table import Row
+from toolkit.workloads.text_classification.data.sources.wording import shown
+
+# Numbers stay as they are written: 1.0 and 1e3 are the same labels as in a delimited file.
+_decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
+#: What only an escape can write: files and databases of text cannot hold it.
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+
+
+class _Fault(Exception):
+    """What is wrong with a line."""
+
+
+def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
+    """Yield the rows of a file; holds one row at a time. null is an empty field.
+
+    Raises DataError, which names file and line: the file is missing, empty or unreadable, a line is no
+    object, lacks a column, or has something else than a text or a number there.
+    """
+    is_empty = True
+    with opened(path, data.encoding, "\n") as stream:
+        for number, line in enumerate(lines(path, stream), start=1):
+            # A byte-order mark alone leaves an empty line.
+            if not line or line.isspace():
+                continue
+            is_empty = False
+            try:
+                text, label = _text_and_label(line, data)
+            except _Fault as fault:
+                raise DataError(f"{path}:{number}: {fault}") from None
+            yield Row(number, text, label)
+    if is_empty:
+        raise DataError(f"{path} is empty; expected one JSON object per line, a line for each sample")
+
+
+def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
+    found = _object(line)
+    text = _field(found, data.text_column, "data.text_column")
+    label = _field(found, data.label_column, "data.label_column")
+    if "\\u" in line and (odd := _NO_CHARACTER.search(text + label)):
+        raise _Fault(f"\\u{ord(odd[0]):04x} is no character of a text; correct the line")
+    return text, label
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = _decode(line)
+    except json.JSONDecodeError as error:
+        problem = f"not JSON from character {error.pos + 1} on"
+    except RecursionError:
+        problem = "nested too deep"
+    else:
+        if isinstance(found, dict):
+            return found
+        problem = "no JSON object"
+    raise _Fault(f'{problem}; expected a whole object in each line, such as {{"text": "…", "label": "…"}}')
+
+
+def _field(found: dict[str, Any], name: str, key: str) -> str:
+    """The text of a column.
+
+    key   the config's key that names the column
+    """
+    value = found.get(name)
+    if isinstance(value, str):
+        return value
+    if name not in found:
+        near = get_close_matches(name, found, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise _Fault(
+            f"no key {name!r}, found: {shown(list(found)) or 'none'}. "
+            f"Set {key} to a key of every line{hint}; a row without a value needs null"
+        )
+    if value is None:
+        return ""
+    kind = {bool: "true or false", dict: "an object", list: "a list"}[type(value)]
+    raise _Fault(f"{name!r} is {kind}, expected a text or a number")

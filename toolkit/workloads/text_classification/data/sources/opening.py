@@ -1,0 +1,96 @@
+"""Opening the file of a table, a compressed one too, and saying why it cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TextIO
+
+from toolkit.errors import DataError
+from toolkit.nlp.charset import check_encoding, undecodable
+from toolkit.workloads.text_classification.data.sources.wording import shown
+
+_COMPRESSED = ".gz"
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the name says that the file is compressed by gzip."""
+    return path.suffix.lower() == _COMPRESSED
+
+
+def unpacked_name(path: Path) -> Path:
+    """The path without the ending of a compressed file."""
+    return path.with_suffix("") if is_compressed(path) else path
+
+
+@contextmanager
+def opened(path: Path, encoding: str, newline: str) -> Iterator[TextIO]:
+    """Open a file as text, which is unpacked while it is read.
+
+    newline   as in `open`
+    Raises DataError where that fails, also within the block.
+    """
+    check_encoding(encoding)
+    try:
+        _check_regular(path)
+        try:
+            with io.TextIOWrapper(_unpacked(path), encoding=encoding, newline=newline) as stream:
+                yield stream
+        except UnicodeError:
+            with _unpacked(path) as raw:
+                raise undecodable(path, raw, encoding) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{path}: not a whole file of gzip: it is cut off, damaged, or not compressed at all. "
+            f"Compress it again, or take {_COMPRESSED} off its name"
+        ) from error
+    except OSError as error:
+        raise open_problem(path, error) from error
+
+
+def open_problem(path: Path, error: OSError) -> DataError:
+    """Say why a data file cannot be opened or read."""
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{path}: no such file. {_neighbours(path)}")
+    if isinstance(error, IsADirectoryError):
+        return DataError(f"{path} is a folder, expected a file; in it: {shown(_listing(path)) or 'nothing'}")
+    if isinstance(error, PermissionError):
+        return DataError(f"{path}: you may not read it (permission denied); ask its owner, or chmod +r")
+    return DataError(f"{path}: cannot be read: {error.strerror or error}")
+
+
+def _check_regular(path: Path) -> None:
+    """Raise DataError for a pipe or a device: the second reading would find nothing, or wait forever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path} is a pipe or a device, expected a file: it is read more than once")
+
+
+def _unpacked(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(path, "rb") if is_compressed(path) else open(path, "rb")
+
+
+def _neighbours(path: Path) -> str:
+    """Suggest what is there instead of a missing file."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        existing = next(parent for parent in folder.parents if parent.is_dir())
+        return f"Its folder does not exist either, only {existing}"
+    names = _listing(folder)
+    near = get_close_matches(path.name, names, n=3)
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    if folder == folder.parent:
+        return "Paths are relative to the folder where the command is given, unless they begin with /"
+    return f"In {folder} there is: {shown(names)}" if names else f"{folder} is empty"
+
+
+def _listing(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return []

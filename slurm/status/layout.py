@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from slurm.status.columns import Column, colour, columns, footer, printable, reason
 from slurm.status.rows import RunStatus
@@ -23,16 +24,21 @@ def lay_out(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
 
     width   characters of a line; None for as many as it takes
     """
+    return chain.from_iterable(blocks(rows, width))
+
+
+def blocks(rows: Sequence[RunStatus], width: int | None) -> Iterator[list[Line]]:
+    """The same lines in groups: the title, each row with its reason, the sum."""
     shown = _fit(columns(rows), width)
-    yield [(_padded(column, column.title, wide), "bold") for column, wide in shown]
+    yield [[(_padded(column, column.title, wide), "bold") for column, wide in shown]]
     for number, row in enumerate(rows):
-        yield [
+        cells: Line = [
             (_padded(column, column.cells[number], wide), colour(row) if column.title == "state" else "")
             for column, wide in shown
         ]
-        if not row.reason.startswith(CANNOT_ASK):
-            yield from _wrapped(reason(row), width)
-    yield from _footer(rows, width)
+        is_told_below = row.reason.startswith(CANNOT_ASK)
+        yield [cells] if is_told_below else [cells, *_wrapped(reason(row), width)]
+    yield list(_footer(rows, width))
 
 
 def _footer(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:

@@ -32,9 +32,9 @@ of a live run.
 """
 _WATCH = """\
 As status, updated until Ctrl-C. Requeued jobs that wait for Slurm's two minutes are released at once.
-Without RUN: all under STK_EXPERIMENT_DIR. One RUN in a terminal: its curves, its times, what its ranks use
-and its log, with keys to cancel, to requeue and to follow the log. Each update reads the files; Slurm is
-asked twice a minute.
+Without RUN: all under STK_EXPERIMENT_DIR, in a terminal with keys to select a run and open it. One RUN in a
+terminal: its curves, its times, what its ranks use and its log, with keys to cancel, to requeue and to follow
+the log. Each update reads the files; Slurm is asked twice a minute.
 """
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 

@@ -18,8 +18,8 @@ from toolkit.run.run_dir import RunDir, find_run, find_runs
 def run(arguments: Namespace) -> int:
     """Show runs until Ctrl-C, and let requeued jobs start without Slurm's two minutes of waiting."""
     try:
-        if len(arguments.runs) == 1 and _has_screen():
-            _watch_one(find_run(arguments.runs[0], experiment_dir()), arguments)
+        if _has_screen():
+            _watch_on_terminal(arguments)
         else:
             _watch(arguments)
     except (KeyboardInterrupt, EOFError):
@@ -32,28 +32,28 @@ def _has_screen() -> bool:
     return sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
 
 
-def _watch_one(target: RunDir, arguments: Namespace) -> None:
-    from rich.console import Console  # slow, and only a terminal needs it
+def _watch_on_terminal(arguments: Namespace) -> None:
+    from slurm.runs.watching.on_terminal import watch_one, watch_several  # slow, and nothing else needs them
 
-    from slurm.runs.watching.screen import Ending, Screen, follow_log
+    if len(arguments.runs) == 1:
+        (target,) = _runs(arguments)
+        watch_one(target, arguments.interval, arguments.until_finished)
+    else:
+        watch_several(lambda: _runs(arguments), arguments.interval, arguments.until_finished)
 
-    poller = RunPoller()
-    screen = Screen(
-        target, lambda: poller.look([target])[0], arguments.interval, until_finished=arguments.until_finished
-    )
-    if screen.show(Console(), sys.stdin.fileno()) is Ending.LOG:
-        follow_log(target)
+
+def _runs(arguments: Namespace) -> list[RunDir]:
+    """The runs that are named, or all. Looked for each time: runs come and go."""
+    parent = experiment_dir()
+    return [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
 
 
 def _watch(arguments: Namespace) -> None:
-    parent = experiment_dir()
     view = _Table() if sys.stdout.isatty() else _Lines()
     poller = RunPoller()
     with view:
         while True:
-            # Looked for each time: runs come and go.
-            runs = [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
-            rows = poller.look(runs)
+            rows = poller.look(_runs(arguments))
             view.show(rows)
             if arguments.until_finished and not any(row.is_live for row in rows):
                 return

@@ -1,4 +1,4 @@
-"""Numbers as characters: curves, spans on a line, bars. Pure functions."""
+"""Numbers as characters: curves, spans on a line, bars; lines of a certain width. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from statistics import fmean
 from rich.text import Text
 
 from toolkit.run.attempts.goodput import Span
+
+#: Keys and what they do.
+Keys = Sequence[tuple[str, str]]
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 
@@ -68,3 +71,16 @@ def bar(share: float, width: int) -> Text:
     """A share of a whole as a bar."""
     full = round(max(0.0, min(1.0, share)) * width)
     return Text.assemble(("━" * full, "green"), ("─" * (width - full), "bright_black"))
+
+
+def key_line(keys: Keys) -> Text:
+    """Keys and what they do, on one line."""
+    return Text("   ").join(Text.assemble((key, "bold reverse"), f" {words}") for key, words in keys)
+
+
+def cut(line: Text, width: int) -> Text:
+    """One line that is no wider than that."""
+    line = line.copy()
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line

@@ -16,15 +16,27 @@ _SIGNALS = (signal.SIGWINCH, signal.SIGTSTP)
 #: These end the view as Ctrl-C does.
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
+_ESCAPE = b"\x1b"
+_NAMES = {b"\r": "enter", b"\n": "enter"}
+#: Keys that send several characters, by the last of them; the first are an escape and one of these.
+_SEQUENCES = {b"A": "up", b"B": "down"}
+_STARTS = (b"[", b"O")
+#: What may stand before the last one.
+_MIDDLES = frozenset(b"0123456789:;<=>?[")
+#: Seconds. A terminal sends the characters of one key at once; over a slow line they may come apart.
+_SEQUENCE_S = 0.05
+
 
 class Keyboard:
     """Reads keys without waiting for the end of a line, and without showing them. A context manager.
 
-    On leaving, however that comes about, the terminal and the signals are as before.
+    On leaving, however that comes about, the terminal and the signals are as before. It may be entered again.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        #: A character that was read and belongs to the next key.
+        self._unread = b""
 
     def __enter__(self) -> Keyboard:
         self._mode = termios.tcgetattr(self._descriptor)
@@ -53,20 +65,45 @@ class Keyboard:
     def wait(self, timeout_s: float) -> str:
         """The next key; `resized` or `stopped` for a signal; empty when the time is over.
 
-        Raises EOFError where the terminal has gone.
+        A key is a letter in lower case, or `up`, `down`, `enter` or `escape`; any other that sends several
+        characters is `unknown`. Raises EOFError where the terminal has gone.
         """
-        ready, _, _ = select.select([self._descriptor, self._woken], [], [], max(0.0, timeout_s))
-        if self._woken in ready:
-            return "stopped" if signal.SIGTSTP in os.read(self._woken, 4096) else "resized"
-        if not ready:
-            return ""
-        try:
-            key = os.read(self._descriptor, 1)
-        except OSError:
-            key = b""
-        if not key:
+        if not self._unread:
+            ready, _, _ = select.select([self._descriptor, self._woken], [], [], max(0.0, timeout_s))
+            if self._woken in ready:
+                return "stopped" if signal.SIGTSTP in os.read(self._woken, 4096) else "resized"
+            if not ready:
+                return ""
+        key = self._read()
+        if key == _ESCAPE:
+            return self._escape()
+        return _NAMES.get(key) or key.decode("ascii", "replace").lower()
+
+    def _escape(self) -> str:
+        """The key that an escape character comes from: Esc itself, or one that sends several characters."""
+        start = self._read_at_once()
+        if start not in _STARTS:
+            self._unread = start
+            return "escape"
+        last = self._read_at_once()
+        while last and last[0] in _MIDDLES:
+            last = self._read_at_once()
+        return _SEQUENCES.get(last, "unknown")
+
+    def _read_at_once(self) -> bytes:
+        """A character that belongs to the one before; empty where none follows."""
+        ready, _, _ = select.select([self._descriptor], [], [], _SEQUENCE_S)
+        return self._read() if ready else b""
+
+    def _read(self) -> bytes:
+        character, self._unread = self._unread, b""
+        if character:
+            return character
+        with suppress(OSError):
+            character = os.read(self._descriptor, 1)
+        if not character:
             raise EOFError
-        return key.decode("ascii", "replace").lower()
+        return character
 
 
 def _note(*_: object) -> None:

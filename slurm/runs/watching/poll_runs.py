@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from slurm.job.release_requeued import Releaser
 from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
@@ -25,3 +25,7 @@ class RunPoller:
             for row in rows:
                 self._releaser.release(row)
         return rows
+
+    def look_at(self, run: RunDir, runs: Iterable[RunDir]) -> RunStatus:
+        """Where one run stands now. The others are looked at, too, so that they are let start."""
+        return self.look([run, *(each for each in runs if each != run)])[0]

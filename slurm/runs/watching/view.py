@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group
 from rich.text import Text
 
-from slurm.runs.watching.drawing import SAVE, SPANS, bar, sparkline, stretched, timeline
+from slurm.runs.watching.drawing import SAVE, SPANS, Keys, bar, cut, key_line, sparkline, stretched, timeline
 from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
 from toolkit.report.formats import clean, count, duration, one_line
 
 KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
+#: Of a run that was opened from the overview.
+KEYS_OF_OPENED = (*KEYS[:-1], ("q Esc", "back"))
 
 #: A rank's heartbeat comes every 15 s at the latest.
 _SILENT_S = 60.0
@@ -21,26 +23,19 @@ _DIM = "bright_black"
 _STATES = {"running": "green", "finished": "green", "failed": "red", "unknown": "red", "held": "magenta"}
 
 
-def view(snapshot: Snapshot, width: int, height: int, message: str = "") -> Group:
+def view(snapshot: Snapshot, width: int, height: int, message: str = "", keys: Keys = KEYS) -> Group:
     """Draw a snapshot. What does not fit is left out: ranks first, then lines of the log.
 
     message  stands above the keys: a question, or what became of one
     """
     top = [*_head(snapshot, width), Text(), *_curves(snapshot.curves, width), *_time(snapshot, width)]
-    foot = [Text(one_line(clean(message), 1000), style="bold yellow"), _keys()]
+    foot = [Text(one_line(clean(message), 1000), style="bold yellow"), key_line(keys)]
     room = max(0, height - len(top) - len(foot))
     ranks = _ranks(snapshot, room // 2 if snapshot.log else room)
     log = _log(snapshot, room - len(ranks))
     body = [*top, *ranks, *log][: max(0, height - len(foot))]
     filling = [Text()] * (height - len(foot) - len(body))
-    return Group(*(_cut(line, width) for line in (*body, *filling, *foot)))
-
-
-def _cut(line: Text, width: int) -> Text:
-    line = line.copy()
-    line.truncate(width, overflow="ellipsis")
-    line.no_wrap = True
-    return line
+    return Group(*(cut(line, width) for line in (*body, *filling, *foot)))
 
 
 # -- where it stands -----------------------------------------------------------------------------
@@ -218,7 +213,3 @@ def _log(snapshot: Snapshot, room: int) -> list[Text]:
         return []
     lines = snapshot.log[-(room - 2) :]
     return [Text(), Text("log of rank 0", style=_DIM), *(Text(line) for line in lines)]
-
-
-def _keys() -> Text:
-    return Text("   ").join(Text.assemble((key, "bold reverse"), f" {words}") for key, words in KEYS)

@@ -4,67 +4,29 @@ from __future__ import annotations
 
 import io
 import os
-import pty
-import re
-import select
 import signal
-import subprocess
-import sys
-import termios
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
-from rich.console import Console
 
-from slurm.runs.watching.keyboard import Keyboard
-from slurm.runs.watching.screen import Ending, Screen
+from slurm.runs.watching.live_view import Ending
+from slurm.runs.watching.screen import Screen
 from slurm.status.rows import RunStatus, status
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import CODE, House
+from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
 from tests.slurm.stage import Stage
 from toolkit.errors import SlurmUnavailable
-
-ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
-
-
-@pytest.fixture
-def stage(fake: FakeSlurm, house: House) -> Stage:
-    return Stage(fake, house)
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """A terminal: keys are pressed at one end and read at the other."""
-
-    fingers: int
-    keys: int
-
-    def press(self, keys: str) -> None:
-        os.write(self.fingers, keys.encode())
-
-    @property
-    def mode(self) -> list[object]:
-        return termios.tcgetattr(self.keys)
-
-
-@pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    fingers, keys = pty.openpty()
-    yield Terminal(fingers, keys)
-    os.close(fingers)
-    os.close(keys)
 
 
 class Watched:
     """The view of the stage's run, which looks once an hour."""
 
-    def __init__(self, stage: Stage, terminal: Terminal, *, until_finished: bool = False) -> None:
+    def __init__(
+        self, stage: Stage, terminal: Terminal, *, until_finished: bool = False, is_opened: bool = False
+    ) -> None:
         self.stage = stage
         self.terminal = terminal
         self.looks = 0
         self._out = io.StringIO()
-        self._screen = Screen(stage.run, self.look, 3600.0, until_finished)
+        self._screen = Screen(stage.run, self.look, 3600.0, until_finished, is_opened)
 
     def look(self) -> RunStatus:
         self.looks += 1
@@ -72,16 +34,7 @@ class Watched:
 
     def show(self, keys: str) -> Ending:
         """Press keys, and see how the view ends; the terminal is as it was then."""
-        before, handler = self.terminal.mode, signal.getsignal(signal.SIGTERM)
-        self.terminal.press(keys)
-        console = Console(file=self._out, width=100, height=20, force_terminal=True, color_system=None)
-        try:
-            return self._screen.show(console, self.terminal.keys)
-        finally:
-            assert self.terminal.mode == before
-            assert signal.getsignal(signal.SIGTERM) is handler
-            assert self.shown.count(ENTER) == self.shown.count(LEAVE)
-            assert self.shown.rindex(LEAVE) > self.shown.rindex(ENTER)
+        return self.terminal.show(self._screen, keys, self._out)
 
     @property
     def shown(self) -> str:
@@ -97,6 +50,20 @@ def test_q_ends_the_view(watched: Watched) -> None:
     assert watched.show("xq") is Ending.QUIT
     assert watched.stage.run.run_id in watched.shown
     assert watched.looks == 1
+
+
+def test_esc_ends_only_a_view_that_was_opened_from_the_table(stage: Stage, terminal: Terminal) -> None:
+    opened, alone = Watched(stage, terminal, is_opened=True), Watched(stage, terminal)
+    assert opened.show("\x1b") is Ending.QUIT
+    assert alone.show("\x1bl") is Ending.LOG
+    assert opened.shown.splitlines()[-1] != alone.shown.splitlines()[-1]
+
+
+def test_an_arrow_is_no_letter(watched: Watched) -> None:
+    """The one to the right sends a C at its end."""
+    watched.show("\x1b[Cyq")
+    assert "y / n" not in watched.shown
+    assert watched.stage.fake.calls("scancel") == []
 
 
 def test_l_is_for_the_log(watched: Watched) -> None:
@@ -146,7 +113,7 @@ def test_another_size_is_drawn_at_once_and_ctrl_z_stops(
         return Watched.look(watched)
 
     monkeypatch.setattr(watched._screen, "_look", look)
-    monkeypatch.setattr("slurm.runs.watching.screen.os.kill", stopped)
+    monkeypatch.setattr(os, "kill", stopped)
     assert watched.show("") is Ending.QUIT
     assert sent == [(signal.SIGSTOP, 1)]
     assert watched.shown.count(ENTER) == 2
@@ -164,48 +131,12 @@ def test_an_error_leaves_the_terminal_as_it_was(
         watched.show("")
 
 
-def test_a_terminal_that_has_gone_is_told() -> None:
-    fingers, keys = pty.openpty()
-    with Keyboard(keys) as keyboard:
-        os.close(fingers)
-        with pytest.raises(EOFError):
-            keyboard.wait(60)
-    os.close(keys)
-
-
 def test_in_a_terminal_the_command_draws_and_sigterm_is_how_others_end_it(
     stage: Stage, terminal: Terminal
 ) -> None:
-    environ = {
-        **stage.environ,
-        **CODE,
-        "STK_EXPERIMENT_DIR": str(stage.house.experiments),
-    }
-    before = terminal.mode
-    process = subprocess.Popen(
-        [sys.executable, "-m", "slurm", "watch", stage.run.run_id, "--interval", "600"],
-        cwd=stage.house.root,
-        env={**environ, "TERM": "xterm", "COLUMNS": "90", "LINES": "20"},
-        stdin=terminal.keys,
-        stdout=terminal.keys,
-        stderr=terminal.keys,
-    )
-    try:
-        shown = read_until(terminal, b"follow the log")
-        assert re.search(rb"\x1b\[\?1049h.*" + stage.run.run_id.encode(), shown, re.DOTALL)
+    with watching(terminal, stage, stage.run.run_id) as process:
+        shown = terminal.read_until("follow the log")
+        assert stage.run.run_id in shown.partition(ENTER)[2]
         process.send_signal(signal.SIGTERM)
-        assert b"\x1b[?1049l" in read_until(terminal, b"\x1b[?1049l")
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-    assert terminal.mode == before
+        terminal.read_until(LEAVE)
     assert len(stage.fake.calls("squeue")) == 1
-
-
-def read_until(terminal: Terminal, what: bytes) -> bytes:
-    """What the terminal shows up to something."""
-    shown = b""
-    while what not in shown:
-        assert select.select([terminal.fingers], [], [], 60)[0], shown
-        shown += os.read(terminal.fingers, 65536)
-    return shown

@@ -1,0 +1,68 @@
+"""What is drawn on the whole terminal again and again, until a key or its own end ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from enum import Enum, auto
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from slurm.runs.watching.keyboard import Keyboard
+
+
+class Ending(Enum):
+    """Why a view has ended."""
+
+    QUIT = auto()
+    STOPPED = auto()
+    LOG = auto()
+    OPENED = auto()
+
+
+class LiveView(ABC):
+    """A view on the whole terminal, read anew after each interval and drawn anew after each key."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+
+    @abstractmethod
+    def refresh(self) -> Ending | None:
+        """Read anew what is shown; say whether the view ends with that."""
+
+    @abstractmethod
+    def draw(self, width: int, height: int) -> RenderableType:
+        """What was read last, for a terminal of this size."""
+
+    @abstractmethod
+    def press(self, key: str) -> Ending | None:
+        """Do what a key says; say whether the view ends with that."""
+
+    def show(self, console: Console, keyboard: Keyboard) -> Ending:
+        """Show the view until a key, or its own end, ends it."""
+        while (ending := self._show(console, keyboard)) is Ending.STOPPED:
+            # As Ctrl-Z would have done, with the terminal as it was; `fg` goes on here.
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return ending
+
+    def _show(self, console: Console, keyboard: Keyboard) -> Ending:
+        # The keyboard outside: should drawing fail, the terminal listens again before the error is told.
+        with keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                ending = self.refresh() or self._until_next_refresh(keyboard, live)
+                if ending is not None:
+                    return ending
+
+    def _until_next_refresh(self, keyboard: Keyboard, live: Live) -> Ending | None:
+        """Answer keys until it is time to read anew."""
+        next_refresh = time.monotonic() + self._interval_s
+        while True:
+            live.update(self.draw(*live.console.size), refresh=True)
+            key = keyboard.wait(next_refresh - time.monotonic())
+            if not key:
+                return None
+            if (ending := self.press(key)) is not None:
+                return ending

@@ -1,0 +1,207 @@
+"""In the table of all runs keys select one and open it, and whatever ends it, the terminal is as it was."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from slurm.runs.watching import table_view, view
+from slurm.runs.watching.live_view import Ending
+from slurm.runs.watching.overview import Overview
+from slurm.runs.watching.poll_runs import RunPoller
+from slurm.status.rows import RunStatus, status
+from tests.patience import PATIENCE_S
+from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
+from tests.slurm.stage import Stage
+from toolkit.errors import SlurmUnavailable
+
+UP, DOWN = "\x1b[A", "\x1b[B"
+#: A word that each of the views shows, and the other does not.
+IN_OVERVIEW, IN_RUN = table_view.KEYS[1][1], view.KEYS[0][1]
+
+
+@pytest.fixture
+def rows(stage: Stage) -> list[RunStatus]:
+    """Three runs, a, b and c."""
+    (row,) = status([stage.run])
+    return [replace(row, run_id=name, run_dir=f"/runs/{name}") for name in "abc"]
+
+
+class Watched:
+    """The table of runs, each look at which finds the next rows and presses the next keys."""
+
+    def __init__(
+        self, terminal: Terminal, *looks: tuple[Sequence[RunStatus], str], until_finished: bool = False
+    ) -> None:
+        self.terminal = terminal
+        self.out = io.StringIO()
+        self._looks = iter(looks)
+        # No time between two looks: where no key is left, the next one comes.
+        self.overview = Overview(self.look, 0.0, until_finished)
+
+    def look(self) -> Sequence[RunStatus]:
+        rows, keys = next(self._looks)
+        self.terminal.press(keys)
+        if keys:
+            # They come a moment later.
+            assert select.select([self.terminal.keys], [], [], PATIENCE_S)[0]
+        return rows
+
+    def show(self) -> Ending:
+        return self.terminal.show(self.overview, "", self.out)
+
+    @property
+    def opened(self) -> str:
+        """The run that the keys lead to."""
+        assert self.show() is Ending.OPENED
+        assert self.overview.selected is not None
+        return self.overview.selected.run_id
+
+
+@pytest.mark.parametrize(
+    "keys,run_id",
+    [
+        ("", "a"),
+        ("j", "b"),
+        (DOWN, "b"),
+        ("jjk", "b"),
+        (DOWN + DOWN + UP, "b"),
+        ("k" + UP, "a"),
+        ("jjjjk", "b"),
+        ("x" + DOWN * 9, "c"),
+    ],
+)
+def test_keys_select_a_run_and_enter_opens_it(
+    terminal: Terminal, rows: list[RunStatus], keys: str, run_id: str
+) -> None:
+    assert Watched(terminal, (rows, keys + "\r")).opened == run_id
+
+
+def test_the_selected_run_stays_selected_where_rows_change_their_order(
+    terminal: Terminal, rows: list[RunStatus]
+) -> None:
+    a, b, c = rows
+    new = replace(a, run_id="new", run_dir="/runs/new")
+    assert Watched(terminal, (rows, "j"), ([new, c, b, a], "\r")).opened == "b"
+
+
+def test_in_place_of_a_run_that_has_gone_its_neighbour_is_selected(
+    terminal: Terminal, rows: list[RunStatus]
+) -> None:
+    a, b, c = rows
+    assert Watched(terminal, (rows, "j"), ([a, c], "\r")).opened == "c"
+    assert Watched(terminal, (rows, "jj"), ([a, b], "\r")).opened == "b"
+    assert Watched(terminal, (rows, "jj"), ([], ""), (rows, "\r")).opened == "a"
+
+
+def test_the_selection_is_kept_while_a_run_is_open(terminal: Terminal, rows: list[RunStatus]) -> None:
+    watched = Watched(terminal, (rows, "j\r"), (rows, "\r"))
+    assert [watched.opened, watched.opened] == ["b", "b"]
+
+
+def test_without_runs_there_is_nothing_to_open(terminal: Terminal) -> None:
+    assert Watched(terminal, ([], "j\rq")).show() is Ending.QUIT
+
+
+def test_the_table_ends_when_no_run_is_live(terminal: Terminal, rows: list[RunStatus]) -> None:
+    ended = [replace(row, is_live=False) for row in rows]
+    looks = ((rows, ""), (ended, ""))
+    assert Watched(terminal, *looks, until_finished=True).show() is Ending.QUIT
+
+
+def test_ctrl_z_stops_the_table_and_it_goes_on(
+    terminal: Terminal, rows: list[RunStatus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(terminal, (rows, "j"), (rows, ""), (rows, "\r"))
+    sent: list[tuple[int, int]] = []
+
+    def look() -> Sequence[RunStatus]:
+        found = watched.look()
+        if not sent:
+            signal.raise_signal(signal.SIGTSTP)
+        return found
+
+    def stopped(process: int, number: int) -> None:
+        sent.append((number, watched.out.getvalue().count(LEAVE)))
+
+    monkeypatch.setattr(watched.overview, "_look", look)
+    monkeypatch.setattr(os, "kill", stopped)
+    assert watched.opened == "b"
+    assert sent == [(signal.SIGSTOP, 1)]
+
+
+@pytest.mark.parametrize("error", [SlurmUnavailable("gone"), KeyboardInterrupt(), ZeroDivisionError()])
+def test_an_error_leaves_the_terminal_as_it_was(
+    terminal: Terminal, rows: list[RunStatus], monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    watched = Watched(terminal, (rows, ""))
+
+    def look() -> Sequence[RunStatus]:
+        raise error
+
+    monkeypatch.setattr(watched.overview, "_look", look)
+    with pytest.raises(type(error)):
+        watched.show()
+
+
+def test_while_one_run_is_open_the_others_are_let_start(stage: Stage) -> None:
+    other = Stage(stage.fake, stage.house, "seed=2", job_id="102")
+    stage.fake.change("102", state="PENDING", reason="BeginTime", restarts="1")
+    row = RunPoller().look_at(stage.run, [other.run, stage.run])
+    assert row.run_id == stage.run.run_id
+    assert stage.fake.calls("scontrol") == [["update", "jobid=102", "starttime=now+5"]]
+
+
+# -- the command in a terminal ---------------------------------------------------------------------
+
+
+def test_enter_opens_the_selected_run_and_esc_and_q_go_back(stage: Stage, terminal: Terminal) -> None:
+    other = Stage(stage.fake, stage.house, "seed=2", job_id="102")
+    first, second = sorted([stage.run.run_id, other.run.run_id])
+    with watching(terminal, stage):
+        shown = terminal.read_until(IN_OVERVIEW)
+        assert first in shown
+        assert second in shown
+        for keys, run_id, hidden, back in ((DOWN + "\r", second, first, "\x1b"), ("k\r", first, second, "q")):
+            terminal.press(keys)
+            shown = terminal.read_until(IN_RUN).rpartition(ENTER)[2]
+            assert run_id in shown
+            assert hidden not in shown
+            terminal.press(back)
+            terminal.read_until(IN_OVERVIEW)
+        terminal.press("q")
+        terminal.read_until(LEAVE)
+
+
+@pytest.mark.parametrize("keys,word", [("", IN_OVERVIEW), ("\r", IN_RUN)], ids=["overview", "run"])
+def test_ctrl_c_ends_the_command_in_either_view(
+    stage: Stage, terminal: Terminal, keys: str, word: str
+) -> None:
+    with watching(terminal, stage) as process:
+        terminal.read_until(IN_OVERVIEW)
+        terminal.press(keys)
+        if keys:
+            terminal.read_until(word)
+        process.send_signal(signal.SIGINT)
+        terminal.read_until(LEAVE)
+
+
+def test_how_the_runs_ended_stays_on_the_terminal(stage: Stage, terminal: Terminal) -> None:
+    stage.fake.change("101", state="CANCELLED")
+    with watching(terminal, stage, "--until-finished"):
+        assert stage.run.run_id in terminal.read_until("cancelled").rpartition(LEAVE)[2]
+
+
+def test_without_a_keyboard_the_table_is_drawn_in_place(stage: Stage, terminal: Terminal) -> None:
+    stage.fake.change("101", state="CANCELLED")
+    with watching(terminal, stage, "--until-finished", stdin=subprocess.DEVNULL):
+        shown = terminal.read_until("cancelled")
+        assert stage.run.run_id in shown
+        assert ENTER not in shown

@@ -38,7 +38,7 @@ def left(run: Run) -> list[tuple[int, int]]:
             pytest.param([preempt_at(5, at="backward")], 6, id="in the backward pass"),
             pytest.param([preempt_at(5, at="communication")], 6, id="before the step is agreed on"),
             pytest.param([preempt_at(5, at="optimizer")], 7, id="in the update"),
-            pytest.param([preempt_at(4, at="evaluation")], 5, id="in an evaluation"),
+            pytest.param([preempt_at(4, at="evaluation")], 4, id="in an evaluation"),
             pytest.param([preempt_at(6, at="save")], 7, id="before a save"),
             pytest.param([preempt_during_save("write", step=6)], 7, id="in a save"),
             pytest.param([preempt_at(5, rank=0)], 6, id="rank 0 alone"),
@@ -77,11 +77,12 @@ def test_stop_request_while_the_data_are_prepared(
 
 
 @pytest.mark.slow
-def test_stop_request_in_the_last_step_finishes_the_run(
+def test_stop_request_in_the_last_step_leaves_the_scores_to_the_next_start(
     house: House, experiment: Experiment, undisturbed: Run
 ) -> None:
     run = house.run(experiment)
-    run.finish(2, preempt_at(TOTAL_STEPS - 1))
+    assert run.yields(2, preempt_at(TOTAL_STEPS - 1)) == TOTAL_STEPS
+    run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 

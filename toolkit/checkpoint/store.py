@@ -45,6 +45,7 @@ class _Save:
     started   monotonic time of the request
     waited_s  seconds that it waited for the previous save
     stall_s   seconds that training waited for the copy
+    replaces  whether an earlier save of this step is replaced; if not, that one stays
     """
 
     step: int
@@ -53,6 +54,7 @@ class _Save:
     started: float
     waited_s: float
     stall_s: float
+    replaces: bool = False
 
 
 class Checkpoints:
@@ -122,12 +124,14 @@ class Checkpoints:
         """Whether a timed save is due, between the scheduled ones. Only on rank 0."""
         return self._group.world.is_main and not self.is_writing and self._timer.is_due()
 
-    def save(self, state: TrainState, *, needed: bool = True) -> None:
+    def save(self, state: TrainState, *, needed: bool = True, replaces: bool = False) -> None:
         """Copy the state of this step; a thread writes it. Only on rank 0; not collective.
 
         While another save is being written, one that is not needed is skipped, and a needed one waits. A
         failed save does not end training: it is recorded, and earlier checkpoints stay. No checkpoint is
         written before the best one that it refers to. Raises Fenced if a later attempt has replaced this one.
+
+        replaces  whether an earlier save of this step is replaced
         """
         if not self._group.world.is_main:
             return
@@ -153,6 +157,7 @@ class Checkpoints:
                 started=called,
                 waited_s=copied - called,
                 stall_s=now - copied,
+                replaces=replaces,
             )
         )
 
@@ -286,7 +291,8 @@ class Checkpoints:
 
     def _commit(self, save: _Save) -> None:
         target = self._run.checkpoint(save.step)
-        if verifies(target, self._identity):
+        is_there = verifies(target, self._identity)
+        if is_there and not save.replaces:
             return
         commit(
             self._staging,
@@ -299,6 +305,7 @@ class Checkpoints:
             nonce=self._group.world.nonce,
             at=lambda point: self._at(point, save.step),
             permit=self._permit,
+            replaces=is_there,
         )
 
     def _failed(self, save: _Save, reason: str) -> None:

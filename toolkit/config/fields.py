@@ -30,6 +30,8 @@ class Limits:
     identity           False for what cannot change the result: it is no part of the run's identity
     added              True for a key that an earlier version does not have. Its default means what that
                        version does, and is no part of the identity: runs of that version keep theirs
+    counts_as          values that are other ones in the identity: the default of today as that of an earlier
+                       version, so that the same file is the same run
     """
 
     choices: Sequence[Any] = ()
@@ -45,6 +47,7 @@ class Limits:
     kinds: Callable[[], Mapping[str, type]] | None = None
     identity: bool = True
     added: bool = False
+    counts_as: Mapping[Any, Any] = field(default_factory=dict)
 
 
 def option(default: Any = MISSING, *, factory: Any = MISSING, **limits: Any) -> Any:

@@ -63,7 +63,9 @@ class Train:
     reduction: str = option("auto", choices=("auto", "exact", "fast"))
     """How gradients are summed. exact: in one fixed tree, so that 1, 2, 4, … processes give the same bytes;
     fast: by DDP's all-reduce; auto: exact on the CPU, fast on CUDA."""
-    precision: str = option("auto", choices=("auto", "fp32", "tf32", "bf16", "fp16"))
+    precision: str = option(
+        "auto", choices=("auto", "fp32", "tf32", "bf16", "fp16"), counts_as={"auto": "fp32"}
+    )
     """auto: bf16 on GPUs that have it, else fp32; tf32: like fp32, but matrix products and convolutions on
     CUDA use mantissas of 10 bits, which is faster; bf16, fp16: mixed precision; fp16 also scales the loss."""
     compile: str = option("auto", choices=("auto", "on", "off"), added=True)

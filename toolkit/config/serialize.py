@@ -68,12 +68,14 @@ def _plain(value: Any, *, identity_only: bool) -> Any:
     if is_dataclass(value):
         names = _names(value.__class__, identity_only)
         plain = {name: _plain(getattr(value, name), identity_only=identity_only) for name in names}
-        return _without_added(type(value), plain) if identity_only else plain
+        return _as_before(type(value), plain) if identity_only else plain
     return value
 
 
-def _without_added(cls: type, plain: dict[str, Any]) -> dict[str, Any]:
-    """What a version without the keys that were added later gives, where those have their defaults."""
+def _as_before(cls: type, plain: dict[str, Any]) -> dict[str, Any]:
+    """What earlier versions give: without keys that were added later, where those have their defaults."""
+    for name, others in _counting_as(cls).items():
+        plain[name] = others.get(plain[name], plain[name])
     for name, default in _added(cls).items():
         if plain.get(name, default) == default:
             plain.pop(name, None)
@@ -90,6 +92,11 @@ def _added(cls: type) -> Mapping[str, Any]:
         else _plain(each.default_factory(), identity_only=True)
         for each in added
     }
+
+
+@cache
+def _counting_as(cls: type) -> Mapping[str, Mapping[Any, Any]]:
+    return {each.name: limits(each).counts_as for each in keys_of(cls) if limits(each).counts_as}
 
 
 @cache

@@ -62,8 +62,8 @@ def _make_up_for_evaluation(context: TrainContext, stop: Stop) -> Outcome | None
     if context.state.progress.awaits_evaluation:
         return Outcome.YIELDED
     outcome = Outcome.FINISHED if _is_finished(context) else None
-    # The checkpoint of this step is there: only now it may be the best.
-    _save(context, outcome, needed=True)
+    # The checkpoint of this step does not know its score yet.
+    _save(context, outcome, needed=True, replaces=True)
     return outcome
 
 
@@ -215,10 +215,10 @@ def _save_if_due(context: TrainContext, outcome: Outcome | None) -> None:
     _save(context, outcome, needed=leaves or is_best)
 
 
-def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool) -> None:
+def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool, replaces: bool = False) -> None:
     context.enter(Phase.SAVE)
     context.step_records.flush()
-    context.checkpoints.save(context.state, needed=needed)
+    context.checkpoints.save(context.state, needed=needed, replaces=replaces)
     if outcome is Outcome.FINISHED:
         context.checkpoints.wait()
     elif outcome is Outcome.YIELDED:

@@ -27,7 +27,7 @@ def test_a_task_that_is_requeued_ends_as_if_undisturbed_and_its_sibling_stays(
     user: User, long_alone: RunDir
 ) -> None:
     """The last task: its own job id is that of the whole array, which means all of its tasks."""
-    (sibling, sibling_id), (run, job_id) = sweep(user, "long.yaml", "train.epochs=2,50", step_s=0.4)
+    (sibling, sibling_id), (run, job_id) = sweep(user, "long.yaml", "train.epochs=2,20", step_s=0.4)
     user.wait_for_step(run)
     assert user.cluster.job(job_id)["JobId"] == job_id.partition("_")[0]
     assert f"job {job_id} was asked to save" in user.run("stk", "requeue", run.run_id).stdout

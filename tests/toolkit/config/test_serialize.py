@@ -265,3 +265,13 @@ def test_a_key_that_was_added_later_leaves_the_runs_of_before_their_identity_at_
 
     assert identity(later(1)) == identity(SAMPLE) != identity(later(2))
     assert to_plain(later(1))["data"]["rounds"] == 1
+
+
+def test_a_default_that_has_changed_counts_as_the_one_before():
+    """So that the file of an earlier version finds its run."""
+
+    def of(precision):
+        return dataclasses.replace(SAMPLE, train=dataclasses.replace(SAMPLE.train, precision=precision))
+
+    assert identity(of("auto")) == identity(of("fp32")) != identity(of("bf16"))
+    assert to_plain(of("auto"))["train"]["precision"] == "auto"

@@ -28,6 +28,8 @@ from toolkit.run.run_dir import MANIFEST, RunDir
 #: Free space that must be there, as a multiple of the size of a checkpoint.
 _ROOM = 1.2
 
+#: The end of the name of a checkpoint while another one takes its place.
+_REPLACED = ".replaced"
 #: Damaged checkpoints that are kept for inspection: they take room.
 _KEPT_ASIDE = 2
 
@@ -40,15 +42,16 @@ def commit(
     nonce: str,
     at: FaultPoint,
     permit: Callable[[], None],
+    replaces: bool = False,
 ) -> None:
     """Write what is staged, flushed to disk, and give it its name.
 
     facts   added to the manifest
     nonce   names this start, so that no other one writes into the same hidden folder
     permit  raises where this start may not write any more; asked right before the rename
-
-    What has that name already does not verify: it goes aside. Raises OSError, or what `permit`
-    raises; nothing is left then.
+    replaces  whether what has that name already is a checkpoint of the same step; it is deleted afterwards,
+              or gets its name back if this process ends in between. If not, it does not verify, and is kept
+    Raises OSError, or what `permit` raises; nothing is left then.
     """
     folder = temporary_name(target, nonce, "tmp")
     if not target.parent.is_dir():
@@ -60,13 +63,23 @@ def commit(
         _write_folder(staging, folder, facts, at)
         permit()
         if target.exists():
-            keep_damaged(target)
+            _put_aside(target) if replaces else keep_damaged(target)
         os.rename(folder, target)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     at("after_rename")
     fsync_dir(target.parent)
+    shutil.rmtree(_aside(target), ignore_errors=True)
+
+
+def _put_aside(folder: Path) -> None:
+    shutil.rmtree(_aside(folder), ignore_errors=True)
+    os.rename(folder, _aside(folder))
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}{_REPLACED}")
 
 
 def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: FaultPoint) -> None:
@@ -117,8 +130,17 @@ def prune(
 
 
 def clear_leftovers(run: RunDir) -> None:
-    """Delete half written and half deleted folders of earlier attempts, and old ones that were set aside."""
+    """Delete half written and half deleted folders of earlier attempts, and old ones that were set aside.
+
+    A checkpoint whose replacement never got its name gets that back.
+    """
     if run.checkpoints.is_dir():
+        for replaced in run.checkpoints.glob(f".step_*{_REPLACED}"):
+            target = replaced.with_name(replaced.name.removeprefix(".").removesuffix(_REPLACED))
+            if target.exists():
+                shutil.rmtree(replaced, ignore_errors=True)
+            else:
+                os.rename(replaced, target)
         aside = sorted(run.checkpoints.glob(".step_*.damaged.*"), key=lambda folder: folder.suffix)
         half = [*run.checkpoints.glob(".step_*.tmp"), *run.checkpoints.glob(".step_*.trash")]
         for leftover in [*half, *aside[:-_KEPT_ASIDE]]:

@@ -258,7 +258,7 @@ def no_section(text: str) -> Mapping[str, Any] | None:
 
 
 def no_violations(experiment: Any) -> Iterator[Violation]:
-    """What does not fit the files that an experiment names: nothing."""
+    """Find nothing: for a task that does not compare its keys with the data files."""
     return iter(())
 
 

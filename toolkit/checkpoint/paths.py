@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.files import crc32, read_json
-from toolkit.run.run_dir import MANIFEST, PROGRESS, RunDir
+from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir
 
 #: Called with the name of each point of a save at which a test may inject a fault.
 FaultPoint = Callable[[str], None]
@@ -31,6 +31,26 @@ def replace_link(path: Path, target: str) -> None:
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
     os.replace(temporary, path)
+
+
+def put_aside(folder: Path) -> None:
+    """Rename a checkpoint while another one takes its name."""
+    aside = _aside(folder)
+    shutil.rmtree(aside, ignore_errors=True)
+    os.rename(folder, aside)
+
+
+def take_back(folder: Path) -> None:
+    """Undo put_aside, or delete what was put aside if another checkpoint has its name."""
+    aside = _aside(folder)
+    if folder.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+    elif aside.exists():
+        os.rename(aside, folder)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}{REPLACED}")
 
 
 def remove(folder: Path, nonce: str, at: FaultPoint = no_fault) -> None:

@@ -20,7 +20,7 @@ class Progress:
     best_loss          validation loss at the same step, which breaks ties; None in old checkpoints
     best_step          step of the best value
     since_best         evaluations since best_value was first reached
-    awaits_evaluation  whether the evaluation after this step is still to be made: a stop interrupted it
+    awaits_evaluation  whether a stop interrupted the evaluation after this step
     chain              hash of all steps so far: their samples and losses, as 32 hexadecimal digits
     """
 

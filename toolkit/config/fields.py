@@ -30,8 +30,8 @@ class Limits:
     identity           False for what cannot change the result: it is no part of the run's identity
     added              True for a key that an earlier version does not have. Its default means what that
                        version does, and is no part of the identity: runs of that version keep theirs
-    counts_as          values that are other ones in the identity: the default of today as that of an earlier
-                       version, so that the same file is the same run
+    counts_as          values that the identity replaces by others. If a default has changed, the new one
+                       counts as the old one, so that runs of an earlier version are found
     """
 
     choices: Sequence[Any] = ()

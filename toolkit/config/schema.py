@@ -264,7 +264,7 @@ class Experiment:
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:
-        """Whether no two ranks can share a GPU, where there are any."""
+        """Whether each rank needs a GPU of its own on a machine that has GPUs."""
         return self.train.device != "cpu"
 
     @property

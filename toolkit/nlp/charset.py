@@ -12,7 +12,7 @@ from typing import BinaryIO, TextIO
 from toolkit.errors import DataError
 
 _BLOCK = 1 << 20
-#: How files begin that are no text, whatever the encoding.
+#: The first bytes of some binary files, and what such a file is.
 _BINARY = {
     b"\x1f\x8b": "gzip, so that its name should end with .gz",
     b"PK\3\4": "a workbook or a ZIP archive; save it as CSV",
@@ -54,7 +54,7 @@ def _blocks(path: Path, stream: TextIO) -> Iterator[list[str]]:
 
 
 def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataError:
-    """Say where the first bytes of an open file are that the encoding does not allow.
+    """Return the error that names the first bytes of an open file that the encoding does not allow.
 
     stream   its bytes as they are decoded, from their beginning
     """

@@ -16,6 +16,9 @@ from toolkit.errors import RunNotFound, UserError
 MANIFEST = "MANIFEST.json"
 WEIGHTS, TRAINING, PROGRESS = "model.safetensors", "training.safetensors", "progress.json"
 
+#: The end of the name of a checkpoint while another one takes its name.
+REPLACED = ".replaced"
+
 #: Where runs go that start anew, beside the runs.
 _OLD = "old"
 
@@ -268,8 +271,16 @@ class RunDir(ReportFiles):
         return sorted(int(match[1]) for match in found if match)
 
     def checkpoint_leftovers(self) -> list[Path]:
-        """Hidden folders beside the checkpoints: half written, half deleted, or set aside as damaged."""
-        return sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
+        """Hidden folders beside the checkpoints: half written, half deleted, or set aside as damaged.
+
+        A checkpoint that was never replaced is none of them: the next start takes it back.
+        """
+        found = sorted(self.checkpoints.glob(".step_*")) if self.checkpoints.is_dir() else []
+        return [folder for folder in found if not self._is_to_be_taken_back(folder)]
+
+    def _is_to_be_taken_back(self, folder: Path) -> bool:
+        name = folder.name.removeprefix(".").removesuffix(REPLACED)
+        return folder.name.endswith(REPLACED) and not (self.checkpoints / name).exists()
 
     # -- results -----------------------------------------------------------------------------
     @property

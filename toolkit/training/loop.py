@@ -28,14 +28,14 @@ from toolkit.training.step.take_step import take_step
 def train(context: TrainContext, stop: Stop) -> Outcome:
     """Train to the end, or until any rank is asked to stop; save a checkpoint then. Collective.
 
-    All ranks leave after the same step, because the control vector of the step carries the request, or in
-    the same place of an evaluation, which the next attempt makes first.
+    All ranks leave after the same step, because the control vector of the step carries the request, or
+    between the same two batches of an evaluation. The next attempt then starts with that evaluation.
     Raises TrainingDiverged if the loss is not finite.
     """
     sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
     cost = ExactCost(context, partial(dry_run, context))
     if context.state.progress.awaits_evaluation:
-        outcome = _make_up_for_evaluation(context, stop)
+        outcome = _repeat_evaluation(context, stop)
         if outcome is not None:
             return outcome
     for plan, position in _steps_left(context):
@@ -56,13 +56,13 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
     return Outcome.FINISHED
 
 
-def _make_up_for_evaluation(context: TrainContext, stop: Stop) -> Outcome | None:
-    """Make the evaluation in which the last attempt was asked to stop; return how training ends with it."""
+def _repeat_evaluation(context: TrainContext, stop: Stop) -> Outcome | None:
+    """Repeat the evaluation that a stop interrupted; return how training ends, None if it goes on."""
     _evaluate(context, stop)
     if context.state.progress.awaits_evaluation:
         return Outcome.YIELDED
     outcome = Outcome.FINISHED if _is_finished(context) else None
-    # The checkpoint of this step does not know its score yet.
+    # The checkpoint of this step was saved without the score.
     _save(context, outcome, needed=True, replaces=True)
     return outcome
 
@@ -156,7 +156,7 @@ def _evaluate_if_due(context: TrainContext, stop: Stop) -> None:
 
 
 def _evaluate(context: TrainContext, stop: Stop) -> None:
-    """Score the validation set, and update which step is the best; or note that a stop came first."""
+    """Score the validation set and update which step is the best, or note that a stop interrupted this."""
     progress, evaluation = context.state.progress, context.experiment.evaluation
     context.enter(Phase.EVALUATION)
     try:

@@ -18,7 +18,7 @@ _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 _ESCAPE = b"\x1b"
 _NAMES = {b"\r": "enter", b"\n": "enter"}
-#: Keys that send several characters, by the last of them; the first are an escape and one of these.
+#: Keys that send several characters, by their last character. They begin with an escape and one of _STARTS.
 _SEQUENCES = {b"A": "up", b"B": "down"}
 _STARTS = (b"[", b"O")
 #: What may stand before the last one.

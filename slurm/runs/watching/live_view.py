@@ -1,4 +1,4 @@
-"""What is drawn on the whole terminal again and again, until a key or its own end ends it."""
+"""A view that fills the terminal and is redrawn until a key, or the end of its runs, closes it."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ def watch_one(target: RunDir, interval_s: float, until_finished: bool) -> None:
 
 
 def watch_several(find: Find, interval_s: float, until_finished: bool) -> None:
-    """Show a table of runs, and each run that is opened from it, until a key or the end of all ends it."""
+    """Show a table of runs, and each run opened from it, until a key or the end of all runs closes it."""
     poller, console, keyboard = RunPoller(), Console(), Keyboard(sys.stdin.fileno())
     overview = Overview(lambda: poller.look(find()), interval_s, until_finished)
     while overview.show(console, keyboard) is Ending.OPENED:
         row = overview.selected
         assert row is not None
         target = RunDir(Path(row.run_dir))
-        # One that has ended already is opened to be read.
+        # A run that had ended before stays open to be read.
         ends = until_finished and row.is_live
         screen = _opened(target, poller, find, interval_s, until_finished=ends)
         if screen.show(console, keyboard) is Ending.LOG:

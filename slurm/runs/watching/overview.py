@@ -47,8 +47,8 @@ class Overview(LiveView):
         return Ending.QUIT if has_ended else None
 
     def _number_of(self, row: RunStatus | None) -> int:
-        """Where a run stands now; of one that has gone, what stands in its place."""
-        # By the folder, whose name is the id: runs of different places may have the same id.
+        """The row of a run. If the run is gone, the row that took its place."""
+        # By the folder and not by the id: runs in different places may have the same id.
         folders = [each.run_dir for each in self.rows]
         if row is not None and row.run_dir in folders:
             return folders.index(row.run_dir)
@@ -59,7 +59,7 @@ class Overview(LiveView):
 
     def draw(self, width: int, height: int) -> Group:
         if width != self._width:
-            # Once for each look, not for each key: of thousands of rows it takes long.
+            # Once for each reading and not for each key: thousands of rows take long.
             self._blocks, self._width = list(blocks(self.rows, width)), width
         return table_view(self._blocks, self._number, width, height)
 

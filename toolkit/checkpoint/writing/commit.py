@@ -19,17 +19,15 @@ from typing import Any
 import torch
 
 from toolkit.checkpoint.manifest import VERSION
-from toolkit.checkpoint.paths import FaultPoint, remove, replace_link, temporary_name
+from toolkit.checkpoint.paths import FaultPoint, put_aside, remove, replace_link, take_back, temporary_name
 from toolkit.checkpoint.writing.direct_io import Output
 from toolkit.checkpoint.writing.staging import Staging
 from toolkit.files import fsync_dir, write_json
-from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.run.run_dir import MANIFEST, REPLACED, RunDir
 
 #: Free space that must be there, as a multiple of the size of a checkpoint.
 _ROOM = 1.2
 
-#: The end of the name of a checkpoint while another one takes its place.
-_REPLACED = ".replaced"
 #: Damaged checkpoints that are kept for inspection: they take room.
 _KEPT_ASIDE = 2
 
@@ -49,8 +47,8 @@ def commit(
     facts   added to the manifest
     nonce   names this start, so that no other one writes into the same hidden folder
     permit  raises where this start may not write any more; asked right before the rename
-    replaces  whether what has that name already is a checkpoint of the same step; it is deleted afterwards,
-              or gets its name back if this process ends in between. If not, it does not verify, and is kept
+    replaces  whether the folder of that name is a good checkpoint, which is deleted afterwards. A damaged one
+              is kept under another name
     Raises OSError, or what `permit` raises; nothing is left then.
     """
     folder = temporary_name(target, nonce, "tmp")
@@ -62,24 +60,25 @@ def commit(
     try:
         _write_folder(staging, folder, facts, at)
         permit()
-        if target.exists():
-            _put_aside(target) if replaces else keep_damaged(target)
-        os.rename(folder, target)
+        _give_name(folder, target, replaces)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     at("after_rename")
     fsync_dir(target.parent)
-    shutil.rmtree(_aside(target), ignore_errors=True)
+    if replaces:
+        take_back(target)
 
 
-def _put_aside(folder: Path) -> None:
-    shutil.rmtree(_aside(folder), ignore_errors=True)
-    os.rename(folder, _aside(folder))
-
-
-def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}{_REPLACED}")
+def _give_name(folder: Path, target: Path, replaces: bool) -> None:
+    """Rename a complete folder. What has the name moves out of the way first."""
+    if target.exists():
+        put_aside(target) if replaces else keep_damaged(target)
+    try:
+        os.rename(folder, target)
+    except OSError:
+        take_back(target)
+        raise
 
 
 def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: FaultPoint) -> None:
@@ -132,15 +131,11 @@ def prune(
 def clear_leftovers(run: RunDir) -> None:
     """Delete half written and half deleted folders of earlier attempts, and old ones that were set aside.
 
-    A checkpoint whose replacement never got its name gets that back.
+    A checkpoint that was put aside gets its name back if its replacement was never finished.
     """
     if run.checkpoints.is_dir():
-        for replaced in run.checkpoints.glob(f".step_*{_REPLACED}"):
-            target = replaced.with_name(replaced.name.removeprefix(".").removesuffix(_REPLACED))
-            if target.exists():
-                shutil.rmtree(replaced, ignore_errors=True)
-            else:
-                os.rename(replaced, target)
+        for replaced in run.checkpoints.glob(f".step_*{REPLACED}"):
+            take_back(replaced.with_name(replaced.name.removeprefix(".").removesuffix(REPLACED)))
         aside = sorted(run.checkpoints.glob(".step_*.damaged.*"), key=lambda folder: folder.suffix)
         half = [*run.checkpoints.glob(".step_*.tmp"), *run.checkpoints.glob(".step_*.trash")]
         for leftover in [*half, *aside[:-_KEPT_ASIDE]]:

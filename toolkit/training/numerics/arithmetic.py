@@ -8,7 +8,7 @@ import torch
 
 from toolkit.config.schema import Experiment, Train
 
-#: As a power of two: what torch.amp.GradScaler begins with.
+#: The first scale of torch.amp.GradScaler, as a power of two.
 _SCALE_OF_A_MEAN = 16
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -25,9 +25,10 @@ def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
 
 
 def first_scale(train: Train) -> float:
-    """The factor of the loss with which fp16 begins: torch's own, for a sum over a step instead of a mean.
+    """The first loss scale of fp16: torch's default, divided by the size of a step.
 
-    The gradients of a sum are larger by as much, would overflow, and the first steps would change nothing.
+    torch's default suits a mean loss, and ours is a sum. With the default the gradients overflow, and the
+    first steps change nothing.
     """
     size = train.batch_size or train.batch_max_length or 1
     return 2.0 ** (_SCALE_OF_A_MEAN - size.bit_length() + 1)

@@ -253,6 +253,17 @@ def test_a_crash_while_deleting_leaves_no_half_checkpoint(
     assert len(run.checkpoint_leftovers()) == 1
 
 
+def test_a_checkpoint_whose_replacement_was_lost_stays_until_the_next_start(
+    house: House, run: RunDir
+) -> None:
+    paths.put_aside(run.checkpoint(10))
+    assert run.checkpoint_steps() == [20, 30, 40]
+    assert run.checkpoint_leftovers() == []
+    clean(house, "--yes")
+    paths.take_back(run.checkpoint(10))
+    assert run.checkpoint(10).is_dir()
+
+
 @settings(max_examples=25, deadline=None)
 @given(steps=st.sets(st.integers(1, 60), max_size=6), best=st.integers(1, 60), keep=st.integers(0, 4))
 def test_best_and_newest_never_go(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from slurm.status.rows import RunStatus
 from toolkit.files import write_json
 from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
@@ -14,6 +15,21 @@ from toolkit.run.run_dir import RunDir
 #: Seconds since the epoch: when it was submitted, and when its two starts began.
 SUBMITTED, FIRST, SECOND = 1_000_000.0, 1_000_060.0, 1_000_300.0
 NONCE = "101.0.1"
+
+#: What `stk status` says of it.
+ROW = RunStatus(
+    run_id="tiny-1",
+    run_dir="/runs/tiny-1",
+    job_id="101",
+    state="running",
+    step=40,
+    total_steps=100,
+    epoch=2.0,
+    restarts=1,
+    is_live=True,
+    doing="training",
+    eta_s=120.0,
+)
 
 
 def write_run(run: RunDir) -> None:

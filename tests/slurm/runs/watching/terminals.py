@@ -1,4 +1,4 @@
-"""A terminal whose two ends a test holds, and what a view shows on it."""
+"""A pseudo-terminal: tests press keys at one end, and a view reads them at the other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Terminal:
         return termios.tcgetattr(self.keys)
 
     def read_until(self, what: str) -> str:
-        """What the terminal shows up to something."""
+        """Read what the terminal shows until a text appears."""
         shown = b""
         while what.encode() not in shown:
             assert select.select([self.fingers], [], [], PATIENCE_S)[0], shown
@@ -47,7 +47,7 @@ class Terminal:
         return shown.decode(errors="replace")
 
     def show(self, view: LiveView, keys: str, out: io.StringIO) -> Ending:
-        """Press keys, and see how a view ends; the terminal is as it was then."""
+        """Press keys; return how the view ends. Checks that the terminal is as before."""
         before, handler = self.mode, signal.getsignal(signal.SIGTERM)
         self.press(keys)
         console = Console(file=out, width=100, height=20, force_terminal=True, color_system=None)
@@ -65,13 +65,13 @@ class Terminal:
 def watching(
     terminal: Terminal, stage: Stage, *arguments: str, stdin: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """`stk watch` in a process of its own that looks once; the terminal is as it was after that.
+    """`stk watch` in a process of its own, which reads the runs once. Afterwards the terminal is as before.
 
     stdin  where its keys come from, if not from the terminal
     """
     environ = {**stage.environ, **CODE, "STK_EXPERIMENT_DIR": str(stage.house.experiments)}
     before = terminal.mode
-    # As in a terminal, also where the tests run in the background, whose children ignore the signal.
+    # Processes in the background ignore the signal, and so do their children: the tests may be one.
     kept = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         process = subprocess.Popen(

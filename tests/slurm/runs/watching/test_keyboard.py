@@ -25,7 +25,7 @@ from tests.slurm.runs.watching.terminals import Terminal
         ("\x1b[B", "down"),
         ("\x1bOB", "down"),
         ("\x1b[1;5B", "down"),
-        # To the right, Delete, F3 on a terminal and on the console: none of them is the letter in it.
+        # Right arrow, Delete, F3 as terminals and the console send it.
         ("\x1b[C", "unknown"),
         ("\x1b[3~", "unknown"),
         ("\x1bOR", "unknown"),
@@ -45,7 +45,7 @@ def test_keys_that_were_pressed_at_once_are_read_one_after_the_other(terminal: T
         assert [keyboard.wait(PATIENCE_S) for _ in range(4)] == ["k", "down", "q", "enter"]
 
 
-def test_a_letter_after_esc_is_a_key_of_its_own_for_whoever_reads_next(terminal: Terminal) -> None:
+def test_a_letter_after_esc_is_read_as_the_next_key(terminal: Terminal) -> None:
     keyboard = Keyboard(terminal.keys)
     with keyboard:
         terminal.press("\x1bq")
@@ -55,7 +55,7 @@ def test_a_letter_after_esc_is_a_key_of_its_own_for_whoever_reads_next(terminal:
         assert keyboard.wait(0) == ""
 
 
-def test_a_terminal_that_has_gone_is_told() -> None:
+def test_a_closed_terminal_raises_an_error() -> None:
     fingers, keys = pty.openpty()
     with Keyboard(keys) as keyboard:
         os.close(fingers)

@@ -1,4 +1,4 @@
-"""In the table of all runs keys select one and open it, and whatever ends it, the terminal is as it was."""
+"""Keys select and open a run in the table of all runs. However the table ends, the terminal is as before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.slurm.stage import Stage
 from toolkit.errors import SlurmUnavailable
 
 UP, DOWN = "\x1b[A", "\x1b[B"
-#: A word that each of the views shows, and the other does not.
+#: A word of each view that the other view does not show.
 IN_OVERVIEW, IN_RUN = table_view.KEYS[1][1], view.KEYS[0][1]
 
 
@@ -35,7 +35,7 @@ def rows(stage: Stage) -> list[RunStatus]:
 
 
 class Watched:
-    """The table of runs, each look at which finds the next rows and presses the next keys."""
+    """The table of runs. Each reading finds the next rows and then presses the next keys."""
 
     def __init__(
         self, terminal: Terminal, *looks: tuple[Sequence[RunStatus], str], until_finished: bool = False
@@ -43,7 +43,7 @@ class Watched:
         self.terminal = terminal
         self.out = io.StringIO()
         self._looks = iter(looks)
-        # No time between two looks: where no key is left, the next one comes.
+        # No time between two readings: without a key left, the next one follows at once.
         self.overview = Overview(self.look, 0.0, until_finished)
 
     def look(self) -> Sequence[RunStatus]:

@@ -12,6 +12,7 @@ from slurm.status.rows import RunStatus
 from tests.slurm.runs.watching.folders import (
     FIRST,
     NONCE,
+    ROW,
     SECOND,
     SUBMITTED,
     metrics,
@@ -32,17 +33,7 @@ def run(tmp_path: Path) -> RunDir:
 
 @pytest.fixture
 def row(run: RunDir) -> RunStatus:
-    return RunStatus(
-        run_id=run.run_id,
-        run_dir=str(run.path),
-        job_id="101",
-        state="running",
-        step=40,
-        total_steps=100,
-        epoch=2.0,
-        restarts=1,
-        is_live=True,
-    )
+    return replace(ROW, run_id=run.run_id, run_dir=str(run.path))
 
 
 def test_loss_main_metric_and_speed_are_curves(run: RunDir, row: RunStatus) -> None:

@@ -15,19 +15,8 @@ from slurm.runs.watching.table_view import KEYS, table_view
 from slurm.status.columns import footer
 from slurm.status.layout import blocks
 from slurm.status.rows import RunStatus
+from tests.slurm.runs.watching.folders import ROW
 
-ROW = RunStatus(
-    run_id="tiny",
-    run_dir="/runs/tiny",
-    job_id="101",
-    state="running",
-    step=40,
-    total_steps=100,
-    epoch=2.0,
-    restarts=1,
-    is_live=True,
-    doing="training",
-)
 HUNDRED = [replace(ROW, run_id=f"tiny-{number:03}") for number in range(100)]
 
 
@@ -43,7 +32,7 @@ def texts(lines: list[list[Segment]]) -> list[str]:
 
 
 def highlighted(lines: list[list[Segment]]) -> list[str]:
-    """What of them stands on a background of its own, the keys left out."""
+    """The highlighted lines, without the line of keys."""
     return [
         text
         for text, line in zip(texts(lines[:-1]), lines, strict=False)

@@ -15,23 +15,8 @@ from rich.console import Console
 from slurm.runs.watching.reading import RunReader
 from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
 from slurm.runs.watching.view import view
-from slurm.status.rows import RunStatus
-from tests.slurm.runs.watching.folders import SECOND, write_run
+from tests.slurm.runs.watching.folders import ROW, SECOND, write_run
 from toolkit.run.run_dir import RunDir
-
-ROW = RunStatus(
-    run_id="tiny-1",
-    run_dir="/runs/tiny-1",
-    job_id="101",
-    state="running",
-    step=40,
-    total_steps=100,
-    epoch=2.0,
-    restarts=1,
-    is_live=True,
-    doing="training",
-    eta_s=120.0,
-)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a command computes on is its own affair: GPUs limit no processes of it that were asked for."""
+"""A command decides what it computes on: it may have more processes than there are GPUs."""
 
 from __future__ import annotations
 

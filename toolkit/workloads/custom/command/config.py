@@ -52,7 +52,7 @@ class CommandExperiment(Experiment):
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:
-        """What a command computes on is its own affair."""
+        """No: the command decides what it computes on."""
         return False
 
 

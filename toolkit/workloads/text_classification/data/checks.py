@@ -103,9 +103,10 @@ def _notable(data: TextTable) -> Mapping[str, object] | None:
 
 
 def _learnt_labels(data: TextTable, wanted: Iterable[str]) -> Sequence[str]:
-    """The labels of the training set, or those up to the last wanted one; of one file those of all rows.
+    """The labels of the training set. A single file is read as a whole: its splits are not known yet.
 
-    Empty where they are not known: the table has a fault, or is large and not prepared.
+    Reading stops when all wanted labels were found. Empty if the labels are not known: the table has a fault,
+    or it is large and not prepared.
     """
     try:
         if (prepared := find_prepared_set(data)) is not None:
@@ -128,12 +129,12 @@ def _learnt_labels(data: TextTable, wanted: Iterable[str]) -> Sequence[str]:
 
 
 def _are_small(files: Iterable[Path], data: TextTable) -> bool:
-    """Whether files are read as a whole here."""
+    """Whether files are small enough to be read here."""
     return sum(_size(path, data) for path in files) <= _FEW_BYTES
 
 
 def _size(path: Path, data: TextTable) -> int:
-    """Bytes of a file; of a compressed one its characters, which are counted as far as they matter."""
+    """Bytes of a file. Of a compressed file: its characters, counted up to one above the limit."""
     if not is_compressed(path):
         return path.stat().st_size
     with opened(path, data.encoding, "\n") as stream:

@@ -1,4 +1,4 @@
-"""What the ending of a file's name says of its lines, and which files are not read."""
+"""The format of a file, by the ending of its name; the formats that are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolkit.workloads.text_classification.data.sources.opening import open_prob
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
-#: What to do with files that no delimiter makes readable.
+#: Endings that are refused, and what to do with such a file.
 _OTHERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "save the sheet as .csv"),
     **dict.fromkeys((".parquet", ".feather", ".arrow"), "convert it to .csv"),
@@ -35,9 +35,9 @@ class Format:
 
     @classmethod
     def of(cls, path: Path, data: TextTable) -> Format:
-        """What the file's ending and the config say. Raises DataError where neither does.
+        """The format by the file's ending and the config. Raises DataError if neither tells it.
 
-        Of JSON lines the ending says everything: another file of the section may need a delimiter.
+        The config's delimiter does not apply to JSON lines: another file of the section may need it.
         """
         ending = unpacked_name(path).suffix.lower()
         if ending in _JSON_LINES:

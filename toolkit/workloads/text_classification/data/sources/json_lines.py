@@ -18,7 +18,7 @@ from toolkit.workloads.text_classification.data.sources.wording import shown
 
 # Numbers stay as they are written: 1.0 and 1e3 are the same labels as in a delimited file.
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
-#: What only an escape can write: files and databases of text cannot hold it.
+#: Characters that only an escape can write: text files and databases cannot hold them.
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 

@@ -1,4 +1,4 @@
-"""The rows of a file, whatever kind of file it is."""
+"""Reading the rows of a delimited file or of JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and texts of a table as messages show them: shortened, and the first few."""
+"""Shortens names and texts for messages."""
 
 from __future__ import annotations
 

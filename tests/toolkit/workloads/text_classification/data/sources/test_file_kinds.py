@@ -49,7 +49,7 @@ def test_a_compressed_file_is_read_as_the_ending_before_it_says(
     assert read(tmp_path / name, gzip.compress(content) if is_packed else content) == rows
 
 
-def test_files_of_gzip_behind_each_other_are_one(tmp_path: Path) -> None:
+def test_concatenated_gzip_files_are_read_as_one(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv.gz", gzip.compress(CSV[:12]) + gzip.compress(CSV[12:])) == ROWS
 
 
@@ -154,13 +154,13 @@ def test_a_binary_file_with_the_name_of_a_table_is_recognised(
     assert what in fault(tmp_path / "a.csv", content)
 
 
-def test_the_formats_of_delimited_files_are_what_prepared_sets_were_named_by() -> None:
-    """A change would make every set that there is anew."""
+def test_the_format_of_a_file_follows_from_its_name_and_the_delimiter() -> None:
+    """Prepared sets are named by it: if it changed, each would be made again."""
     assert Format.of(Path("a.csv.gz"), TextTable()) == Format(delimiter=",", quoted=True)
     assert Format.of(Path("a.tsv"), TextTable()) == Format(delimiter="\t", quoted=False)
     assert Format.of(Path("a.jsonl"), TextTable(delimiter=",")) == Format(delimiter=None, quoted=False)
 
 
-def test_the_name_of_what_is_unpacked_has_one_ending_less() -> None:
+def test_an_unpacked_file_has_the_name_without_gz() -> None:
     assert unpacked_name(Path("data/mails.csv.gz")) == Path("data/mails.csv")
     assert unpacked_name(Path("data/mails.csv")) == Path("data/mails.csv")

@@ -84,7 +84,7 @@ def test_keys_are_found_by_the_names_of_columns(file: Path) -> None:
     assert read(file, '{"class": "ham", "body": "hello", "text": [1]}', data) == [Row(1, "hello", "ham")]
 
 
-def test_what_cuts_a_delimited_file_means_nothing(file: Path) -> None:
+def test_options_of_delimited_files_have_no_effect(file: Path) -> None:
     """A section may name files of both kinds."""
     data = TextTable(delimiter=";", quoted=True, columns=("label", "text"))
     assert read(file, '{"text": "a;b", "label": "x"}', data) == [Row(1, "a;b", "x")]
@@ -94,7 +94,7 @@ def test_a_byte_order_mark_is_dropped(file: Path) -> None:
     assert read(file, '\ufeff{"text": "x", "label": "a"}\n') == [Row(1, "x", "a")]
 
 
-def test_a_separator_of_lines_within_a_text_ends_no_line(file: Path) -> None:
+def test_other_line_separators_within_a_text_end_no_line(file: Path) -> None:
     assert read(file, '{"text": "a\u2028b\x85c", "label": "x"}') == [Row(1, "a\u2028b\x85c", "x")]
 
 

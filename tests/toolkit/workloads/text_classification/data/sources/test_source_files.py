@@ -46,7 +46,7 @@ def test_a_small_file_is_kept_for_the_second_reading_and_a_large_one_is_not(
 
 
 def test_a_compressed_file_is_read_twice_however_small(tmp_path: Path) -> None:
-    """What it holds may be many times larger."""
+    """Unpacked, it may be many times larger than memory."""
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(b"text,label\nx,a\ny,b\n"))
     data = TextTable(path=str(path))
@@ -58,7 +58,7 @@ def test_a_compressed_file_is_read_twice_however_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["table.csv.gz", "table.jsonl", "table.jsonl.gz"])
-def test_the_content_of_every_kind_of_file_decides_the_set_and_its_place_does_not(
+def test_a_prepared_set_depends_on_the_content_of_a_file_and_not_on_its_folder(
     tmp_path: Path, name: str
 ) -> None:
     def place(folder: str, text: str) -> tuple[Path, str]:

@@ -46,7 +46,7 @@ def test_a_small_file_is_kept_for_the_second_reading_and_a_large_one_is_not(
 
 
 def test_a_compressed_file_is_read_twice_however_small(tmp_path: Path) -> None:
-    """Unpacked, it may be many times larger than memory."""
+    """Unpacked, it may be larger than memory."""
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(b"text,label\nx,a\ny,b\n"))
     data = TextTable(path=str(path))

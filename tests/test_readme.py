@@ -143,8 +143,8 @@ def test_activating_the_environment_puts_it_first(reader: Reader) -> None:
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDir, str]:
-    """The quick start on its real data, but for one epoch."""
-    return started_quickly(tmp_path_factory.mktemp("quickstart"), "train.epochs=1")
+    """The quick start on its real data, but for thirty steps."""
+    return started_quickly(tmp_path_factory.mktemp("quickstart"), "train.epochs=null", "train.steps=30")
 
 
 def started_quickly(home: Path, *overrides: str) -> tuple[RunDir, str]:

@@ -34,7 +34,8 @@ EPOCHS = 60
 def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:
     """A launcher of a run, in the working directory of whoever tests, with faults."""
     return subprocess.Popen(
-        [sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],
+        # With SIGHUP as a terminal leaves it, also where the tests run under nohup.
+        ["env", "--default-signal=HUP", sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],
         env={**os.environ, fault_injection.VARIABLE: spec},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -121,6 +122,7 @@ def test_two_runs_on_one_host_at_once_both_train(two_at_once: list[RunDir]) -> N
     assert len(nonces) == 2
 
 
+@pytest.mark.slow
 def test_run_uses_the_code_that_it_began_with(two_at_once: list[RunDir]) -> None:
     """Though the launcher was called in a folder that holds newer code."""
     for run, expected in zip(two_at_once, (False, True), strict=True):
@@ -129,6 +131,7 @@ def test_run_uses_the_code_that_it_began_with(two_at_once: list[RunDir]) -> None
         assert all(("the code of this run" in text) == expected for text in logs)
 
 
+@pytest.mark.slow
 def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) -> None:
     assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
 

@@ -370,6 +370,7 @@ def test_finished_run_leaves_at_once_and_untouched(undisturbed: RunDir) -> None:
     assert {path: path.stat().st_mtime_ns for path in undisturbed.path.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_more_processes_than_samples_in_a_step_still_train(lab: Lab) -> None:
     """Two samples a step: most of the eight micro-batches are empty in every step."""
     small = ("train.batch_size=2", "train.epochs=1", *NO_DROPOUT)

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from tests.tiers import first_quick
 from tests.toolkit.precheck.test_warm_start import KEY, of_run, other_file, prepared, refusal
 from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
@@ -60,7 +61,7 @@ def keys(section: type) -> list[str]:
     return [each.name for each in fields(section)]
 
 
-@pytest.mark.parametrize("what", ["run", "checkpoint", "file"])
+@pytest.mark.parametrize("what", first_quick(["checkpoint", "file", "run"]))
 def test_those_of_another_task_are_refused(tmp_path: Path, source: RunDir, what: str) -> None:
     told = refusal(tiny_words(tmp_path, f"{KEY}={of_run(source, what)}"))
     assert all(part in told for part in (KEY, str(of_run(source, what)), "docnn", "transformer"))

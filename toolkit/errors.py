@@ -33,7 +33,8 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     """Exit codes of `stk` (all below 75, and 130) and of the processes that it starts.
 
-    DIFFERENT     what was compared differs: `stk replay`, `stk diff`; Python's own code for an error
+    DIFFERENT     what was compared differs: `stk replay`, `stk diff`; a check of `stk check` has failed;
+                  Python's own code for an error
     YIELDED       a rank has saved and left before the end (sysexits' EX_TEMPFAIL)
     FENCED        another start of the run has replaced this one
     HUNG          the ranks of a start hang

@@ -18,7 +18,7 @@ In place of CONFIG a command of your own, behind two dashes:
 #: The commands that take it.
 TAKE_WORDS = ("plan", "submit", "sweep", "run")
 
-_SETS_KEYS = ("plan", "submit", "sweep", "run", "prepare")
+_SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
 #: Commands that execute something of a run's folder.
 _EXECUTE = ("submit", "sweep", "run", "resume", "evaluate", "replay", "prepare", "drill")
 _TRUST_HELP = "execute what is in a run's folder even if another user owns it or may write it"

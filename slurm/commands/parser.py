@@ -22,6 +22,7 @@ One experiment file, from a laptop to a SLURM cluster.
 #: Those of the core, in the order of --help, each with its room in `slurm.commands`.
 COMMANDS = {
     "plan": "experiments",
+    "check": "experiments",
     "submit": "experiments",
     "sweep": "experiments",
     "run": "experiments",

@@ -35,7 +35,7 @@ CPU = torch.device("cpu")
 
 #: Columns of metrics.jsonl that may differ between equal runs.
 _TIMES = ("time", "samples_per_s", "tokens_per_s")
-#: Samples of a batch.
+#: Samples of a batch, where there are as many.
 _FEW = 8
 #: What eight samples learnt by heart leave of their loss, after how many steps.
 _LEARNT, _STEPS = 0.05, 300
@@ -72,6 +72,11 @@ def batch_of(task: Task, *places: int, split: str = "train") -> Any:
     return task.collate(split, np.arange(*places), CPU)
 
 
+def few(task: Task) -> int:
+    """How many samples a batch of a check has."""
+    return min(_FEW, len(task.splits["train"]))
+
+
 def evaluated(task: Task, model: nn.Module, split: str, batch_size: int = 5) -> Evaluation:
     """Score a split with one process, without a group."""
     found = evaluated_by(Group(World.single(), CPU), task, model, split, batch_size)
@@ -92,13 +97,13 @@ def _scored_splits(task: Task) -> list[str]:
 
 def loss_is_a_finite_sum(experiment: Experiment, task: Task, model: nn.Module) -> None:
     """The loss of a batch is one finite number with its count, and gives gradients."""
-    loss = task.loss(model, batch_of(task, _FEW))
+    loss = task.loss(model, batch_of(task, few(task)))
     assert loss.total.ndim == 0, (
         f"the loss has the shape {list(loss.total.shape)}, expected one number: a sum"
     )
-    assert torch.isfinite(loss.total), f"the loss of {_FEW} samples is {loss.total.item()}"
+    assert torch.isfinite(loss.total), f"the loss of {few(task)} samples is {loss.total.item()}"
     assert loss.count > 0, "the loss counts nothing"
-    lengths = int(task.splits["train"].lengths[:_FEW].sum())
+    lengths = int(task.splits["train"].lengths[: few(task)].sum())
     assert loss.tokens == lengths, f"the loss read {loss.tokens} tokens, the samples have {lengths}"
     assert loss.sums.shape == (len(task.train_sums),), f"{list(loss.sums.shape)} sums for {task.train_sums}"
     loss.total.backward()
@@ -111,8 +116,8 @@ def loss_is_a_finite_sum(experiment: Experiment, task: Task, model: nn.Module) -
 def loss_adds_up_over_samples(experiment: Experiment, task: Task, model: nn.Module) -> None:
     """The loss of a batch is the sum of the losses of its samples."""
     model.eval()
-    whole = task.loss(model, batch_of(task, _FEW))
-    parts = [task.loss(model, batch_of(task, index, index + 1)) for index in range(_FEW)]
+    whole = task.loss(model, batch_of(task, few(task)))
+    parts = [task.loss(model, batch_of(task, index, index + 1)) for index in range(few(task))]
     total = torch.stack([part.total.detach() for part in parts]).sum()
     torch.testing.assert_close(total, whole.total.detach(), rtol=1e-4, atol=1e-5)
     for name in ("count", "tokens"):
@@ -124,10 +129,14 @@ def loss_adds_up_over_samples(experiment: Experiment, task: Task, model: nn.Modu
 def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Module) -> None:
     """The sums of two batches are those of both together."""
     model.eval()
-    whole, first, second = (task.score(model, batch_of(task, *places)) for places in ((11,), (4,), (4, 11)))
+    number = few(task)
+    cut = number // 2
+    whole, first, second = (
+        task.score(model, batch_of(task, *places)) for places in ((number,), (cut,), (cut, number))
+    )
     torch.testing.assert_close(first.sums + second.sums, whole.sums, rtol=1e-5, atol=1e-8)
     assert whole.sums.shape == (len(task.score_sums),), f"{list(whole.sums.shape)} sums for {task.score_sums}"
-    count = task.loss(model, batch_of(task, 11)).count
+    count = task.loss(model, batch_of(task, number)).count
     assert whole.sums[1] == count, f"a score counts {whole.sums[1]:g}, the loss {count}"
 
 
@@ -186,7 +195,7 @@ def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -
         assert np.isclose(metrics["loss"], mean), (
             f"the loss of {split} is {metrics['loss']}, its sums say {mean}"
         )
-    loss = task.loss(model, batch_of(task, _FEW))
+    loss = task.loss(model, batch_of(task, few(task)))
     sums = dict(zip(task.train_sums, loss.sums.tolist(), strict=True))
     training = task.train_metrics(sums, loss.count)
     assert "loss" not in training, "the loss of training is added by the loop"
@@ -205,7 +214,7 @@ def few_samples_can_be_learnt_by_heart(experiment: Experiment, task: Task, model
     """Eight samples can be learnt until little of their loss is left."""
     optimizer = build_optimizer(model, replace(experiment.optimizer, lr=0.01, weight_decay=0.0))
     model.eval()  # without dropout
-    batch = batch_of(task, _FEW)
+    batch = batch_of(task, few(task))
     first = last = task.loss(model, batch).total.item()
     for _ in range(_STEPS):
         optimizer.zero_grad()
@@ -216,7 +225,7 @@ def few_samples_can_be_learnt_by_heart(experiment: Experiment, task: Task, model
         if last < _LEARNT * first:
             return
     raise AssertionError(
-        f"the loss of {_FEW} samples fell from {first:g} to {last:g} only, in {_STEPS} steps"
+        f"the loss of {few(task)} samples fell from {first:g} to {last:g} only, in {_STEPS} steps"
     )
 
 

@@ -19,6 +19,12 @@ _PLAN = """\
 Compose and check an experiment; print it resolved, with the batch script that submit would give to Slurm.
 Changes nothing.
 """
+_CHECK = """\
+Try an experiment on this machine before its job waits in a queue: whether its data can be read, its loss is
+finite and adds up over samples, a few samples can be learnt by heart, two processes train to the same weights
+as one, and a stop changes nothing; then what a step takes in time and memory. It trains for a few steps, on
+the CPU, and keeps none of it. Exit status 1 if a check fails.
+"""
 _SUBMIT = """\
 Plan, then start a job. The same experiment again joins its run: it is refused while the run is live,
 reported if the run has finished, and otherwise continued from its latest checkpoint.
@@ -81,6 +87,13 @@ def plan(parsers: Parsers) -> None:
         action="store_true",
         help="also ask Slurm whether it would accept the job, and when it would start",
     )
+    json_option(parser)
+
+
+def check(parsers: Parsers) -> None:
+    """Add `stk check`."""
+    parser = command(parsers, "check", "try an experiment here for a minute", _CHECK)
+    experiment(parser)
     json_option(parser)
 
 

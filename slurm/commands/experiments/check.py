@@ -1,0 +1,105 @@
+"""stk check"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from slurm.client.topology import scrub
+from slurm.commands.common import warn
+from slurm.submission.checks.early_checks import check_before_queue
+from toolkit.config import load_with_origins
+from toolkit.config.schema import Experiment
+from toolkit.errors import ExitCode, RunFailed, UserError
+from toolkit.registry import task_kinds
+from toolkit.run.create_run import create_run
+from toolkit.system.sanitize import clean
+
+_MODULE = "toolkit.testing.try_experiment"
+_WORDS = {True: "ok", False: "FAILED", None: "left out"}
+#: More memory than was used is asked for.
+_SPARE = 1.5
+
+
+def run(arguments: Namespace) -> int:
+    """Try an experiment in a folder that is removed afterwards; 1 if a check fails."""
+    experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
+    if not task_kinds()[experiment.task.kind].task:
+        raise UserError(
+            f"a task of kind {experiment.task.kind} trains in a program of its own, which this cannot try: "
+            "`stk run` it with few steps"
+        )
+    warn(check_before_queue(experiment, origins, "local"))
+    failed, answers = [], []
+    for answer in _answers(experiment):
+        answers.append(answer)
+        if not arguments.json:
+            print(_line(answer, experiment), flush=True)
+        if answer.get("is_good") is False:
+            failed.append(answer["check"])
+    if arguments.json:
+        print(json.dumps(_document(answers, failed), ensure_ascii=False))
+    elif failed:
+        print(f"\nfailed: {', '.join(failed)}")
+    return ExitCode.DIFFERENT if failed else ExitCode.DONE
+
+
+def _answers(experiment: Experiment) -> Iterator[dict[str, Any]]:
+    """What a process with torch says, line after line."""
+    with tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder:
+        target = create_run(experiment, Path(folder))
+        # -P: or Python would prefer what lies in the working directory.
+        command = [sys.executable, "-P", "-m", _MODULE, str(target.path)]
+        with subprocess.Popen(
+            command, env=scrub(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            yield from map(json.loads, process.stdout)
+        if process.returncode == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        if process.returncode:
+            raise RunFailed(f"the check ended with exit status {process.returncode} (see above)")
+
+
+def _line(answer: dict[str, Any], experiment: Experiment) -> str:
+    if "check" not in answer:
+        return f"\n{_advice(answer, experiment)}"
+    first, *rest = clean(answer["found"]).splitlines() or [""]
+    text = f"{_WORDS[answer['is_good']]:<9} {answer['check']:<22} {first}".rstrip()
+    return "\n".join([text, *(f"{'':<33}{line}".rstrip() for line in rest)])
+
+
+def _advice(cost: dict[str, Any], experiment: Experiment) -> str:
+    """What a job should ask for, as far as a few steps on this machine show it."""
+    seconds = cost["steps"] * cost["step_s"]
+    ranks = experiment.resources.tasks_per_node
+    memory = _memory(ranks * cost["memory_mb"])
+    where = "GPU" if cost["device"] == "cuda" else "CPU"
+    return (
+        f"{cost['steps']:,} steps take about {_duration(seconds)} with one process on this {where}, without "
+        "evaluations.\n"
+        f"Memory for a host with {ranks} {'process' if ranks == 1 else 'processes'}: resources.mem={memory}"
+    )
+
+
+def _memory(megabytes: int) -> str:
+    return f"{max(1, round(_SPARE * megabytes / 1024 + 0.5))}G"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+
+
+def _document(answers: list[dict[str, Any]], failed: list[str]) -> dict[str, Any]:
+    costs = [answer for answer in answers if "check" not in answer]
+    checks = [answer for answer in answers if "check" in answer]
+    return {"checks": checks, "failed": failed, "cost": costs[0] if costs else None}

@@ -1,0 +1,113 @@
+"""`stk check` on files of users: what it finds, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.config import load
+from toolkit.run.create_run import create_run
+from toolkit.testing import try_experiment
+
+_FILE = """\
+import os
+
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+
+def model(width: int = 8):
+    return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 2))
+
+
+def data(split: str):
+    inputs = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
+    return TensorDataset(inputs, (inputs[:, 0] > 0).long())
+
+
+def step(model, batch):
+    inputs, labels = batch
+    CHANGE
+    return {"loss": nn.functional.cross_entropy(model(inputs), labels, reduction="none")}
+"""
+_YAML = "name: mine\ntask: mine.py\noptimizer: {lr: 0.01}\ntrain: {epochs: 2, batch_size: 8}\n"
+
+
+def _written(folder: Path, change: str) -> Path:
+    (folder / "mine.py").write_text(_FILE.replace("CHANGE", change))
+    (folder / "mine.yaml").write_text(_YAML)
+    return folder / "mine.yaml"
+
+
+def _found(folder: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, try_experiment.Finding]:
+    """What the checks of single steps find, by their names."""
+    monkeypatch.chdir(folder)
+    run = create_run(load(_written(folder, change)), folder / "runs")
+    monkeypatch.setattr(try_experiment, "_of_runs", lambda *_: iter(()))
+    found = [each for each in try_experiment.findings(run) if isinstance(each, try_experiment.Finding)]
+    return {each.check: each for each in found}
+
+
+def _check(config: Path, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "slurm", "check", config.name, *words]
+    environ = {**os.environ, "STK_EXPERIMENT_DIR": str(config.parent / "experiments")}
+    done = subprocess.run(
+        command, cwd=config.parent, env=environ, stdout=subprocess.PIPE, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.slow
+def test_a_good_task_passes_and_its_cost_is_told(tmp_path: Path) -> None:
+    code, printed = _check(_written(tmp_path, ""), "--json")
+    answer: dict[str, Any] = json.loads(printed)
+    assert code == 0
+    assert answer["failed"] == []
+    assert {"1 process = 2", "stopped = not stopped"} <= {each["check"] for each in answer["checks"]}
+    assert answer["cost"]["steps"] == 10
+    assert answer["cost"]["memory_mb"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == [
+        "mine.py",
+        "mine.yaml",
+    ]
+
+
+@pytest.mark.slow
+def test_what_depends_on_the_process_is_found_by_training_again(tmp_path: Path) -> None:
+    code, printed = _check(_written(tmp_path, "inputs = inputs * (1 + os.getpid() % 89)"))
+    assert code == 1
+    assert "failed: 1 process = 2, stopped = not stopped" in printed
+
+
+def test_a_model_that_does_not_see_its_inputs_cannot_learn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _found(tmp_path, "inputs = inputs * 0", monkeypatch)
+    assert found["loss is finite"].is_good
+    assert found["learns by heart"].is_good is False
+
+
+def test_a_mistake_in_step_is_named_with_its_line_and_nothing_more_is_tried(tmp_path: Path) -> None:
+    code, printed = _check(_written(tmp_path, "inputs = inputs @ torch.ones(3, 3)"))
+    line = 1 + _FILE.splitlines().index("    CHANGE")
+    checks = [each.split("  ")[0] for each in printed.splitlines()]
+    assert code == 1
+    assert f"{tmp_path / 'mine.py'}:{line}" in printed
+    assert checks == ["ok", "ok", "FAILED", "", "failed: loss is finite"]
+
+
+def test_a_loss_that_is_not_finite_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _found(tmp_path, 'inputs = inputs * float("inf")', monkeypatch)
+    assert found["loss is finite"].is_good is False
+
+
+def test_a_command_cannot_be_tried(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("name: own\ntask: {kind: command, run: [python, -V]}\n")
+    assert _check(tmp_path / "own.yaml") == (2, "")

@@ -1,0 +1,64 @@
+"""Runs of a few steps, of which only the weights are looked at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from toolkit.config.schema import Experiment
+from toolkit.errors import ExitCode, RunFailed
+from toolkit.files import read_json
+from toolkit.launch.launcher import launch
+from toolkit.launch.machines.coordination import Nodes
+from toolkit.launch.machines.layout import Machines
+from toolkit.reliability.fault_injection import VARIABLE as FAULTS
+from toolkit.run.create_run import create_run
+from toolkit.run.failure.format import format_failure
+from toolkit.run.run_dir import WEIGHTS, RunDir
+
+#: Steps of a run, and the most samples of each.
+STEPS, _SAMPLES = 3, 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How far a run came, and its weights there, as the bytes of their file."""
+
+    step: int
+    weights: bytes
+
+
+def train_until(experiment: Experiment, folder: Path, processes: int, *steps: int) -> Trial:
+    """Train on the CPU, exactly, until the last of these steps; at those before it the run stops and goes on.
+
+    folder   for the run, not to be used otherwise
+    Raises RunFailed with what the run said.
+    """
+    run = create_run(_on_trial(experiment), folder)
+    for attempt, step in enumerate(steps, start=1):
+        fault = f"term at=forward step={step - 1} rank=0 attempt={attempt}"
+        environ = {**os.environ, FAULTS: fault}
+        code = launch(run, environ, Nodes(Machines.alone(processes)), quiet=True)
+        if code not in (ExitCode.DONE, ExitCode.INTERRUPTED):
+            raise RunFailed(_why(run, code))
+    newest = run.checkpoint_steps()[-1]
+    return Trial(step=newest, weights=(run.checkpoint(newest) / WEIGHTS).read_bytes())
+
+
+def _on_trial(experiment: Experiment) -> Experiment:
+    train = experiment.train
+    size = None if train.batch_size is None else min(train.batch_size, _SAMPLES)
+    return replace(
+        experiment,
+        train=replace(
+            train, batch_size=size, reduction="exact", device="cpu", precision="fp32", compile="off"
+        ),
+    )
+
+
+def _why(run: RunDir, code: int) -> str:
+    failure = read_json(run.failure)
+    if failure is None:
+        return f"training ended with exit status {code}"
+    return format_failure(failure).removeprefix("error: ")

@@ -1,0 +1,302 @@
+"""Trying an experiment before its job waits in a queue: what `stk check` does.
+
+    python -P -m toolkit.testing.try_experiment RUN_DIR
+
+writes a line of JSON to standard output for each check when it is done. RUN_DIR is a new run of the
+experiment; runs that are trained on trial lie beside it. Nothing else is written, but data are prepared as
+training does.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.config import load_to_run
+from toolkit.config.schema import Experiment
+from toolkit.distributed.devices import choose_device
+from toolkit.distributed.process_group import Group
+from toolkit.distributed.step_sync import StepSync
+from toolkit.errors import ExitCode, StkError
+from toolkit.run.run_dir import RunDir
+from toolkit.system.process_main import process_main, take_stdout
+from toolkit.task import Loss, Task
+from toolkit.testing import contract
+from toolkit.testing.trial_runs import STEPS, Trial, train_until
+from toolkit.training.assembly.build_training import build_training
+from toolkit.training.assembly.optimizers import build_optimizer
+from toolkit.training.loop import plan_of
+from toolkit.training.numerics.arithmetic import set_arithmetic
+from toolkit.training.output.progress_display import NullDisplay
+from toolkit.training.step.take_step import take_step
+from toolkit.world import World
+
+#: Learning by heart ends after so many steps or seconds. The loss is learnt when little of it is left, and
+#: falls if this much is.
+_LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
+#: Times the learning rate: an experiment's own may be meant for many steps.
+_RATES = (1.0, 10.0, 100.0)
+#: Steps that are timed after a first one, and seconds after which no further one is.
+_TIMED_STEPS, _TIMED_S = 4, 15.0
+_FOLDERS = ("site-packages", "toolkit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check has found; is_good is None where it could not be made."""
+
+    check: str
+    is_good: bool | None
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a step takes on this machine with one process.
+
+    device       cpu or cuda
+    step_s       seconds of a step
+    steps        of the whole training
+    memory_mb    the most that the process has held
+    gpu_mb       the most that tensors took on the GPU; 0 without one
+    """
+
+    device: str
+    step_s: float
+    steps: int
+    memory_mb: int
+    gpu_mb: int
+
+
+class _Never:
+    """A Stop that never asks to stop."""
+
+    def reason_to_stop(self, lead_s: float) -> str | None:
+        return None
+
+
+def findings(run: RunDir) -> Iterator[Finding | Cost]:
+    """Try the experiment of a run. Without data, a model and a loss there is nothing more to check."""
+    experiment = load_to_run(run.config)
+    set_arithmetic(experiment)
+    task: Task | None = None
+    model: nn.Module | None = None
+
+    def open_data() -> str:
+        nonlocal task
+        task = contract.open_task(experiment)
+        return task.summary
+
+    def build() -> str:
+        nonlocal model
+        assert task is not None
+        model = contract.new_model(task)
+        count = sum(each.numel() for each in model.parameters())
+        return f"{count:,} parameters"
+
+    def compute_loss() -> str:
+        assert task is not None
+        assert model is not None
+        contract.loss_is_a_finite_sum(experiment, task, model)
+        return f"{_mean(task.loss(model, contract.batch_of(task, contract.few(task)))):.4g}"
+
+    for name, check in (("data", open_data), ("model", build), ("loss is finite", compute_loss)):
+        yield (finding := _made(name, check))
+        if not finding.is_good:
+            return
+    assert task is not None
+    assert model is not None
+    yield from _of_steps(experiment, task, model)
+    yield from _of_runs(experiment, run.path.parent)
+    yield from _cost(run, experiment, task)
+
+
+def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[Finding]:
+    """Checks of single steps, on the CPU."""
+    for name, check in _CHECKS:
+
+        def of_task(check: contract.Check = check) -> str:
+            check(experiment, task, model)
+            return ""
+
+        yield _made(name, of_task)
+    yield _made("learns by heart", lambda: learnt_by_heart(experiment, task))
+
+
+#: Those of every task that a few samples are enough for.
+_CHECKS: Sequence[tuple[str, contract.Check]] = (
+    ("loss adds up", contract.loss_adds_up_over_samples),
+    ("scores add up", contract.scores_add_up_over_batches),
+    ("same seed, same model", contract.same_seed_makes_the_same_model),
+)
+
+
+def learnt_by_heart(experiment: Experiment, task: Task) -> str:
+    """Train on a few samples with the experiment's optimizer; say how far their loss fell.
+
+    Raises AssertionError if less than half of it was lost, with greater learning rates as well.
+    """
+    best = ""
+    for times in _RATES:
+        lr = times * experiment.optimizer.lr
+        first, last, steps = _learn(experiment, task, lr)
+        best = best or f"the loss of {contract.few(task)} samples fell from {first:.4g} to {last:.4g} only"
+        if last < _FALLS * first:
+            rate = f" at a learning rate of {lr:g}" if times > 1 else ""
+            return f"loss of {contract.few(task)} samples: {first:.4g}, after {steps} steps{rate} {last:.4g}"
+    raise AssertionError(
+        f"{best}, at learning rates from {experiment.optimizer.lr:g} to {lr:g}. The model may not see what "
+        "the labels depend on, or its output may not reach the loss"
+    )
+
+
+def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float, int]:
+    """The loss of a few samples before and after, and how many steps that took."""
+    model = contract.new_model(task)
+    model.eval()  # without dropout
+    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0))
+    batch = contract.batch_of(task, contract.few(task))
+    first = last = _mean(task.loss(model, batch))
+    began, steps = time.monotonic(), 0
+    while steps < _LEARNING_STEPS and time.monotonic() - began < _LEARNING_S and last >= _LEARNT * first:
+        optimizer.zero_grad()
+        loss = task.loss(model, batch)
+        (loss.total / loss.count).backward()
+        optimizer.step()
+        last, steps = _mean(loss), steps + 1
+    return first, last, steps
+
+
+def _mean(loss: Loss) -> float:
+    return float(loss.total.detach()) / loss.count
+
+
+def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
+    """Whether processes and a stop change the weights after a few steps, on the CPU."""
+    whole: list[Trial] = []
+
+    def alone() -> str:
+        whole.append(train_until(experiment, folder / "one", 1, STEPS))
+        return f"{whole[0].step} steps, then a checkpoint with {_size(whole[0].weights)} of weights"
+
+    def compared(processes: int, *stops: int) -> Callable[[], str]:
+        def trained() -> str:
+            other = train_until(experiment, folder / f"{processes}_{len(stops)}", processes, *stops)
+            assert other.weights == whole[0].weights, (
+                f"the weights after {other.step} steps differ: what the task computes depends on something "
+                "else than the samples, the seed and the step, such as a random number that is not torch's, "
+                "the time, or what an earlier sample left behind"
+            )
+            return f"the same weights after {other.step} steps"
+
+        return trained
+
+    yield (first := _made("training", alone))
+    if not first.is_good:
+        return
+    if experiment.train.batch_size == 1:
+        yield Finding(check="1 process = 2", is_good=None, found="a step of one sample has no second process")
+    else:
+        yield _made("1 process = 2", compared(2, STEPS))
+    yield _made("stopped = not stopped", compared(1, STEPS - 1, STEPS))
+
+
+def _size(content: bytes) -> str:
+    megabytes = len(content) / 2**20
+    return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{megabytes:.2g} MB"
+
+
+def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding | Cost]:
+    """Time and memory of whole steps, on the device of the experiment."""
+    measured: list[Cost] = []
+
+    def measure() -> str:
+        measured.append(measured_steps(run, experiment, task))
+        cost = measured[0]
+        size = experiment.train.batch_size
+        of = f" of {size:,} samples" if size else ""
+        gpu = f", {cost.gpu_mb:,} MB on the GPU" if cost.gpu_mb else ""
+        where = {"cpu": f"a CPU, {experiment.train.threads} thread", "cuda": "a GPU"}[cost.device]
+        return f"{cost.step_s:.3g} s for a step{of} on {where}; {cost.memory_mb:,} MB of memory{gpu}"
+
+    yield _made("time and memory", measure)
+    yield from measured
+
+
+def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
+    """Take a few steps with this process alone and return what they cost."""
+    group = Group(World.single(), choose_device(experiment.train.device))
+    context = build_training(run, experiment, task, group, NullDisplay())
+    sync = StepSync(group.device, context.micro_batches, task.train_sums)
+    plan, taken = plan_of(context, 0), []
+    begin = time.monotonic()
+    for position in range(min(1 + _TIMED_STEPS, context.schedule.steps_per_epoch)):
+        before = time.monotonic()
+        take_step(context, sync, plan, position, _Never())
+        taken.append(time.monotonic() - before)
+        if time.monotonic() - begin > _TIMED_S:
+            break
+    is_cuda = group.device.type == "cuda"
+    return Cost(
+        device=group.device.type,
+        step_s=float(np.median(taken[1:] or taken)),
+        steps=context.schedule.total_steps,
+        # In KiB on Linux, in bytes on macOS.
+        memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        // (2**20 if sys.platform == "darwin" else 2**10),
+        gpu_mb=torch.cuda.max_memory_allocated() // 2**20 if is_cuda else 0,
+    )
+
+
+def _made(name: str, check: Callable[[], str]) -> Finding:
+    """Make a check; what it raises is what was found."""
+    try:
+        return Finding(check=name, is_good=True, found=check())
+    except (AssertionError, StkError) as error:
+        return Finding(check=name, is_good=False, found=str(error).strip())
+    except Exception as error:
+        return Finding(check=name, is_good=False, found=f"{type(error).__name__}: {error}{_place(error)}")
+
+
+def _place(error: Exception) -> str:
+    """The innermost line that is neither ours nor a library's, which is where to look."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not set(_FOLDERS) & set(Path(frame.filename).parts)
+    ]
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def _write(document: TextIO, found: Finding | Cost) -> None:
+    document.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+    document.flush()
+
+
+def main(arguments: Sequence[str]) -> int:
+    (folder,) = arguments
+    document = take_stdout()
+    try:
+        for found in findings(RunDir(Path(folder))):
+            _write(document, found)
+    except StkError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    return ExitCode.DONE
+
+
+if __name__ == "__main__":
+    process_main(main)

@@ -68,4 +68,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"{rest[0]}: key=value stands right behind the file that it is for, before any option")
     for known in lists:
         known.extend(rest)
+    if "resource_overrides" in arguments:
+        arguments.overrides = [*arguments.resource_overrides, *arguments.overrides]
     return arguments

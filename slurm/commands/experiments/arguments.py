@@ -14,6 +14,7 @@ from slurm.commands.common import (
     json_option,
     positive,
 )
+from slurm.commands.experiments.resource_options import add_resource_options
 
 _PLAN = """\
 Compose and check an experiment; print it resolved, with the batch script that submit would give to Slurm.
@@ -88,6 +89,7 @@ def plan(parsers: Parsers) -> None:
         help="also ask Slurm whether it would accept the job, and when it would start",
     )
     json_option(parser)
+    add_resource_options(parser)
 
 
 def check(parsers: Parsers) -> None:
@@ -121,6 +123,7 @@ def submit(parsers: Parsers) -> None:
     cluster(parser)
     parser.add_argument("--fresh", action="store_true", help="set the runs' folders aside and start anew")
     json_option(parser)
+    add_resource_options(parser)
 
 
 def sweep(parsers: Parsers) -> None:
@@ -157,6 +160,7 @@ def sweep(parsers: Parsers) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
     cluster(parser)
     json_option(parser)
+    add_resource_options(parser)
 
 
 def run(parsers: Parsers) -> None:
@@ -173,6 +177,7 @@ def run(parsers: Parsers) -> None:
     parser.add_argument("--fresh", action="store_true", help="set the run's folder aside and start anew")
     json_option(parser)
     _machines(parser)
+    add_resource_options(parser)
 
 
 def _machines(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,62 @@
+"""Options for the keys of `resources`: `--nodes 2` stands for `resources.nodes=2`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+from slurm.config.resources import Resources
+
+#: Where the parser collects what they set.
+DESTINATION = "resource_overrides"
+_DESCRIPTION = "each sets the key of that name; docs/experiment-file.md says what they mean"
+
+
+def add_resource_options(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each key with one value, unless the command has an option of that name."""
+    parser.set_defaults(**{DESTINATION: []})
+    group = parser.add_argument_group("resources", _DESCRIPTION)
+    for key, types in _keys():
+        option = f"--{key.replace('_', '-')}"
+        # The command's own option of that name comes first.
+        with suppress(argparse.ArgumentError):
+            if types == {bool}:
+                group.add_argument(option, action=_Sets, key=key, nargs=0)
+            else:
+                group.add_argument(option, action=_Sets, key=key, metavar="VALUE" if str in types else "N")
+
+
+def _keys() -> Iterator[tuple[str, set[type]]]:
+    """The keys of one value, with the types that it may have."""
+    hints = get_type_hints(Resources)
+    for each in fields(Resources):
+        hint = hints[each.name]
+        types = set(get_args(hint)) if isinstance(hint, UnionType) else {hint}
+        if types <= {int, str, bool, type(None)}:
+            yield each.name, types - {type(None)}
+
+
+class _Sets(argparse.Action):
+    """Collects `resources.KEY=VALUE`."""
+
+    def __init__(self, *, key: str, **options: Any) -> None:
+        super().__init__(**{**options, "dest": DESTINATION, "default": argparse.SUPPRESS})
+        self._key = key
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        # Quoted, because a comma would be the list of a sweep; a number stays one. A flag has no values.
+        value = json.dumps(values, ensure_ascii=False) if isinstance(values, str) else "true"
+        value = value.strip('"') if value.strip('"').isdecimal() else value
+        known = [*getattr(namespace, DESTINATION), f"resources.{self._key}={value}"]
+        setattr(namespace, DESTINATION, known)

@@ -1,0 +1,53 @@
+"""`--nodes 2` in place of `resources.nodes=2`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from slurm.commands.parser import make_parser
+from tests.slurm.house import House
+
+
+def _planned(house: House, *words: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(house.stk("plan", house.config, "--json", *words).out)
+    resources: dict[str, Any] = facts["config"]["resources"]
+    return resources
+
+
+def test_an_option_sets_the_key_of_its_name(house: House) -> None:
+    found = _planned(house, "--nodes", "2", "--tasks-per-node=4", "--time", "4:00:00", "--exclusive")
+    wanted = {"nodes": 2, "tasks_per_node": 4, "time": "4:00:00", "exclusive": True}
+    assert {key: found[key] for key in wanted} == wanted
+
+
+@pytest.mark.parametrize("text", ["a, b: c", 'it\'s "so"', "null", "# 1", "true"])
+def test_any_text_is_taken_as_it_is(house: House, text: str) -> None:
+    assert _planned(house, "--comment", text)["comment"] == text
+
+
+def test_a_comma_is_no_list_of_a_sweep(house: House) -> None:
+    shown = house.stk("sweep", house.config, "seed=1,2", "--nodelist", "c1,c2", "--dry-run", "--json")
+    assert len(json.loads(shown.out)["runs"]) == 2
+
+
+def test_a_key_that_is_set_as_well_comes_last(house: House) -> None:
+    assert _planned(house, "resources.nodes=3", "--nodes", "2")["nodes"] == 3
+
+
+def test_a_wrong_value_is_refused_as_in_the_file(house: House) -> None:
+    answer = house.stk("plan", house.config, "--nodes", "many")
+    assert answer.code == 2
+    assert "resources.nodes" in answer.err
+
+
+def test_options_of_the_command_itself_keep_their_meaning() -> None:
+    parsed = make_parser(["run"]).parse_args(["run", "x.yaml", "--gpus-per-node", "3,1", "--world-size", "4"])
+    assert (parsed.gpus_per_node, parsed.world_size, parsed.resource_overrides) == ("3,1", 4, [])
+
+
+def test_a_command_of_ones_own_takes_them_before_the_dashes(house: House) -> None:
+    shown = house.stk("plan", "--nodes", "2", "--json", "--", "python", "-V")
+    assert json.loads(shown.out)["config"]["resources"]["nodes"] == 2

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "goodput": ("benchmarks.goodput", "goodput under kills, on the Slurm test cluster"),
     "resume": ("benchmarks.resume", "a preemption to the first new step, on the Slurm test cluster"),
     "reading": ("benchmarks.reading", "reading prepared samples at random"),
+    "loading": ("benchmarks.loading", "samples that take long to read, with worker processes"),
     "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
     "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),
     "status": ("benchmarks.login.status", "where 1,000 and 10,000 runs stand"),

@@ -309,6 +309,7 @@ class TaskSpec:
     experiment     dataclass of the whole experiment, a subclass of toolkit.config.schema.Experiment; None:
                    that itself. A section that it declares with `absent` is no key of it
     worker         "module:function" of the Worker that runs on each rank
+    has_move       whether the task's class has the method `move`, so that train.workers may make its batches
     """
 
     kind: str
@@ -331,6 +332,7 @@ class TaskSpec:
     kept_files: Callable[[Any], Iterable[tuple[Path, str]]] = no_files
     experiment: type | None = None
     worker: str = "toolkit.training.worker:run_attempt"
+    has_move: bool = False
 
     def metrics_of(self, data: Any) -> tuple[Metric, ...]:
         """All metrics of an evaluation with a checked data section."""

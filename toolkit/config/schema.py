@@ -55,6 +55,9 @@ class Train:
     logical_ranks: int = option(8, minimum=1, maximum=65536)
     """Parts into which the batch of each step is split, so that any smaller number of processes gives the
     same result. More processes split it further, and then the result is equal within rounding."""
+    workers: int = option(0, minimum=0, maximum=1024, added=True, identity=False)
+    """Processes of each rank that read samples and make batches ahead, for a task of your own functions; 0:
+    the rank does it. They change no result, and need CPUs beside that of the rank."""
     accumulation: int = option(1, minimum=1)
     """Micro-batches whose gradients each logical rank adds up in a step: more of them need less memory."""
     bucket_batches: int | None = option(None, minimum=1)

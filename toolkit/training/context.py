@@ -22,6 +22,7 @@ from toolkit.run.phases import Phase
 from toolkit.run.records.step_records import StepRecords
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task
+from toolkit.training.batch_workers import BatchSource, OnDemand
 from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.schedule.due_steps import StepSchedule
@@ -55,6 +56,8 @@ class TrainContext:
     faults      None where no fault is to be injected
     quarantine  the samples that are left out
     passes      micro-batches that this process computes in a step, by forward pass
+    on_demand   makes a batch in this process
+    batches     makes the batches of training
     """
 
     run: RunDir
@@ -72,6 +75,8 @@ class TrainContext:
     faults: Faults | None = None
     quarantine: Quarantine = field(default_factory=Quarantine)
     activity: Activity = field(default_factory=Activity)
+    on_demand: BatchSource = field(default_factory=OnDemand)
+    batches: BatchSource = field(default_factory=OnDemand)
 
     def enter(self, phase: Phase) -> None:
         """Begin a phase. A fault that is to be injected into it strikes here."""

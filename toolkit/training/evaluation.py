@@ -16,6 +16,7 @@ from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array, Lists, offsets_of
 from toolkit.distributed.process_group import Group
 from toolkit.task import Evaluation, Task, lists_of
+from toolkit.training.batch_workers import Request, make_batches
 
 
 class EvaluationStopped(Exception):
@@ -32,6 +33,7 @@ def evaluate(
     *,
     on_batch: Callable[[], None] = lambda: None,
     asks_to_stop: Callable[[], bool] | None = None,
+    workers: int = 0,
     with_outputs: bool = True,
 ) -> Evaluation | None:
     """Score a whole split; rank 0 returns the evaluation, other ranks None. Collective.
@@ -43,14 +45,16 @@ def evaluate(
     on_batch      called after each batch of this rank
     asks_to_stop  whether this rank is asked to stop; called before each batch. Where any rank is, all ranks
                   raise EvaluationStopped
+    workers       processes of this rank that make batches ahead, as train.workers
     with_outputs  whether rank 0 collects the outputs
     """
     samples = task.splits[split]
     plan = evaluation_plan(settings, samples.lengths)
 
     def own_batches() -> Iterator[_BatchScores]:
-        for number in range(group.world.rank, plan.steps, group.world.size):
-            batch = task.collate(split, plan.step(number), group.device)
+        own = range(group.world.rank, plan.steps, group.world.size)
+        requests = (Request(split, (number,), plan.step(number)) for number in own)
+        for batch in make_batches(task, requests, group.device, workers):
             scores = _score(task, model, batch, precision, group.device, with_outputs)
             on_batch()
             yield scores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,11 +19,12 @@ from toolkit.errors import CheckpointError
 from toolkit.reliability.stop import Stop
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
+from toolkit.training.batch_workers import Ahead, BatchSource, Request
 from toolkit.training.context import TrainContext
 from toolkit.training.evaluation import EvaluationStopped, evaluate, metrics_on_all_ranks
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
-from toolkit.training.step.take_step import take_step
+from toolkit.training.step.take_step import request_of, take_step
 
 
 def train(context: TrainContext, stop: Stop) -> Outcome:
@@ -32,6 +34,7 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
     between the same two batches of an evaluation. The next attempt then starts with that evaluation.
     Raises TrainingDiverged if the loss is not finite.
     """
+    context = replace(context, batches=_batches_of(context))
     sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
     cost = ExactCost(context, partial(dry_run, context))
     if context.state.progress.awaits_evaluation:
@@ -56,6 +59,21 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
     return Outcome.FINISHED
 
 
+def _batches_of(context: TrainContext) -> BatchSource:
+    """What makes the batches of training: train.workers ahead, or this process on demand."""
+    workers = context.experiment.train.workers
+    return Ahead(workers, partial(_requests_left, context)) if workers else context.on_demand
+
+
+def _requests_left(context: TrainContext) -> Iterator[Request]:
+    """Yield the batches of this rank in the steps that are not done."""
+    for step, (plan, position) in enumerate(_steps_left(context), start=context.state.progress.step):
+        for numbers in context.passes:
+            samples = context.quarantine.without(plan.micro_batches_of(position, numbers), step)
+            if len(samples):
+                yield request_of(context, step, numbers[0], samples)
+
+
 def _repeat_evaluation(context: TrainContext, stop: Stop) -> Outcome | None:
     """Repeat the evaluation that a stop interrupted; return how training ends, None if it goes on."""
     _evaluate(context, stop)
@@ -71,10 +89,10 @@ def _steps_left(context: TrainContext) -> Iterator[tuple[EpochPlan, int]]:
     """Yield the steps that are not done: the plan of the epoch, and the position of the step in it."""
     if _is_finished(context):
         return
-    progress, steps_per_epoch = context.state.progress, context.schedule.steps_per_epoch
-    for epoch in range(progress.step // steps_per_epoch, context.schedule.epochs):
+    done, steps_per_epoch = context.state.progress.step, context.schedule.steps_per_epoch
+    for epoch in range(done // steps_per_epoch, context.schedule.epochs):
         plan = plan_of(context, epoch)
-        for position in range(progress.step % steps_per_epoch, steps_per_epoch):
+        for position in range(max(0, done - epoch * steps_per_epoch), steps_per_epoch):
             yield plan, position
 
 
@@ -181,6 +199,7 @@ def _validation_metrics(context: TrainContext, stop: Stop) -> dict[str, float]:
         context.precision,
         on_batch=context.activity.heartbeat,
         asks_to_stop=partial(context.is_asked_to_stop, stop),
+        workers=context.experiment.train.workers,
         with_outputs=context.task.metrics_need_outputs("validation"),
     )
     return metrics_on_all_ranks(context.task, "validation", result, context.group)

@@ -14,7 +14,7 @@ from slurm.config.resources import Resources
 
 #: Where the parser collects what they set.
 DESTINATION = "resource_overrides"
-_DESCRIPTION = "each sets the key of that name; docs/experiment-file.md says what they mean"
+_DESCRIPTION = "each sets the key beside it; docs/experiment-file.md says what they mean"
 
 
 def add_resource_options(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +25,8 @@ def add_resource_options(parser: argparse.ArgumentParser) -> None:
         option = f"--{key.replace('_', '-')}"
         # The command's own option of that name comes first.
         with suppress(argparse.ArgumentError):
-            if types == {bool}:
-                group.add_argument(option, action=_Sets, key=key, nargs=0)
-            else:
-                group.add_argument(option, action=_Sets, key=key, metavar="VALUE" if str in types else "N")
+            kind = {"nargs": 0} if types == {bool} else {"metavar": "VALUE" if str in types else "N"}
+            group.add_argument(option, action=_Sets, key=key, help=f"resources.{key}", **kind)
 
 
 def _keys() -> Iterator[tuple[str, set[type]]]:

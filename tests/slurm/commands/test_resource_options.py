@@ -46,8 +46,3 @@ def test_a_wrong_value_is_refused_as_in_the_file(house: House) -> None:
 def test_options_of_the_command_itself_keep_their_meaning() -> None:
     parsed = make_parser(["run"]).parse_args(["run", "x.yaml", "--gpus-per-node", "3,1", "--world-size", "4"])
     assert (parsed.gpus_per_node, parsed.world_size, parsed.resource_overrides) == ("3,1", 4, [])
-
-
-def test_a_command_of_ones_own_takes_them_before_the_dashes(house: House) -> None:
-    shown = house.stk("plan", "--nodes", "2", "--json", "--", "python", "-V")
-    assert json.loads(shown.out)["config"]["resources"]["nodes"] == 2

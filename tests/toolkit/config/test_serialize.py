@@ -51,6 +51,7 @@ SPECIAL = {
         {"train": st.floats(0.1, 9), "validation": st.floats(0.1, 9)}, optional={"test": st.floats(0, 9)}
     ),
     "train.logical_ranks": st.sampled_from([64, 128]),
+    "train.workers": st.just(0),
     "train.accumulation": st.sampled_from([1, 2, 4]),
     "train.parallel": st.sampled_from(["auto", "ddp"]),
     "train.device": st.sampled_from(["auto", "cuda"]),

@@ -87,6 +87,14 @@ def _exact(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=("train", name), problem=problem, hint=hint)
 
 
+@rule("train.workers", "task.kind")
+def _workers(experiment: Experiment) -> Iterator[Violation]:
+    kind = experiment.task.kind
+    if experiment.train.workers and not task_kinds()[kind].has_move:
+        problem = f"found {experiment.train.workers}, but a task of kind {kind} makes its batches by itself"
+        yield Violation(key=("train", "workers"), problem=problem, hint="0")
+
+
 @rule("train.precision", "train.device")
 def _half(experiment: Experiment) -> Iterator[Violation]:
     if experiment.train.precision == "fp16" and experiment.train.device == "cpu":
@@ -211,6 +219,7 @@ _RULES = (
     _one_size_of_an_evaluation,
     _buckets,
     _exact,
+    _workers,
     _half,
     _steps_or_epochs,
     _compiled,

@@ -14,6 +14,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.order.batches import epoch_steps
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import parts_for
+from toolkit.registry import task_kinds
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.run.attempts.ledger import Attempt
@@ -23,6 +24,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Task
 from toolkit.training.assembly.choose_reduction import choose_reduction
 from toolkit.training.assembly.optimizers import build_optimizer
+from toolkit.training.batch_workers import OnDemand
 from toolkit.training.context import Activity, TrainContext, passes_of
 from toolkit.training.numerics.arithmetic import first_scale
 from toolkit.training.numerics.rng import seed_everything
@@ -57,6 +59,7 @@ def build_training(
     state = _initial_state(experiment, task, group.device)
     schedule = StepSchedule.of(experiment, epoch_steps(experiment.train, task.splits["train"].lengths))
     reduction = choose_reduction(state.model, experiment, task, group)
+    on_demand = OnDemand(seeds_again=task_kinds()[experiment.task.kind].has_move)
     return TrainContext(
         run=run,
         experiment=experiment,
@@ -73,6 +76,8 @@ def build_training(
         faults=faults,
         quarantine=quarantine or Quarantine(),
         activity=activity,
+        on_demand=on_demand,
+        batches=on_demand,
     )
 
 

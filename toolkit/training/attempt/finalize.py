@@ -86,6 +86,7 @@ def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int
         context.experiment.evaluation,
         context.precision,
         on_batch=context.activity.heartbeat,
+        workers=context.experiment.train.workers,
         asks_to_stop=partial(context.is_asked_to_stop, stop),
     )
     metrics = metrics_on_all_ranks(context.task, split, result, context.group)

@@ -12,8 +12,8 @@ from toolkit.distributed.step_sync import StepSync, StepTotals
 from toolkit.reliability.stop import Stop
 from toolkit.run.phases import Phase
 from toolkit.task import Loss
+from toolkit.training.batch_workers import BatchSource, Request
 from toolkit.training.context import TrainContext
-from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.step.divergence import diverged, samples_of
 from toolkit.training.step.update import update
 
@@ -62,24 +62,28 @@ def _pass(
     context.activity.batch = indices
     with reduction.micro_batch(last):
         if len(indices):
-            loss = _forward(context, number, indices)
+            loss = _forward(context, number, indices, context.batches)
             sync.add(number, loss)
             _backward(context, loss.total)
         elif last and reduction.needs_backward:
             placeholder = plan.placeholder(context.quarantine.ids_at(context.state.progress.step))
-            _backward(context, 0.0 * _forward(context, number, placeholder).total)
+            _backward(context, 0.0 * _forward(context, number, placeholder, context.on_demand).total)
 
 
-def _forward(context: TrainContext, number: int, samples: np.ndarray) -> Loss:
+def _forward(context: TrainContext, number: int, samples: np.ndarray, batches: BatchSource) -> Loss:
     """The loss of some samples, with the random numbers of the micro-batch with this number."""
     context.enter(Phase.DATA)
-    # Seeded before the batch is made, so that a task may draw random numbers for it.
-    seed_everything(context.experiment.seed, context.state.progress.step, number)
-    batch = context.task.collate("train", samples, context.group.device)
+    request = request_of(context, context.state.progress.step, number, samples)
+    batch = batches.take(context.task, request, context.group.device)
     context.enter(Phase.FORWARD)
     with context.autocast():
         loss = context.task.loss(context.reduction.module, batch)
     return loss if context.faults is None else context.faults.inject_nan(loss)
+
+
+def request_of(context: TrainContext, step: int, number: int, samples: np.ndarray) -> Request:
+    """The batch of a pass: some samples, and the seed of the micro-batch with this number."""
+    return Request("train", (context.experiment.seed, step, number), samples)
 
 
 def _backward(context: TrainContext, total: torch.Tensor) -> None:

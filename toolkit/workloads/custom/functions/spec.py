@@ -27,4 +27,5 @@ SPEC = TaskSpec(
     from_text=from_text,
     own_sections=own_sections,
     kept_files=kept_files,
+    has_move=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -97,6 +97,10 @@ class FunctionsTask:
         content = own(samples) if own else collated(samples, self._code.place("data"))
         tokens = int(self.splits[split].lengths[indices].sum())
         return Batch(content=moved(content, device), samples=len(indices), tokens=tokens)
+
+    def move(self, batch: Batch, device: torch.device) -> Batch:
+        """A batch that was made on the CPU, on a device."""
+        return replace(batch, content=moved(batch.content, device))
 
     @cached_property
     def _metrics(self) -> tuple[str, ...]:

@@ -1,0 +1,122 @@
+"""Batches that worker processes make ahead: their order, their failures, their end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from tests.patience import PATIENCE_S
+from toolkit.errors import UserError
+from toolkit.training.batch_workers import Ahead, OnDemand, Request, make_batches
+
+CPU = torch.device("cpu")
+
+
+class Own(Exception):
+    """An exception that needs more than its message."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+class Numbers:
+    """A task whose batches are the indices, a random number, and the process that made them."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        if self.failure is not None and 3 in indices:
+            raise self.failure
+        return indices.tolist(), float(torch.rand(())), os.getpid()
+
+    def move(self, batch: Any, device: torch.device) -> Any:
+        return batch
+
+
+def _requests(numbers: Sequence[int] = range(6)) -> Iterator[Request]:
+    return (Request("train", (0, number, 0), np.arange(number, number + 2)) for number in numbers)
+
+
+def _content(batch: Any) -> tuple[list[int], float]:
+    return batch[0], batch[1]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_they_come_in_order_and_are_those_that_one_process_makes(workers: int) -> None:
+    task = Numbers()
+    alone = list(make_batches(task, _requests(), CPU, 0))
+    ahead = list(make_batches(task, _requests(), CPU, workers))
+    assert [*map(_content, ahead)] == [*map(_content, alone)]
+    assert {batch[2] for batch in alone} == {os.getpid()}
+    assert os.getpid() not in {batch[2] for batch in ahead}
+
+
+def test_another_request_than_was_expected_begins_anew() -> None:
+    """As after samples have been put into quarantine."""
+    task, begun = Numbers(), []
+
+    def upcoming() -> Iterator[Request]:
+        begun.append(True)
+        return _requests(range(2, 6) if len(begun) == 1 else (3, 5))
+
+    ahead = Ahead(2, upcoming)
+    wanted = list(_requests((2, 5)))
+    found = [_content(ahead.take(task, request, CPU)) for request in wanted]
+    assert found == [_content(OnDemand().take(task, request, CPU)) for request in wanted]
+    assert len(begun) == 2
+    ahead.close()
+
+
+def test_random_numbers_go_on_the_same_whoever_made_the_batch() -> None:
+    task, (request,) = Numbers(), _requests((4,))
+    OnDemand(seeds_again=True).take(task, request, CPU)
+    expected = torch.rand(3)
+    ahead = Ahead(1, lambda: _requests((4,)))
+    ahead.take(task, request, CPU)
+    assert torch.equal(torch.rand(3), expected)
+    ahead.close()
+
+
+@pytest.mark.parametrize(
+    "failure, expected",
+    [
+        (UserError("digits.py:3: no such file"), "UserError: digits.py:3: no such file"),
+        (KeyError("width"), "KeyError: 'width'"),
+        (Own(1, 2), "RuntimeError: Own: 1 and 2"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), None),
+    ],
+)
+def test_a_failure_is_that_of_the_rank_with_the_workers_traceback(
+    failure: Exception, expected: str | None
+) -> None:
+    batches = make_batches(Numbers(failure), _requests(), CPU, 2)
+    found = [next(batches)[0] for _ in range(2)]
+    with pytest.raises((UserError, ValueError, KeyError, RuntimeError)) as raised:
+        next(batches)
+    assert found == [[0, 1], [1, 2]]
+    assert expected in (None, f"{type(raised.value).__name__}: {raised.value}")
+    if not isinstance(failure, UserError):
+        assert "in collate" in "".join(raised.value.__notes__)
+
+
+def test_what_asks_the_rank_to_stop_does_not_end_its_workers() -> None:
+    batches = make_batches(Numbers(), _requests(range(40)), CPU, 1)
+    process = next(batches)[2]
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+        os.kill(process, number)
+    assert {batch[2] for batch in batches} == {process}
+
+
+def test_workers_end_with_their_batches() -> None:
+    batches = make_batches(Numbers(), _requests(range(40)), CPU, 1)
+    process = psutil.Process(next(batches)[2])
+    batches.close()  # type: ignore[attr-defined]
+    process.wait(PATIENCE_S)

@@ -1,0 +1,12 @@
+"""Options for keys of `resources`, before a command of one's own."""
+
+from __future__ import annotations
+
+import json
+
+from tests.slurm.house import House
+
+
+def test_they_stand_before_the_dashes(house: House) -> None:
+    shown = house.stk("plan", "--nodes", "2", "--json", "--", "python", "-V")
+    assert json.loads(shown.out)["config"]["resources"]["nodes"] == 2

@@ -1,0 +1,235 @@
+"""Batches for training and evaluation, made when they are needed or ahead by worker processes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from toolkit.errors import UserError
+from toolkit.task import Task
+from toolkit.training.numerics.rng import seed_everything
+
+_PR_SET_PDEATHSIG = 1
+#: What Slurm, a launcher and a terminal send to all processes of a rank.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A batch that is wanted.
+
+    split    of the samples
+    seed     of the random numbers that making it may draw, as for seed_everything
+    samples  their indices, shape [n]
+    """
+
+    split: str
+    seed: tuple[int, ...]
+    samples: np.ndarray
+
+    def is_same(self, other: Request) -> bool:
+        own, others = (self.split, self.seed), (other.split, other.seed)
+        return own == others and np.array_equal(self.samples, other.samples)
+
+
+class BatchSource(Protocol):
+    """Where training takes its batches from."""
+
+    def take(self, task: Task, request: Request, device: torch.device) -> Any:
+        """The batch of a request on a device. The generators are seeded for the forward pass."""
+
+
+class OnDemand:
+    """Makes each batch in this process when it is asked for.
+
+    seeds_again  whether the forward pass draws the same numbers whatever making the batch has drawn, as it
+                 does where another process makes it
+    """
+
+    def __init__(self, *, seeds_again: bool = False) -> None:
+        self._seeds_again = seeds_again
+
+    def take(self, task: Task, request: Request, device: torch.device) -> Any:
+        batch = _made(task, request, device)
+        if self._seeds_again:
+            seed_everything(*request.seed)
+        return batch
+
+
+class Ahead:
+    """Lets worker processes make the batches that come next.
+
+    A batch is the same as one that is made on demand, because its random numbers depend on the request alone.
+
+    workers   how many processes, at least one
+    upcoming  the requests from now on; called again where another request comes than was expected, such as
+              after samples have been found that are left out
+    """
+
+    def __init__(self, workers: int, upcoming: Callable[[], Iterator[Request]]) -> None:
+        self._workers = workers
+        self._upcoming = upcoming
+        self._stream: _Stream | None = None
+
+    def take(self, task: Task, request: Request, device: torch.device) -> Any:
+        if self._stream is None or not self._stream.skip_to(request):
+            self.close()
+            self._stream = _Stream(task, self._upcoming(), self._workers)
+            assert self._stream.skip_to(request), "a batch of training that is not among those to come"
+        batch = _moved(task, self._stream.batch(), device)
+        seed_everything(*request.seed)
+        return batch
+
+    def close(self) -> None:
+        """End the worker processes."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+def make_batches(
+    task: Task, requests: Iterable[Request], device: torch.device, workers: int
+) -> Iterator[Any]:
+    """Yield the batches of some requests in their order; with 0 workers this process makes them."""
+    if not workers:
+        for request in requests:
+            yield _made(task, request, device)
+        return
+    with closing(_Stream(task, iter(requests), workers)) as stream:
+        while stream.request is not None:
+            yield _moved(task, stream.batch(), device)
+
+
+class _Stream:
+    """Batches from workers, in the order of requests, of which a few are always under way."""
+
+    #: Requests that a new stream may skip: those of a step that has begun.
+    _MOST_SKIPPED = 4096
+
+    def __init__(self, task: Task, requests: Iterator[Request], workers: int) -> None:
+        self._asked: deque[Request] = deque()
+        self._next = next(requests, None)
+        self._rest = requests
+        loader: DataLoader[Any] = DataLoader(
+            _Maker(task),
+            batch_size=None,
+            sampler=_Noted(self._requests()),
+            num_workers=workers,
+            collate_fn=_unchanged,
+            worker_init_fn=_settle,
+            # The task, with all that it has opened, is the one of this process.
+            multiprocessing_context="fork",
+        )
+        self._loader = loader
+        self._batches: Iterator[Any] | None = None
+
+    @property
+    def request(self) -> Request | None:
+        """The request of the next batch; None after the last."""
+        return self._asked[0] if self._asked else self._next
+
+    def _requests(self) -> Iterator[Request]:
+        """The requests as the loader takes them, which is ahead of their batches."""
+        while self._next is not None:
+            self._asked.append(self._next)
+            self._next = next(self._rest, None)
+            yield self._asked[-1]
+
+    def skip_to(self, request: Request) -> bool:
+        """Whether the next batch is that of a request; a stream without batches drops what is before it."""
+        if self._batches is None:
+            for _ in range(self._MOST_SKIPPED):
+                if self._next is None or self._next.is_same(request):
+                    break
+                self._next = next(self._rest, None)
+        return self.request is not None and self.request.is_same(request)
+
+    def batch(self) -> Any:
+        """The next batch, on the CPU. Raises what making it has raised."""
+        if self._batches is None:
+            self._batches = iter(self._loader)
+        found = next(self._batches)
+        self._asked.popleft()
+        if isinstance(found, _Failed):
+            raise found.error
+        return found
+
+    def close(self) -> None:
+        # The loader has no other way to end its processes at once.
+        self._batches = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What making a batch has raised."""
+
+    error: Exception
+
+
+class _Noted:
+    """An order of samples, as the loader wants it, that yields requests."""
+
+    def __init__(self, requests: Iterator[Request]) -> None:
+        self._requests = requests
+
+    def __iter__(self) -> Iterator[Request]:
+        return self._requests
+
+
+class _Maker(Dataset[Any]):
+    """Makes the batch of a request, in a worker process."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __getitem__(self, request: Any) -> Any:
+        try:
+            return _made(self._task, request, torch.device("cpu"))
+        except Exception as error:
+            return _Failed(_sendable(error))
+
+
+def _sendable(error: Exception) -> Exception:
+    """The exception for the rank to raise: another process may lack the class, or what it was made with."""
+    if isinstance(error, UserError):
+        return UserError(str(error))
+    is_builtin = type(error).__module__ == "builtins" and type(error)(*error.args).args == error.args
+    kept = type(error)(*error.args) if is_builtin else RuntimeError(f"{type(error).__name__}: {error}")
+    kept.add_note(f"In a worker process:\n{''.join(traceback.format_exception(error))}")
+    return kept
+
+
+def _made(task: Task, request: Request, device: torch.device) -> Any:
+    seed_everything(*request.seed)
+    return task.collate(request.split, request.samples, device)
+
+
+def _moved(task: Any, batch: Any, device: torch.device) -> Any:
+    return task.move(batch, device)
+
+
+def _unchanged(batch: Any) -> Any:
+    return batch
+
+
+def _settle(worker: int) -> None:
+    """Let a worker end with its rank, and not by a signal that asks the rank to stop."""
+    parent = os.getppid()
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)

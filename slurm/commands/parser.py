@@ -30,6 +30,7 @@ COMMANDS = {
     "logs": "runs",
     "report": "results",
     "evaluate": "results",
+    "predict": "results",
     "cancel": "runs",
     "clean": "runs",
     "requeue": "runs",

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from toolkit.config.schema import Experiment
+from toolkit.data.sources.compressed import unpacked_name
 from toolkit.nlp.encoder_config import check_longest
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
@@ -23,7 +24,6 @@ from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.workloads.text_classification.data.samples import pad_batch
-from toolkit.workloads.text_classification.data.sources.opening import unpacked_name
 from toolkit.workloads.text_classification.metrics.classification import Classification
 from toolkit.workloads.text_classification.models.pretrained import Pretrained
 

@@ -262,6 +262,11 @@ def no_violations(experiment: Any) -> Iterator[Violation]:
     return iter(())
 
 
+def no_prediction_fault(experiment: Any, folder: Path) -> str:
+    """Why a run predicts nothing: for no reason of its own."""
+    return ""
+
+
 def no_files(experiment: Any) -> Iterable[tuple[Path, str]]:
     """Files that a run keeps with its code: none."""
     return ()
@@ -298,6 +303,9 @@ class TaskSpec:
     file_keys      keys of the data section that another file, which is only scored, may need otherwise
     report         "module:attribute" of what the task adds to the report of a run, a subclass of
                    toolkit.report.task_report.TaskReport; empty: nothing
+    predictor      "module:class" of a toolkit.prediction.predictor.Predictor, for `stk predict`; empty: none
+    prediction_fault why a run predicts nothing, and what to do: from its stored experiment and its folder;
+                   empty where it may. Imports nothing slow
     own_files      keys of the data section that name the run's own files beside `path`; null for another
     from_text      the task section that a text in its place stands for; None if it stands for none
     own_sections   the sections of one experiment, where they depend on what its task section names: from the
@@ -326,6 +334,8 @@ class TaskSpec:
     file_check: Check = no_violations
     file_keys: tuple[str, ...] = ()
     report: str = ""
+    predictor: str = ""
+    prediction_fault: Callable[[Any, Path], str] = no_prediction_fault
     own_files: tuple[str, ...] = ("train", "validation", "test")
     from_text: Callable[[str], Mapping[str, Any] | None] = no_section
     own_sections: Callable[[Mapping[str, Any], Sequence[Path] | None], OwnSections] | None = None

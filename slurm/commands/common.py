@@ -20,7 +20,7 @@ TAKE_WORDS = ("plan", "submit", "sweep", "run")
 
 _SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
 #: Commands that execute something of a run's folder.
-_EXECUTE = ("submit", "sweep", "run", "resume", "evaluate", "replay", "prepare", "drill")
+_EXECUTE = ("submit", "sweep", "run", "resume", "evaluate", "predict", "replay", "prepare", "drill")
 _TRUST_HELP = "execute what is in a run's folder even if another user owns it or may write it"
 _KEYS = """\
 Any key of the experiment can be set: key.path=value, for example

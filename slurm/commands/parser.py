@@ -31,6 +31,7 @@ COMMANDS = {
     "logs": "runs",
     "report": "results",
     "evaluate": "results",
+    "predict": "results",
     "cancel": "runs",
     "clean": "runs",
     "requeue": "runs",

@@ -21,13 +21,14 @@ from typing import Any
 
 from torch import nn
 
+from toolkit.checkpoint.best import best_checkpoint, finished_result
 from toolkit.checkpoint.manifest import read_manifest
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import identity, load_on_file, load_to_run, to_yaml
 from toolkit.config.schema import Experiment, Train
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.distributed.process_group import Group, join
-from toolkit.errors import CheckpointError, DataError, UserError
+from toolkit.errors import DataError, UserError
 from toolkit.files import crc32, read_json, write_atomic, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.process_main import process_main, write_answer
@@ -75,18 +76,14 @@ def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict
     An evaluation that is there is not made again. Collective. Raises UserError where the run has not
     finished or the data do not fit, CheckpointError where its best checkpoint is lost or damaged.
     """
-    result = read_json(run.result)
-    if result is None:
-        raise UserError(
-            f"{run.run_id} has not finished, so it has no best weights to score: `stk status` says more"
-        )
+    result = finished_result(run)
     experiment = load_to_run(run.config)
     set_arithmetic(experiment)
     with tempfile.TemporaryDirectory() as own:
         meeting = RunDir(Path(request.meeting or own))
         with join(meeting, world, _meeting(experiment.train)) as group:
             task = _opened(experiment, group, report)
-            checkpoint = _best(run, int(result["best"]["step"]), task, group)
+            checkpoint = _best(run, task, group)
             subject = _subject(run, task, experiment, request, group, report)
             return _score(run, result, checkpoint, task, subject, request, group, report)
 
@@ -103,13 +100,9 @@ def _opened(experiment: Experiment, group: Group, report: Report) -> Task:
     return kind(experiment)
 
 
-def _best(run: RunDir, step: int, task: Task, group: Group) -> Path:
+def _best(run: RunDir, task: Task, group: Group) -> Path:
     """The best checkpoint, verified by rank 0. Raises CheckpointError, DataError. Collective."""
-    folder = run.checkpoint(step)
-    if not folder.is_dir():
-        raise CheckpointError(
-            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
-        )
+    folder = best_checkpoint(run)
     if group.world.is_main:
         verify(folder)
         if read_manifest(folder).get("data") != task.fingerprint:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from slurm.commands.common import RUN_HELP, Parsers, command, json_option
+from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
+from toolkit.prediction.formats import INPUTS, OUTPUTS
 from toolkit.registry import evaluate_options
 
 _REPORT = """\
@@ -16,6 +17,15 @@ labels and vocabulary; without --data on its own test set. The results are kept 
 run's, and are reused when the same is asked again.
 
   stk evaluate RUN --data other.csv
+"""
+_PREDICT = """\
+Predict with the best weights of a finished run and its own code: one prediction for each row of FILE, in
+their order. Without FILE rows are read from a pipe, and answered as soon as they arrive. Rows may be those of
+a table (.csv, .tsv), JSON lines (.jsonl) or, where the task takes texts, plain lines (.txt).
+
+  stk predict RUN reviews.csv --output predictions.csv
+  echo '{"text": "a fine film"}' | stk predict RUN
+  stk predict RUN --input-format lines < reviews.txt
 """
 _REPLAY = """\
 Recompute one step from the run's folder, with the run's own code: its samples, learning rate and loss,
@@ -66,6 +76,29 @@ def evaluate(parsers: Parsers) -> None:
     json_option(parser)
     for each in added:
         each.add_arguments(parser)
+
+
+def predict(parsers: Parsers) -> None:
+    """Add `stk predict`."""
+    parser = command(parsers, "predict", "predict with a finished run, rows in and predictions out", _PREDICT)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("file", nargs="?", metavar="FILE", help="rows (default: standard input)")
+    parser.add_argument(
+        "--input-format",
+        choices=INPUTS,
+        help="how the rows are read (default: by the file's ending; a pipe as JSON lines)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=OUTPUTS,
+        help="how predictions are written (default: by the ending of --output, else as the rows are read)",
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="appears when it is whole (default: standard output)"
+    )
+    parser.add_argument(
+        "--batch-size", type=positive, metavar="N", help="rows in a batch (default: as in evaluations)"
+    )
 
 
 def replay(parsers: Parsers) -> None:

@@ -21,6 +21,7 @@ WORKLOAD = Workload(
             task="stk_toy.task:PointsTask",
             metrics=(LOSS, Metric(name="distance", goal="min", title="Mean distance", unit="number")),
             report="stk_toy.report:PointsReport",
+            predictor="stk_toy.predictor:PointsPredictor",
             rules=RULES,
             file_keys=("prepared_dir",),
             own_files=(),

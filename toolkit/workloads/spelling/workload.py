@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from toolkit.workload import LOSS, Metric, TaskSpec, Workload, shares
@@ -53,6 +54,15 @@ _DETECTION_MODELS = {
 }
 
 
+def _own_commands(experiment: Any, folder: Path) -> str:
+    """Why `stk predict` is not for a run: which commands are."""
+    from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS
+
+    kind, uses = experiment.task.kind, {"stk detect": DETECTORS, "stk correct": CORRECTORS}
+    named = [f"`{command} {folder.name} [FILE]`" for command, kinds in uses.items() if kind in kinds]
+    return f"lines of text are its input and output. Use {' or '.join(named)}"
+
+
 def _task(
     config: type,
     code: str,
@@ -75,6 +85,7 @@ def _task(
         metrics=metrics,
         brief=brief,
         rules=RULES,
+        prediction_fault=_own_commands,
         file_keys=("noise", "noise_seed", "max_length", "workers", "prepared_dir"),
         own_files=OWN_TEXTS,
         **more,

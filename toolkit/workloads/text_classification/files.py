@@ -35,6 +35,11 @@ class ClassificationFiles:
         """How many samples of each label are in each split, JSON."""
         return self.run.artifact("labels.json")
 
+    @property
+    def encoding(self) -> Path:
+        """Labels, padding and how many tokens there are, for the use of the model; JSON."""
+        return self.run.artifact("encoding.json")
+
     def testset_predictions(self, root: str, *, whole_texts: bool = False) -> Path:
         """Predictions of the test set, CSV; of whole texts where they were folded."""
         return self.run.artifact(f"{root}_testset_{'text_' if whole_texts else ''}predictions.csv")

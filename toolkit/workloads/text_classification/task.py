@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from toolkit.config.schema import Experiment
+from toolkit.data.sources.compressed import unpacked_name
 from toolkit.nlp.encoder_config import check_longest
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
@@ -23,7 +24,7 @@ from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.workloads.text_classification.data.samples import pad_batch
-from toolkit.workloads.text_classification.data.sources.opening import unpacked_name
+from toolkit.workloads.text_classification.inference.kept_encoding import KeptEncoding
 from toolkit.workloads.text_classification.metrics.classification import Classification
 from toolkit.workloads.text_classification.models.pretrained import Pretrained
 
@@ -161,6 +162,7 @@ class TextClassificationTask:
         splits = {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
         write_labels(run, self.labels, splits, self._data.notes)
         pretrained = model.network if isinstance(model, Pretrained) else None
+        KeptEncoding.of(self._data).save(run)
         export_model(run, model, self._root, self._data.tokenizer_files, pretrained)
 
     @property

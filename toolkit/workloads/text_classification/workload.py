@@ -47,6 +47,7 @@ WORKLOAD = Workload(
             },
             task=f"{_PACKAGE}.task:TextClassificationTask",
             metrics=_METRICS,
+            predictor=f"{_PACKAGE}.inference.predictor:ClassificationPredictor",
             report=f"{_PACKAGE}.report.sections:ClassificationReport",
             brief=("accuracy", "macro_f1"),
             more_metrics=_REPORT_METRICS,

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from toolkit.workload import TaskSpec
 from toolkit.workloads.custom.command.code import kept_files
 from toolkit.workloads.custom.command.config import RULES, Command, CommandExperiment
+
+
+def _knows_no_model(experiment: Any, folder: Path) -> str:
+    """Why a run predicts nothing."""
+    return "a command trains no model that is known here. Let your own program predict"
+
 
 SPEC = TaskSpec(
     kind="command",
@@ -12,5 +21,6 @@ SPEC = TaskSpec(
     experiment=CommandExperiment,
     worker="toolkit.workloads.custom.command.worker:run_attempt",
     rules=RULES,
+    prediction_fault=_knows_no_model,
     kept_files=kept_files,
 )

@@ -30,13 +30,14 @@ def is_file(module: str) -> bool:
     return module.endswith(".py")
 
 
-def locate(module: str, folders: Sequence[Path]) -> Path:
+def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
     """Find the file of a module: a run's own copy where this is a run's code, else as it is named.
 
     folders   what the name of a file may be relative to
+    code      the folder of a run's code; by default the one that this very code is in
     Raises Unfit.
     """
-    found = next((path for path in _candidates(module, folders) if path.is_file()), None)
+    found = next((path for path in _candidates(module, folders, code) if path.is_file()), None)
     if found is None:
         looked = ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
         where = f", looked in {looked}" if not Path(module).expanduser().is_absolute() else ""
@@ -48,14 +49,14 @@ def locate(module: str, folders: Sequence[Path]) -> Path:
     return found
 
 
-def _candidates(module: str, folders: Sequence[Path]) -> Iterator[Path]:
+def _candidates(module: str, folders: Sequence[Path], code: Path) -> Iterator[Path]:
     if is_file(module):
         path = Path(module).expanduser()
-        yield _CODE / PROJECT / path.name
+        yield code / PROJECT / path.name
         yield from ((folder / path).absolute() for folder in folders)
         yield path.absolute()
         return
-    for root in (_CODE / PROJECT, *folders, *map(Path, sys.path), *_installed(module)):
+    for root in (code / PROJECT, *folders, *map(Path, sys.path), *_installed(module)):
         inner = root.absolute() / PurePosixPath(*module.split("."))
         yield from (inner.with_name(f"{inner.name}.py"), inner / "__init__.py")
 

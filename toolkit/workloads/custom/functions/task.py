@@ -18,6 +18,8 @@ from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score
 from toolkit.training.numerics.rng import seed_everything
+from toolkit.workloads.custom.functions.new_model import new_model
+from toolkit.workloads.custom.functions.predicted_values import values_of
 from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode
@@ -78,18 +80,7 @@ class FunctionsTask:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def model(self) -> nn.Module:
-        found = self._code.model(self._experiment.model.arguments())
-        place = self._code.place("model")
-        if not isinstance(found, nn.Module):
-            raise UserError(f"{place}: model returned {type(found).__name__}, expected a torch.nn.Module")
-        for name, module in found.named_modules():
-            if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
-                raise UserError(
-                    f"{place}: {name or 'the model'} is a {type(module).__name__}, whose running averages "
-                    "depend on how samples are spread over processes: use GroupNorm or LayerNorm, or "
-                    "track_running_stats=False"
-                )
-        return found
+        return new_model(self._code, self._experiment.model)
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
         samples = self.splits[split].take(indices)
@@ -155,8 +146,7 @@ class FunctionsTask:
         if "predictions" not in evaluation.outputs:
             return
         run.artifacts.mkdir(exist_ok=True)
-        rows = evaluation.outputs["predictions"].rows.tolist()
-        lines = (json.dumps(row if len(row) > 1 else row[0]) + "\n" for row in rows)
+        lines = (json.dumps(each) + "\n" for each in values_of(evaluation.outputs["predictions"]))
         (run.artifacts / f"{split}_predictions.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def export(self, run: RunDir, model: nn.Module) -> None:

@@ -24,14 +24,17 @@ class UserCode:
     """The functions of a task section: those that a run keeps, where this is the run's own code.
 
     Their file names are relative to `task.folder`, which becomes the working folder of this process.
+
+    code   folder of a run's code, where this is not the run's own code
     Raises UserError where they cannot be read or imported.
     """
 
-    def __init__(self, task: FunctionsTask) -> None:
+    def __init__(self, task: FunctionsTask, code: Path | None = None) -> None:
         if task.folder and os.path.isdir(task.folder):
             os.chdir(task.folder)
         try:
-            self.path = locate(task.module, [Path(task.folder or "")])
+            folders = [Path(task.folder or "")]
+            self.path = locate(task.module, folders, *[code] if code else [])
             self.functions = read_functions(self.path)
         except (Unfit, OSError) as error:
             raise UserError(f"the task {task.module} cannot be used: {error}") from error
@@ -67,11 +70,17 @@ def _imported(module: str, path: Path) -> ModuleType:
     try:
         return _of_file(path) if is_file(module) else importlib.import_module(module)
     except Exception as error:
-        trace, line = error.__traceback__, 0
-        while trace is not None:
-            line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(path) else line
-            trace = trace.tb_next
+        line = line_of(error, path)
         raise UserError(f"{path}:{line}: cannot be imported ({type(error).__name__}: {error})") from error
+
+
+def line_of(error: BaseException, path: Path) -> int:
+    """The last line of a file that an error has passed; 0 where it has passed none."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(path) else line
+        trace = trace.tb_next
+    return line
 
 
 def _of_file(path: Path) -> ModuleType:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.checkpoint.best import unfinished
 from toolkit.command import Host
 from toolkit.errors import ExitCode, RunFailed, StkError, UserError
 from toolkit.files import crc32, read_json, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.workloads.spelling.benchmarks.layout import Benchmark
 from toolkit.workloads.spelling.files import SpellingFiles
-from toolkit.workloads.spelling.inference.capabilities import ON_BENCHMARKS, check_use, task_of, unfinished
+from toolkit.workloads.spelling.inference.capabilities import ON_BENCHMARKS, check_use, task_of
 from toolkit.workloads.spelling.inference.requests import EARLIER_MODULE, MODULE, Job, Request
 
 #: By benchmark and the name of their row.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from toolkit.checkpoint.best import finished_result
 from toolkit.config import load_resolved
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
@@ -32,18 +33,12 @@ def task_of(run: RunDir) -> str:
     return str(load_resolved(run.config).task.kind)
 
 
-def unfinished(run: RunDir) -> UserError:
-    """Return the error for a run that cannot be used yet."""
-    return UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
-
-
 def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
     """Return the task of a finished run that is one of these. Raises UserError.
 
     otherwise  why a run of another task cannot be used, for the message
     """
-    if not run.result.exists():
-        raise unfinished(run)
+    finished_result(run)
     kind = task_of(run)
     if kind not in tasks:
         raise UserError(

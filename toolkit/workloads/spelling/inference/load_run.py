@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
@@ -17,8 +18,7 @@ from toolkit.data.order.token_budget import plan_evaluation_tokens
 from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
 from toolkit.distributed.devices import choose_device
-from toolkit.errors import CheckpointError, DataError
-from toolkit.files import read_json
+from toolkit.errors import DataError
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task, task_class
@@ -27,7 +27,6 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
-from toolkit.workloads.spelling.inference.capabilities import unfinished
 from toolkit.workloads.spelling.inference.chunks import (
     Passage,
     passages_of_characters,
@@ -152,12 +151,10 @@ def open_run(
     Raises UserError where the run has not finished, CheckpointError where its best checkpoint is lost or
     damaged, DataError where what encodes texts is.
     """
-    result = read_json(run.result)
-    if result is None:
-        raise unfinished(run)
+    checkpoint = best_checkpoint(run)
+    verify(checkpoint)
     experiment = load_to_run(run.config)
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
-    checkpoint = _verified(run, int(result["best"]["step"]))
     encoding = _encoding(run)
     encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
     # A task has texts, were it only one.
@@ -173,16 +170,6 @@ def open_run(
         device=where,
         batch_tokens=batch_tokens,
     )
-
-
-def _verified(run: RunDir, step: int) -> Path:
-    folder = run.checkpoint(step)
-    if not folder.is_dir():
-        raise CheckpointError(
-            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
-        )
-    verify(folder)
-    return folder
 
 
 def _encoding(run: RunDir) -> Path:

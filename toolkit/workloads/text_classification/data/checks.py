@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.config.faults import nearest
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
+from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.named_files import split_files, violation_of
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
@@ -23,7 +24,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     nothing_known,
     refuse_unknown,
 )
-from toolkit.workloads.text_classification.data.sources.opening import is_compressed, opened
+from toolkit.workloads.text_classification.data.sources.opening import opened
 from toolkit.workloads.text_classification.data.sources.rows import read_rows
 from toolkit.workloads.text_classification.data.sources.table import Row
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable

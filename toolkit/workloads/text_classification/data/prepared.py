@@ -77,8 +77,8 @@ class Prepared(PreparedFolder[Samples]):
 
     @property
     def tokenizer_files(self) -> tuple[Path, ...]:
-        """The pretrained tokenizer's files, as a model's folder holds them; none for other tokenizers."""
-        names = (TOKENIZER, *TOKENIZER_SETTINGS)
+        """The tokenizer's files: the vocabulary, or those of a pretrained one by their usual names."""
+        names = (layout.VOCABULARY, TOKENIZER, *TOKENIZER_SETTINGS)
         return tuple(self.path / name for name in names if name in self.meta["files"])
 
     def vocabulary(self) -> Vocabulary:

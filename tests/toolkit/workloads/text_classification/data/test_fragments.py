@@ -195,7 +195,8 @@ def test_the_tokenizer_is_kept_in_the_set(letters: TextTable) -> None:
     assert [file.name for file in prepared.tokenizer_files] == ["tokenizer.json", "tokenizer_config.json"]
     for file in prepared.tokenizer_files:
         assert file.read_bytes() == (Path(str(letters.tokenizer_path)) / file.name).read_bytes()
-    assert prepare(dataclasses.replace(letters, tokenizer="words")).tokenizer_files == ()
+    (vocabulary,) = prepare(dataclasses.replace(letters, tokenizer="words")).tokenizer_files
+    assert vocabulary.name == "vocabulary.json"
     assert query(prepared, "SELECT id, token, count FROM tokens WHERE token IN ('[CLS]', 'film', 'bad')") == [
         (2, "[CLS]", 2), (20, "bad", 0), (21, "film", 1)
     ]  # fmt: skip

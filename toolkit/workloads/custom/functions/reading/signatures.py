@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,8 +23,16 @@ EXAMPLES = {
     "model": "def model(hidden: int = 64): return MyModel(hidden)",
     "data": "def data(split): return MyDataset(split)",
     "step": 'def step(model, batch): return {"loss": one_value_per_sample}',
+    "predict": "def predict(model, batch): return model(batch).argmax(1)",
+    "sample": "def sample(row): return torch.tensor(row)",
 }
 _GIVEN = {"model": (), "data": ("split",), "step": ("model", "batch")}
+#: Those that a file may leave out.
+_OPTIONAL = {"predict": ("model", "batch"), "sample": ("row",)}
+#: The functions whose further parameters an experiment file sets.
+_WITH_KEYS = ("model", "data")
+#: Of `from somewhere import *`: what it brings is not known here.
+_ANYTHING = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +43,7 @@ class Functions:
     metrics      names of what `step` returns beside the loss; None where only executing it would tell
     declared     metrics whose goal the file says
     lines        where each function stands
+    others       further names that the file has; `*` where it imports some that are not known here
     """
 
     path: Path
@@ -43,6 +52,11 @@ class Functions:
     metrics: tuple[str, ...] | None
     declared: tuple[Metric, ...]
     lines: Mapping[str, int]
+    others: frozenset[str] = frozenset()
+
+    def may_have(self, name: str) -> bool:
+        """Whether the file has a function, as far as its text tells."""
+        return name in self.lines or not self.others.isdisjoint((name, _ANYTHING))
 
 
 def read_functions(path: Path) -> Functions:
@@ -71,8 +85,10 @@ def functions_in(source: bytes, path: Path) -> Functions:
     problems = list(_missing(tree, functions))
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
-        problems += _wrong_arguments(functions[name])
+        problems += _wrong_arguments(functions[name], _GIVEN[name])
         parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
+    for name in (each for each in _OPTIONAL if each in functions):
+        problems += _wrong_arguments(functions[name], _OPTIONAL[name])
     metrics = None
     try:
         if "step" in functions:
@@ -88,7 +104,8 @@ def functions_in(source: bytes, path: Path) -> Functions:
         data=parameters["data"],
         metrics=metrics,
         declared=declared,
-        lines={name: functions[name].lineno for name in _GIVEN},
+        lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
+        others=frozenset(name for name, _ in _bound_otherwise(tree)),
     )
 
 
@@ -124,9 +141,12 @@ def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from ((each.id, node.lineno) for each in node.targets if isinstance(each, ast.Name))
 
 
-def _wrong_arguments(function: ast.FunctionDef) -> Iterator[Problem]:
-    """Find arguments that the toolkit would not give, or that are missing."""
-    name, given, taken = function.name, _GIVEN[function.name], function.args
+def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:
+    """Find arguments that the toolkit would not give, or that are missing.
+
+    given   names of those that it gives by their places
+    """
+    name, taken = function.name, function.args
     places = [*taken.posonlyargs, *taken.args]
     if len(places) < len(given) and taken.vararg is None:
         found = ", ".join(each.arg for each in places)
@@ -138,8 +158,8 @@ def _wrong_arguments(function: ast.FunctionDef) -> Iterator[Problem]:
         problem = f"{name} takes {each.arg} by its place only, but it is given by its name"
         yield Problem(problem=problem, hint="leave out the / behind it", line=each.lineno)
     needed = [each.arg for each, default in with_defaults(taken, len(given)) if default is None]
-    if name == "step" and needed:
-        problem = f"found step(…, {', '.join(needed)}), but only a model and a batch are given"
+    if name not in _WITH_KEYS and needed:
+        problem = f"found {name}(…, {', '.join(needed)}), but it is given {' and '.join(given)} only"
         yield Problem(
             problem=problem, hint=f"give {needed[0]} a default, or leave it out", line=function.lineno
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.opening import open_problem, unpacked_name
+from toolkit.workloads.text_classification.data.sources.opening import open_problem
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")

@@ -11,21 +11,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TextIO
 
+from toolkit.data.sources.compressed import ENDING, is_compressed
 from toolkit.errors import DataError
 from toolkit.nlp.charset import check_encoding, undecodable
 from toolkit.workloads.text_classification.data.sources.wording import shown
-
-_COMPRESSED = ".gz"
-
-
-def is_compressed(path: Path) -> bool:
-    """Whether the name says that the file is compressed by gzip."""
-    return path.suffix.lower() == _COMPRESSED
-
-
-def unpacked_name(path: Path) -> Path:
-    """The path without the ending of a compressed file."""
-    return path.with_suffix("") if is_compressed(path) else path
 
 
 @contextmanager
@@ -47,7 +36,7 @@ def opened(path: Path, encoding: str, newline: str) -> Iterator[TextIO]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
             f"{path}: not a whole file of gzip: it is cut off, damaged, or not compressed at all. "
-            f"Compress it again, or take {_COMPRESSED} off its name"
+            f"Compress it again, or take {ENDING} off its name"
         ) from error
     except OSError as error:
         raise open_problem(path, error) from error

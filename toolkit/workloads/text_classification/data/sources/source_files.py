@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, with_fingerprint
 from toolkit.errors import DataError
@@ -16,7 +17,7 @@ from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.sources.file_kinds import Format
-from toolkit.workloads.text_classification.data.sources.opening import is_compressed, open_problem
+from toolkit.workloads.text_classification.data.sources.opening import open_problem
 from toolkit.workloads.text_classification.data.sources.rows import read_rows
 from toolkit.workloads.text_classification.data.sources.table import Row
 

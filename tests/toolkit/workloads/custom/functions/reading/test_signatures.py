@@ -218,3 +218,26 @@ def test_any_expression_is_read_or_refused(annotation: str, default: str, value:
     step = f"def step(model, batch): return {value}\n"
     with suppress(Unfit):
         assert len(read(source, step).model) <= 1
+
+
+def test_functions_for_predictions_may_be_left_out() -> None:
+    found = read(MODEL, DATA, STEP)
+    assert not found.may_have("predict")
+    predict = "def predict(model, batch, k=1): ...\n"
+    assert read(MODEL, DATA, STEP, predict, "def sample(row): ...\n").lines["sample"] == 5
+    for line in (predict, "from my_project import predict\n", "from my_project import *\n"):
+        assert read(MODEL, DATA, STEP, line).may_have("predict")
+
+
+@pytest.mark.parametrize(
+    "written, said",
+    [
+        ("def predict(batch): ...", "found predict(batch), expected predict(model, batch)"),
+        ("def predict(model, batch, k): ...", "found predict(…, k), but it is given model and batch only"),
+        ("def sample(): ...", "found sample(), expected sample(row)"),
+        ("def sample(row, split): ...", "found sample(…, split), but it is given row only"),
+    ],
+)
+def test_functions_for_predictions_take_what_they_are_given(written: str, said: str) -> None:
+    (found,) = problems(MODEL, DATA, STEP, written)
+    assert (found.problem, found.line) == (said, 4)

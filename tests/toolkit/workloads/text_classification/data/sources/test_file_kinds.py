@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.file_kinds import Format
-from toolkit.workloads.text_classification.data.sources.opening import unpacked_name
 from toolkit.workloads.text_classification.data.sources.rows import read_rows
 from toolkit.workloads.text_classification.data.sources.table import Row
 

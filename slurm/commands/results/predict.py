@@ -1,0 +1,47 @@
+"""stk predict"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+
+from slurm.local.run_snapshot import processes
+from toolkit.errors import UserError
+from toolkit.prediction.request import MODULE, Request, check_predicts, input_format, output_format
+from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import find_run
+
+
+def run(arguments: Namespace) -> int:
+    """Predict with a finished run: this process becomes one that has torch and the run's own code."""
+    target = find_run(arguments.run, experiment_dir())
+    check_predicts(target)
+    request = _request(arguments)
+    ((command, environment),) = processes(target, MODULE, json.dumps(request.to_json()))
+    sys.stdout.flush()
+    # Signals, pipes and the exit code are its own then.
+    os.execve(command[0], command, environment)
+
+
+def _request(arguments: Namespace) -> Request:
+    """What to predict. Raises UserError where a file is not there, or cannot be written."""
+    file, output = _absolute(arguments.file), _absolute(arguments.output)
+    read_as = arguments.input_format or input_format(file)
+    if file is not None and not os.path.exists(file):
+        raise UserError(f"there is no file {arguments.file}")
+    if output is not None and not os.access(os.path.dirname(output), os.W_OK):
+        raise UserError(f"cannot write {arguments.output}: its folder is not there, or may not be written")
+    return Request(
+        file=file,
+        input=read_as,
+        output=output,
+        format=arguments.format or output_format(output, read_as),
+        batch_size=arguments.batch_size,
+    )
+
+
+def _absolute(path: str | None) -> str | None:
+    """A file's name in every working folder: the code of a run may go to another one."""
+    return None if path is None else os.path.abspath(os.path.expanduser(path))

@@ -1,0 +1,207 @@
+"""`stk predict` with a workload of somebody else: rows in, predictions out, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.patience import PATIENCE_S
+from tests.slurm.house import CONFIG, Answer, House, house_in, reviews
+from toolkit.errors import CheckpointError, DataError, RunNotFound, UserError
+from toolkit.prediction.load import load_model
+from toolkit.run.run_dir import RunDir
+
+POINTS = """\
+name: line
+task: {kind: toy_points}
+model: {kind: line}
+data: {path: points.txt, prepared_dir: prepared}
+train: {epochs: 1, batch_size: 16, device: cpu}
+"""
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """One working folder, without Slurm, in which a run is trained once."""
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
+        house.config = house.write("line.yaml", POINTS)
+        yield house
+
+
+@pytest.fixture(scope="module")
+def finished(house: House) -> RunDir:
+    answer = house.call("run", house.config)
+    assert answer.code == 0, answer.err
+    return house.run()
+
+
+@pytest.fixture(scope="module")
+def told(finished: RunDir) -> list[float]:
+    """What the run has said of the points of its test set."""
+    return np.loadtxt(finished.artifacts / "test_predictions.txt").tolist()
+
+
+@pytest.fixture(scope="module")
+def xs() -> list[float]:
+    """The points of its test set: the second quarter of the file."""
+    return [x / 20 for x in range(15, 30)]
+
+
+def piped(house: House, text: str, *words: str) -> Answer:
+    """`stk predict` with standard input."""
+    command = [sys.executable, "-m", "slurm", "predict", *words]
+    done = subprocess.run(
+        command, cwd=house.root, input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def refused(answer: Answer, *words: str) -> None:
+    assert answer.code == 2, answer.err
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    for word in words:
+        assert word in answer.err
+
+
+def test_a_pipe_of_json_lines_is_answered_with_what_the_evaluation_said(
+    house: House, finished: RunDir, told: list[float], xs: list[float]
+) -> None:
+    rows = "".join(json.dumps({"x": x}) + "\n" for x in xs)
+    answer = piped(house, rows, finished.run_id)
+    assert answer.code == 0, answer.err
+    assert [json.loads(line)["y"] for line in answer.out.splitlines()] == pytest.approx(told)
+
+
+def test_a_table_is_answered_with_a_table(
+    house: House, finished: RunDir, told: list[float], xs: list[float]
+) -> None:
+    house.write("rows.csv", "name,x\n" + "".join(f'"a\n""b""",{x}\n' for x in xs))
+    answer = house.call("predict", finished.run_id, "rows.csv", "--output", "out.csv", "--batch-size", "4")
+    assert (answer.code, answer.out) == (0, ""), answer.err
+    header, *lines = (house.root / "out.csv").read_text().splitlines()
+    assert header == "y"
+    assert [float(line) for line in lines] == pytest.approx(told)
+
+
+def test_a_bad_row_is_named_and_leaves_no_file(house: House, finished: RunDir) -> None:
+    house.write("bad.jsonl", '{"x": 1}\n{"y": 2}\n')
+    before = house.listing
+    answer = house.call("predict", finished.run_id, "bad.jsonl", "--output", "bad.csv", "--batch-size", "1")
+    refused(answer, "bad.jsonl:2: found {'y': 2}, expected a number under x")
+    assert house.listing == before
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(house: House, finished: RunDir) -> None:
+    rows = house.write("many.jsonl", '{"x": 1}\n' * 20_000)
+    process = house.start("predict", finished.run_id, rows)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith('{"y"')
+    process.stdout.close()
+    assert process.wait(PATIENCE_S) == 0
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+def test_a_slow_writer_is_answered_row_by_row(house: House, finished: RunDir) -> None:
+    command = [sys.executable, "-m", "slurm", "predict", finished.run_id]
+    process = subprocess.Popen(
+        command, cwd=house.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for _ in range(2):
+        process.stdin.write('{"x": 1}\n')
+        process.stdin.flush()
+        assert process.stdout.readline().startswith('{"y"')
+    process.stdin.close()
+    assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["nowhere.csv"], "there is no file nowhere.csv"),
+        (["points.dat"], "the ending '.dat' does not tell what is in it"),
+        (["points.txt", "--output", "nowhere/out.csv"], "cannot write nowhere/out.csv"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(
+    house: House, finished: RunDir, arguments: list[str], word: str
+) -> None:
+    refused(house.stk("predict", finished.run_id, *arguments), word)
+
+
+def test_plain_lines_are_no_rows_of_a_task_that_takes_none(house: House, finished: RunDir) -> None:
+    refused(house.call("predict", finished.run_id, "points.txt"), "a plain line of text is no row")
+
+
+def test_a_run_that_has_not_finished_is_refused(house: House, finished: RunDir) -> None:
+    (house.experiments / "fresh").mkdir()
+    (house.experiments / "fresh" / "config.yaml").write_text(finished.config.read_text())
+    refused(house.stk("predict", "fresh", "points.txt"), "fresh has not finished")
+
+
+def test_a_task_without_a_predictor_is_told_what_to_define(house: House) -> None:
+    folder = house.experiments / "texts"
+    folder.mkdir(parents=True)
+    text = "name: texts\ntask: {kind: toy_texts}\nmodel: {kind: convolutions}\ndata: {path: reviews.tsv}\n"
+    (folder / "config.yaml").write_text(text)
+    refused(house.stk("predict", "texts"), "task.kind toy_texts has no predictor", "TaskSpec(…, predictor=")
+
+
+def test_the_model_opens_elsewhere_and_without_the_data(
+    finished: RunDir, told: list[float], xs: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(finished.path, moved, symlinks=True)
+    config = moved / "config.yaml"
+    config.write_text(config.read_text().replace("points.txt", "gone.txt"))
+    monkeypatch.chdir(tmp_path)
+    model = load_model("moved")
+    assert not model.training
+    assert {parameter.device.type for parameter in model.parameters()} == {"cpu"}
+    with torch.no_grad():
+        assert model(torch.tensor(xs)).tolist() == pytest.approx(told)
+    assert os.getcwd() == str(tmp_path)
+
+
+def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(house: House) -> None:
+    texts = house.write("texts.yaml", CONFIG)
+    answer = house.call("run", texts)
+    assert answer.code == 0, answer.err
+    (run,) = house.experiments.glob("tiny-*")
+    model = load_model(run)
+    weights = load_file(run / "checkpoints" / "best" / "model.safetensors")
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+    (house.root / "reviews.tsv").write_text(reviews(200))
+    with pytest.raises(DataError, match="have changed since"):
+        load_model(run)
+
+
+def test_what_is_no_finished_run_does_not_open(finished: RunDir, tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound, match="is no folder of a run"):
+        load_model(tmp_path)
+    shutil.copytree(finished.path, tmp_path / "run", symlinks=True)
+    run = RunDir(tmp_path / "run")
+    best = run.best.resolve()
+    (best / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(CheckpointError):
+        load_model(run.path)
+    shutil.rmtree(best)
+    with pytest.raises(CheckpointError, match="is gone: nothing else has its weights"):
+        load_model(run.path)
+    run.result.unlink()
+    with pytest.raises(UserError, match="has not finished"):
+        load_model(run.path)

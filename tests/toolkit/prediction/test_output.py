@@ -1,0 +1,51 @@
+"""Predictions are written as they are, or with a column for each of their values."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from toolkit.errors import UserError
+from toolkit.prediction.output import writer
+
+
+def written(form: str, *parts: list[Any]) -> str:
+    stream = StringIO()
+    write = writer(stream, form)
+    for part in parts:
+        write(part)
+    return stream.getvalue()
+
+
+def test_json_lines_hold_values_as_they_are() -> None:
+    assert written("jsonl", [1, [0.5, 2]], [{"label": "gut — größer"}]) == (
+        '1\n[0.5, 2]\n{"label": "gut — größer"}\n'
+    )
+
+
+def test_a_table_has_one_header_and_a_column_for_each_value() -> None:
+    first, second = ({"label": label, "probabilities": {"a": 0.25, "b": 0.75}} for label in "ab")
+    text = written("csv", [first], [second])
+    assert text == "label,probabilities.a,probabilities.b\na,0.25,0.75\nb,0.25,0.75\n"
+
+
+def test_values_without_names_are_called_predictions() -> None:
+    assert written("csv", [3, 4]) == "prediction\n3\n4\n"
+    assert written("csv", [[3, 4]]) == "prediction.0,prediction.1\n3,4\n"
+
+
+def test_any_label_is_a_cell_that_no_spreadsheet_carries_out() -> None:
+    text = written("csv", [{"label": '=1+1, "a"\r\nb'}, {"label": "-1"}])
+    assert [*csv.reader(StringIO(text))] == [["label"], ['\'=1+1, "a"\nb'], ["-1"]]
+
+
+def test_predictions_of_other_lengths_are_no_table() -> None:
+    with pytest.raises(UserError, match="--format jsonl"):
+        written("csv", [[1, 2], [3]])
+
+
+def test_no_predictions_are_no_lines() -> None:
+    assert written("csv") == written("jsonl") == written("csv", []) == ""

@@ -1,0 +1,107 @@
+"""Rows are answered in their order, some at a time, and never held longer than that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+import pytest
+
+from toolkit.errors import DataError, UserError
+from toolkit.prediction.predict import predictions
+from toolkit.prediction.predictor import RowFormat, UnfitRow
+from toolkit.prediction.request import input_format, output_format
+from toolkit.prediction.rows import Row
+
+
+@dataclass
+class Doubling:
+    """A predictor of numbers; it notes how many samples it is handed."""
+
+    format = RowFormat()
+    batches_at_once = 1
+    handed: list[int] = field(default_factory=list)
+
+    def sample(self, row):
+        if row is None:
+            raise UnfitRow("found nothing, expected a number")
+        return row
+
+    def predict(self, samples):
+        self.handed.append(len(samples))
+        if 13 in samples:
+            raise UserError("13 is unlucky")
+        return [2 * sample for sample in samples]
+
+
+def rows(count: int, read: list[int] | None = None) -> Iterator[Row]:
+    """Numbers from 0, of which it is noted how many were read."""
+    for number in range(count):
+        if read is not None:
+            read[0] = number + 1
+        yield Row(number + 1, number)
+
+
+def test_predictions_come_in_the_order_of_the_rows() -> None:
+    doubling = Doubling()
+    found = [*predictions(rows(10), doubling, doubling.predict, 4, "rows")]
+    assert [*chain.from_iterable(found)] == [2 * number for number in range(10)]
+    assert doubling.handed == [4, 4, 2]
+
+
+def test_a_large_input_is_never_read_further_than_a_few_rows_ahead() -> None:
+    doubling, read, written = Doubling(), [0], 0
+    most = 0
+    numbers = (row for row in rows(100_000, read) if row.value != 13)
+    for part in predictions(numbers, doubling, doubling.predict, 64, "rows"):
+        most = max(most, read[0] - written)
+        written += len(part)
+    assert written == 99_999
+    assert most <= 65
+
+
+def test_rows_are_answered_when_no_more_are_there_yet() -> None:
+    doubling = Doubling()
+    waits = iter([True, False, False, True])
+    found = predictions(rows(4), doubling, doubling.predict, 99, "rows", lambda: next(waits))
+    assert [*found] == [[0, 2], [4], [6]]
+
+
+def test_a_row_that_is_no_sample_is_named_with_its_line() -> None:
+    doubling = Doubling()
+    broken = [Row(1, 1), Row(7, None)]
+    with pytest.raises(DataError, match="rows:7: found nothing, expected a number"):
+        [*predictions(broken, doubling, doubling.predict, 9, "rows")]
+
+
+def test_a_batch_that_fails_is_named_with_its_lines() -> None:
+    doubling = Doubling()
+    with pytest.raises(UserError, match="rows, rows of lines 13 to 16: 13 is unlucky"):
+        [*predictions(rows(99), doubling, doubling.predict, 4, "rows")]
+
+
+def test_formats_follow_the_endings_of_names() -> None:
+    names = (None, "a.csv", "a.tsv", "b.JSONL", "c.ndjson", "d.txt", "e.csv.gz")
+    assert [input_format(name) for name in names] == ["jsonl", "csv", "tsv", "jsonl", "jsonl", "lines", "csv"]
+    with pytest.raises(UserError, match="--input-format"):
+        input_format("a.xlsx")
+
+
+@pytest.mark.parametrize(
+    "output, read_as, written",
+    [
+        (None, "csv", "csv"),
+        (None, "tsv", "csv"),
+        (None, "jsonl", "jsonl"),
+        (None, "lines", "jsonl"),
+        ("a.csv", "jsonl", "csv"),
+        ("a.jsonl", "csv", "jsonl"),
+        ("a.out", "csv", "csv"),
+        ("a.txt", "csv", "csv"),
+    ],
+)
+def test_predictions_are_written_as_rows_are_read_unless_a_name_says_otherwise(
+    output: str | None, read_as: str, written: str
+) -> None:
+    assert output_format(output, read_as) == written

@@ -1,0 +1,158 @@
+"""`stk predict` with three functions: the rows of a stranger's, by the stranger's own code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
+from toolkit.run.run_dir import RunDir
+
+TESTS = Path(__file__).parents[4]
+PYTHONPATH = os.pathsep.join(map(str, (TESTS.parent, TESTS / "undrawn")))
+
+#: As in training a batch is a pair: the label, which a row lacks, is any number.
+PREDICT = """
+
+def sample(row):
+    pixels = json.loads(row["pixels"]) if isinstance(row, dict) else row
+    return torch.tensor(pixels).float() / 16, -1
+
+
+def predict(model, batch):
+    x, y = batch
+    return model(x).softmax(1)
+"""
+
+
+class Project:
+    """A folder with the user's files; `stk` is started in it."""
+
+    def __init__(self, folder: Path, code: str) -> None:
+        self.folder = folder
+        write_digits(folder)
+        (folder / "digits.py").write_text("import json\n\n" + code)
+
+    def stk(self, *words: object, code: int = 0, given: str = "") -> str:
+        environ = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": PYTHONPATH}
+        environ["STK_EXPERIMENT_DIR"] = str(self.folder / "experiments")
+        command = [sys.executable, "-m", "slurm", *map(str, words)]
+        done = subprocess.run(
+            command, cwd=self.folder, env=environ, input=given, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    @property
+    def run(self) -> RunDir:
+        (found,) = (self.folder / "experiments").glob("digits-*")
+        return RunDir(found)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Trained once; then the user's files are gone, and the run lies elsewhere."""
+    project = Project(tmp_path_factory.mktemp("project") / "there", DIGITS + PREDICT)
+    project.stk("run", "digits.yaml")
+    moved = project.folder.parent / "here"
+    (moved / "experiments").mkdir(parents=True)
+    shutil.move(project.run.path, moved / "experiments")
+    shutil.rmtree(project.folder)
+    project.folder = moved
+    return project
+
+
+@pytest.fixture(scope="module")
+def pixels() -> list[list[float]]:
+    """The test set, as the functions choose it."""
+    from sklearn.datasets import load_digits
+
+    return load_digits(return_X_y=True)[0][9::10][:120].tolist()
+
+
+@pytest.fixture(scope="module")
+def told(project: Project) -> list[list[float]]:
+    """What the run has said of its test set when it ended."""
+    lines = (project.run.artifacts / "test_predictions.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def close(found: list[list[float]], told: list[list[float]]) -> bool:
+    return torch.allclose(torch.tensor(found), torch.tensor(told), atol=1e-6)
+
+
+def test_a_pipe_is_answered_with_what_the_run_said_of_its_test_set(
+    project: Project, pixels: list[list[float]], told: list[list[float]]
+) -> None:
+    """Where neither the user's files nor the data are."""
+    rows = "".join(f"{row}\n" for row in pixels)
+    lines = project.stk("predict", project.run.run_id, "--batch-size", "7", given=rows).splitlines()
+    assert close([json.loads(line) for line in lines], told)
+
+
+def test_rows_of_a_table_are_texts_by_column(
+    project: Project, pixels: list[list[float]], told: list[list[float]]
+) -> None:
+    rows = "".join(f'{number},"{row}"\n' for number, row in enumerate(pixels))
+    (project.folder / "rows.csv").write_text("number,pixels\n" + rows)
+    project.stk("predict", "digits", "rows.csv", "--output", "out.csv")
+    header, *lines = (project.folder / "out.csv").read_text().splitlines()
+    assert header == ",".join(f"prediction.{digit}" for digit in range(10))
+    assert close([[*map(float, line.split(","))] for line in lines], told)
+
+
+def test_a_row_that_sample_cannot_read_is_named_with_both_places(project: Project) -> None:
+    said = project.stk("predict", "digits", given='[1, 2]\n"x"\n', code=2)
+    line = next(n for n, text in enumerate(kept(project).splitlines(), 1) if "torch.tensor(pixels)" in text)
+    assert "standard input:2: " in said
+    assert f"digits.py:{line}: sample failed (" in said
+    assert "Traceback" not in said
+
+
+def kept(project: Project) -> str:
+    """The file as the run has kept it."""
+    return (project.run.code / "project" / "digits.py").read_text()
+
+
+def test_a_batch_that_predict_cannot_read_is_named_with_its_lines(project: Project) -> None:
+    said = project.stk("predict", "digits", given=f"{[1] * 64}\n{[1] * 63}\n", code=2)
+    assert "standard input, rows of lines 1 to 2: " in said
+    assert "cannot be put into one batch" in said
+
+
+def test_its_model_opens_in_a_process_of_the_users(project: Project, pixels: list[list[float]]) -> None:
+    """In one of its own, since a module of another project may be called the same here."""
+    code = (
+        "import os, torch\nfrom toolkit.prediction.load import load_model\n"
+        f"model = load_model({str(project.run.path)!r})\n"
+        "print(model.training, model(torch.zeros(2, 64)).shape, type(model).__module__, os.getcwd())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project.folder, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"False torch.Size([2, 10]) my_project.models {project.folder}\n", done.stderr
+
+
+def test_a_file_without_predict_is_told_at_once_what_to_define(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", DIGITS)
+    run = tmp_path / "project" / "experiments" / "digits-1"
+    (run / "code" / "project").mkdir(parents=True)
+    shutil.copy(project.folder / "digits.py", run / "code" / "project")
+    (run / "config.yaml").write_text("name: digits\ntask: {kind: three_functions, module: digits.py}\n")
+    said = project.stk("predict", "digits", code=2)
+    assert (
+        "digits.py has no function predict: add it to your file, such as 'def predict(model, batch)" in said
+    )
+
+
+def test_a_command_predicts_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", DIGITS)
+    project.stk("run", "name=done", "--", sys.executable, "-c", "pass")
+    assert "a command trains no model that is known here" in project.stk("predict", "done", code=2)

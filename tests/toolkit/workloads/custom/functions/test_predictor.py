@@ -1,0 +1,85 @@
+"""What becomes of a row where a file has no function for that, and what `predict` may return."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from toolkit.errors import UserError
+from toolkit.prediction.predictor import UnfitRow
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.functions.predictor import FunctionsPredictor
+from toolkit.workloads.custom.functions.sections import FunctionsTask
+
+FUNCTIONS = """\
+import torch
+
+def model(): return torch.nn.Identity()
+def data(split): return None
+def step(model, batch): return {"loss": batch}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def predictor(code: str, name: str = "own_code.py") -> FunctionsPredictor:
+    """That of a run which has kept this code beside the three functions."""
+    kept = Path("run", "code", "project")
+    kept.mkdir(parents=True)
+    (kept / name).write_text(FUNCTIONS + code)
+    experiment: Any = SimpleNamespace(task=FunctionsTask(module=name), model=None)
+    return FunctionsPredictor(RunDir(Path("run").absolute()), experiment)
+
+
+def predicted(found: FunctionsPredictor, *rows: Any) -> list[Any]:
+    settings: Any = None
+    samples = [found.sample(row) for row in rows]
+    return found.predict(torch.nn.Identity(), samples, settings, torch.device("cpu"))
+
+
+def test_numbers_become_a_tensor_of_floats() -> None:
+    found = predictor("def predict(model, batch): return model(batch) / 2\n")
+    assert found.sample([1, 2]).dtype is torch.float32
+    assert predicted(found, 1, 3.0) == [0.5, 1.5]
+    assert predicted(found, [1, 2], [3, 4]) == [[0.5, 1.0], [1.5, 2.0]]
+
+
+@pytest.mark.parametrize("row", ["1", None, True, {"x": "1"}, [[1], [2, 3]], ["1"]])
+def test_anything_else_needs_a_function(row: Any) -> None:
+    found = predictor("def predict(model, batch): return batch\n")
+    with pytest.raises(UnfitRow, match=r"expected a number or a list of numbers.*def sample\(row\)"):
+        found.sample(row)
+
+
+def test_samples_of_unequal_sizes_go_through_collate() -> None:
+    code = "def collate(samples): return [len(each) for each in samples]\n"
+    found = predictor(code + "def predict(model, batch): return torch.tensor(batch)\n")
+    assert predicted(found, [1, 2, 3], [4]) == [3, 1]
+
+
+@pytest.mark.parametrize(
+    "returned, said",
+    [
+        ("batch[:1]", "predict returned 1 values or rows, expected"),
+        ("batch.sum()", "predict returned Tensor, expected"),
+        ("['a', 'b']", "predict returned list, expected"),
+        ("batch[0][0]", r"own_code.py:6: predict failed \(IndexError: .*Define it so that a batch is as in"),
+    ],
+)
+def test_what_predict_may_not_do_is_told_with_its_place(returned: str, said: str) -> None:
+    found = predictor(f"def predict(model, batch): return {returned}\n")
+    with pytest.raises(UserError, match=said):
+        predicted(found, 1, 2)
+
+
+def test_a_run_whose_file_has_no_predict_is_told_what_to_add() -> None:
+    with pytest.raises(UserError, match=r"own_code.py has no function predict: add it"):
+        predicted(predictor(""), 1)

@@ -1,0 +1,137 @@
+"""`stk predict` with runs of text classification: what they said of their test set they say again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from tests.slurm.house import surroundings
+from tests.tiers import first_quick
+from tests.toolkit.tiny import rows
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
+from toolkit.config.serialize import to_plain
+from toolkit.prediction.load import load_model
+from toolkit.run.run_dir import RunDir
+
+#: By the kind of model.
+MAKE = {"a DocNN on words": tiny_docnn, "a BERT on folded texts": tiny_bert}
+TEXTS = [text for text, _ in rows("test")]
+
+
+def stk(*words: object, given: str = "", code: int = 0) -> str:
+    command = [sys.executable, "-m", "slurm", *map(str, words)]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
+    """Trained once, moved; what it was made of is gone."""
+    folder = tmp_path_factory.mktemp("house")
+    with surroundings(folder) as patch:
+        patch.chdir(folder)
+        patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
+        experiment = request.param(folder / "files", "train.epochs=3")
+        (folder / "one.yaml").write_text(yaml.safe_dump(to_plain(experiment)))
+        stk("run", "one.yaml")
+        (found,) = (folder / "experiments").iterdir()
+        shutil.rmtree(folder / "files")
+        shutil.move(found, folder / "moved")
+        yield RunDir(folder / "moved")
+
+
+def told(run: RunDir) -> list[dict[str, str]]:
+    """What the run has written of whole texts of its test set."""
+    (path,) = (
+        run.artifacts.glob("*_testset_text_predictions.csv")
+        if is_folded(run)
+        else (run.artifacts.glob("*_testset_predictions.csv"))
+    )
+    with path.open(newline="") as stream:
+        return [*csv.DictReader(stream)]
+
+
+def is_folded(run: RunDir) -> bool:
+    return "fold: word" in run.config.read_text()
+
+
+def check(run: RunDir, found: list[dict[str, str]]) -> None:
+    expected = told(run)
+    assert [each["label"] for each in found] == [each["predicted_class"] for each in expected]
+    for label in ("good", "bad"):
+        probabilities = [float(each[f"probabilities.{label}"]) for each in found]
+        assert probabilities == pytest.approx([float(each[f"P({label})"]) for each in expected], abs=2e-6)
+
+
+def flat(lines: str) -> list[dict[str, str]]:
+    found = [json.loads(line) for line in lines.splitlines()]
+    return [
+        {"label": each["label"], **{f"probabilities.{name}": p for name, p in each["probabilities"].items()}}
+        for each in found
+    ]
+
+
+def test_plain_lines_json_lines_and_tables_say_what_the_evaluation_said(run: RunDir) -> None:
+    assert [each["text"] for each in told(run)] == TEXTS
+    check(run, flat(stk("predict", run.path, "--input-format", "lines", given="\n".join(TEXTS))))
+    given = "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS)
+    check(run, flat(stk("predict", run.path, given=given, code=0)))
+    Path("rows.tsv").write_text("text\tlabel\n" + "".join(f"{text}\tgood\n" for text in TEXTS))
+    check(run, [*csv.DictReader(stk("predict", run.path, "rows.tsv", "--batch-size", 2).splitlines())])
+
+
+def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
+    with open("odd.csv", "w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "text"])
+        writer.writerows([[1, 'a "fine"\nfilm, warm'], [2, ""], [3, "dull " * 300]])
+    stk("predict", run.path, "odd.csv", "--output", "odd.jsonl")
+    found = flat(Path("odd.jsonl").read_text())
+    assert len(found) == 3
+    lines = json.dumps('a "fine"\nfilm, warm') + "\n" + json.dumps("dull " * 300) + "\n"
+    assert [each["label"] for each in flat(stk("predict", run.path, given=lines))] == [
+        found[0]["label"],
+        found[2]["label"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ('{"body": "a film"}', "standard input:2: found no 'text' (data.text_column), only body"),
+        ("[1]", "standard input:2: found ['1'], expected a text"),
+        (r'"a\ud800"', r"standard input:2: found \ud800, which is no character of a text"),
+    ],
+)
+def test_a_row_that_is_no_text_is_named(run: RunDir, line: str, said: str) -> None:
+    found = stk("predict", run.path, "--output", "none.csv", given=f'"fine"\n{line}\n', code=2)
+    assert said in found
+    assert not os.path.exists("none.csv")
+
+
+def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
+    model = load_model(run.path)
+    assert not model.training
+    with torch.no_grad():
+        assert model(torch.tensor([[2, 3], [2, 0]])).shape == (2, 2)
+
+
+def test_a_run_that_kept_less_needs_the_data_that_it_was_made_from(run: RunDir) -> None:
+    kept = run.artifacts / "encoding.json"
+    text = kept.read_text()
+    kept.unlink()
+    try:
+        assert "no such file" in stk("predict", run.path, given='"fine"\n', code=2)
+    finally:
+        kept.write_text(text)

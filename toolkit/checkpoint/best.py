@@ -1,0 +1,38 @@
+"""The checkpoint that a finished run is scored and used with. Imports no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import CheckpointError, UserError
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir
+
+
+def unfinished(run: RunDir) -> UserError:
+    """Return the error for a run that cannot be used yet."""
+    return UserError(
+        f"{run.run_id} has not finished, so it has no best weights to use: `stk status` says more"
+    )
+
+
+def finished_result(run: RunDir) -> dict[str, Any]:
+    """What a finished run came to. Raises UserError where it has not finished."""
+    result: dict[str, Any] | None = read_json(run.result)
+    if result is None:
+        raise unfinished(run)
+    return result
+
+
+def best_checkpoint(run: RunDir) -> Path:
+    """The best checkpoint of a finished run; its last one where none was found to be best. Not verified.
+
+    Raises UserError where the run has not finished, CheckpointError where the checkpoint is gone.
+    """
+    folder = run.checkpoint(int(finished_result(run)["best"]["step"]))
+    if not folder.is_dir():
+        raise CheckpointError(
+            f"{folder}, the best checkpoint of {run.run_id}, is gone: nothing else has its weights"
+        )
+    return folder

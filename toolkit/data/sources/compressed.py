@@ -1,0 +1,17 @@
+"""Files that are compressed by gzip, by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ENDING = ".gz"
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the name says that the file is compressed."""
+    return path.suffix.lower() == ENDING
+
+
+def unpacked_name(path: Path) -> Path:
+    """The path without the ending of a compressed file."""
+    return path.with_suffix("") if is_compressed(path) else path

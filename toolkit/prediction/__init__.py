@@ -1,0 +1,1 @@
+"""Predicting with a finished run: its weights opened, rows read, predictions written."""

@@ -1,0 +1,81 @@
+"""A finished run opened for use: its model with the best weights."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.loading import load_weights
+from toolkit.checkpoint.manifest import read_manifest, verify
+from toolkit.config import load_to_run
+from toolkit.config.schema import Experiment
+from toolkit.errors import DataError, RunNotFound
+from toolkit.prediction.predictor import Predictor
+from toolkit.registry import load_code, task_kinds
+from toolkit.run import folder_trust
+from toolkit.run.run_dir import RunDir
+from toolkit.task import task_class
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A run that predicts; the model is on the CPU, in evaluation mode."""
+
+    experiment: Experiment
+    predictor: Predictor
+    model: nn.Module
+
+
+def load_model(folder: str | os.PathLike[str]) -> nn.Module:
+    """Open the model of a finished run: with its best weights, on the CPU, in evaluation mode.
+
+    folder   of the run. It may lie elsewhere than where it was trained. Where the task has a predictor,
+             nothing else is needed; without one the run's data must be there
+
+    Code of the user's is the run's own copy. Of two runs with modules of the same name in one process the
+    second gets the first one's modules, except for the file that holds its functions.
+
+    Raises RunNotFound where there is no run, UntrustedFolder where others may write what is executed,
+    UserError where the run has not finished, DataError where something that it needs is gone, and
+    CheckpointError where its best checkpoint is gone or damaged.
+    """
+    run = RunDir(Path(folder).absolute())
+    if not run.config.is_file():
+        raise RunNotFound(f"{folder} is no folder of a run: it has no {run.config.name}")
+    folder_trust.check_run(run)
+    # Functions of a user's may change the working folder: file names in them are relative to another one.
+    with contextlib.chdir(os.getcwd()):
+        experiment = load_to_run(run.config)
+        if task_kinds()[experiment.task.kind].predictor:
+            return open_run(run, experiment).model
+        return _with_best_weights(_model_of_task(run, experiment), run)
+
+
+def open_run(run: RunDir, experiment: Experiment) -> Opened:
+    """Open a finished run whose task has a predictor. Raises as `load_model` does."""
+    predictor: Predictor = load_code(task_kinds()[experiment.task.kind].predictor)(run, experiment)
+    model = _with_best_weights(predictor.model(), run)
+    return Opened(experiment=experiment, predictor=predictor, model=model)
+
+
+def _with_best_weights(model: nn.Module, run: RunDir) -> nn.Module:
+    checkpoint = best_checkpoint(run)
+    verify(checkpoint)
+    load_weights(checkpoint, model)
+    return model.eval()
+
+
+def _model_of_task(run: RunDir, experiment: Experiment) -> nn.Module:
+    """A new model of a task that only its data describe. Raises DataError where they have changed."""
+    kind = task_class(experiment)
+    checkpoint = best_checkpoint(run)
+    kind.prepare(experiment)
+    task = kind(experiment)
+    if read_manifest(checkpoint).get("data") != task.fingerprint:
+        raise DataError(f"the training data of {run.run_id} have changed since: put back what it learnt from")
+    return task.model()

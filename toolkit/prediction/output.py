@@ -1,0 +1,67 @@
+"""Predictions as JSON lines, or as a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from toolkit.errors import UserError
+from toolkit.prediction.formats import JSON_LINES
+from toolkit.system.csv_cells import harmless
+
+#: The column of predictions that have no names themselves.
+_COLUMN = "prediction"
+
+#: Writes the predictions of some rows. Raises UserError.
+Write = Callable[[Sequence[Any]], None]
+
+
+def writer(stream: TextIO, form: str) -> Write:
+    """What writes predictions to a stream, in one of toolkit.prediction.formats.OUTPUTS."""
+    return _json_lines(stream) if form == JSON_LINES else _table(stream)
+
+
+def _json_lines(stream: TextIO) -> Write:
+    def write(predictions: Sequence[Any]) -> None:
+        stream.writelines(f"{json.dumps(each, ensure_ascii=False)}\n" for each in predictions)
+
+    return write
+
+
+def _table(stream: TextIO) -> Write:
+    """The columns are those of the first prediction. A quote precedes what begins a formula."""
+    table = csv.writer(stream, lineterminator="\n")
+    header: list[str] = []
+
+    def write(predictions: Sequence[Any]) -> None:
+        for each in predictions:
+            cells = dict(_flat("", each))
+            if not header:
+                header.extend(cells)
+                table.writerow(harmless([*map(_one_line_end, header)]))
+            if list(cells) != header:
+                raise UserError(
+                    f"a prediction has the values {', '.join(cells)}, those before it {', '.join(header)}, "
+                    "which is no table: write JSON lines (--format jsonl)"
+                )
+            table.writerow(harmless([*map(_one_line_end, cells.values())]))
+
+    return write
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The cells of a value: `probabilities.spam`, `prediction.0`."""
+    if isinstance(value, Mapping | list):
+        inner = value.items() if isinstance(value, Mapping) else enumerate(value)
+        top = _COLUMN if isinstance(value, list) and not name else name
+        for key, each in inner:
+            yield from _flat(f"{top}.{key}" if top else str(key), each)
+    else:
+        yield name or _COLUMN, value
+
+
+def _one_line_end(cell: Any) -> Any:
+    # The csv module writes a bare carriage return without quotes.
+    return cell.replace("\r\n", "\n").replace("\r", "\n") if isinstance(cell, str) else cell

@@ -1,0 +1,119 @@
+"""Rows in, predictions out, a chunk at a time: never the whole input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+import torch
+from torch import nn
+
+from toolkit.config import load_to_run
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.distributed.devices import choose_device
+from toolkit.errors import DataError, UserError
+from toolkit.files import open_atomic
+from toolkit.prediction.load import open_run
+from toolkit.prediction.output import writer
+from toolkit.prediction.predictor import Predictor, UnfitRow
+from toolkit.prediction.request import Request
+from toolkit.prediction.rows import Row, rows_of
+from toolkit.prediction.source import opened
+from toolkit.run.run_dir import RunDir
+from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
+
+#: Samples of a batch where the run counts tokens instead.
+_BATCH = 256
+
+#: What is predicted of some samples, in their order.
+Predict = Callable[[Sequence[object]], list[object]]
+
+
+def answer(run: RunDir, request: Request, output: TextIO) -> None:
+    """Predict what a request asks for.
+
+    output   for a request without an output file
+    Raises UserError, DataError, CheckpointError; a file of the output's name is then untouched.
+    """
+    experiment = load_to_run(run.config)
+    set_arithmetic(experiment)
+    found = open_run(run, experiment)
+    settings = _settings(experiment, request.batch_size)
+    predict = _on_device(found.predictor, found.model, experiment, settings)
+    at_once = found.predictor.batches_at_once * (settings.batch_size or _BATCH)
+    with ExitStack() as stack:
+        path = None if request.file is None else Path(request.file)
+        lines = stack.enter_context(opened(path, found.predictor.format.encoding))
+        stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
+        write = writer(stream, request.format)
+        rows = rows_of(lines, request.input, found.predictor.format)
+        for part in predictions(rows, found.predictor, predict, at_once, lines.name, lines.are_at_hand):
+            write(part)
+            stream.flush()
+
+
+def predictions(
+    rows: Iterable[Row],
+    predictor: Predictor,
+    predict: Predict,
+    at_once: int,
+    name: str,
+    are_at_hand: Callable[[], bool] = lambda: True,
+) -> Iterator[list[object]]:
+    """Yield what is predicted of each row, in their order, some rows at a time. Memory: that of these rows.
+
+    at_once      rows that are read before they are answered
+    name         of the input, for messages
+    are_at_hand  whether further rows can be read without waiting; where not, those read are answered
+    Raises UserError, which names the lines.
+    """
+    numbers: list[int] = []
+    samples: list[object] = []
+    for row in rows:
+        try:
+            samples.append(predictor.sample(row.value))
+        except UnfitRow as error:
+            raise DataError(f"{name}:{row.line}: {error}") from error
+        numbers.append(row.line)
+        if len(samples) == at_once or not are_at_hand():
+            yield _predicted(predict, samples, numbers, name)
+            numbers, samples = [], []
+    if samples:
+        yield _predicted(predict, samples, numbers, name)
+
+
+def _predicted(
+    predict: Predict, samples: Sequence[object], numbers: Sequence[int], name: str
+) -> list[object]:
+    try:
+        found = predict(samples)
+    except UserError as error:
+        raise UserError(f"{name}, rows of lines {numbers[0]} to {numbers[-1]}: {error}") from error
+    assert len(found) == len(samples), f"{len(found)} predictions of {len(samples)} samples"
+    return found
+
+
+def _settings(experiment: Experiment, batch_size: int | None) -> Evaluation:
+    """How large a batch is: as in the run's evaluations, or as the request says."""
+    if batch_size is None:
+        return experiment.evaluation
+    return replace(experiment.evaluation, batch_size=batch_size, batch_max_length=None)
+
+
+def _on_device(
+    predictor: Predictor, model: nn.Module, experiment: Experiment, settings: Evaluation
+) -> Predict:
+    """Predict as the run's evaluations do: on the device that this machine has of it, in its precision."""
+    wanted = experiment.train.device
+    device = choose_device("auto" if wanted == "cuda" else wanted)
+    model = model.to(device)
+    precision = autocast_dtype(experiment.train.precision, device)
+
+    def predict(samples: Sequence[object]) -> list[object]:
+        with torch.no_grad(), torch.autocast(device.type, precision, enabled=precision is not None):
+            return predictor.predict(model, samples, settings, device)
+
+    return predict

@@ -1,0 +1,71 @@
+"""What a workload gives so that its runs predict: the class that `TaskSpec.predictor` names. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.run.run_dir import RunDir
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFormat:
+    """How the rows of a file are read, beside what its name says.
+
+    delimiter      between the fields of a table, one character; None: comma, or tab for .tsv
+    quoted         whether fields may be quoted; None: yes, but not between tabs
+    columns        names of the columns of a table without a header; None: its first line names them
+    encoding       of the file
+    takes_lines    whether a plain line of text is a row
+    keeps_numbers  whether numbers in JSON stay the texts that they are written as
+    """
+
+    delimiter: str | None = None
+    quoted: bool | None = None
+    columns: tuple[str, ...] | None = None
+    encoding: str = "utf-8"
+    takes_lines: bool = False
+    keeps_numbers: bool = False
+
+
+class UnfitRow(Exception):
+    """A row that is no sample: what was found in it, and what is expected."""
+
+
+class Predictor(Protocol):
+    """Predicts with a run, from what the run's folder keeps.
+
+    format           how its rows are read
+    batches_at_once  how many batches of samples `predict` is handed, to put those of like length together
+    """
+
+    format: RowFormat
+    batches_at_once: int
+
+    def __init__(self, run: RunDir, experiment: Experiment) -> None:
+        """Read what the model needs beside its weights. Raises UserError where that is gone."""
+
+    def model(self) -> nn.Module:
+        """A new model, into which the weights are loaded."""
+
+    def sample(self, row: Any) -> Any:
+        """The sample of a row. Raises UnfitRow.
+
+        row   of a table: its texts by column; of JSON lines: the value of the line; else the line itself
+        """
+
+    def predict(
+        self, model: nn.Module, samples: Sequence[Any], settings: Evaluation, device: torch.device
+    ) -> list[Any]:
+        """What is predicted of each sample, in their order: values that JSON can hold.
+
+        model     in evaluation mode, on the device; no gradient is kept
+        settings  how large a batch is
+        Raises UserError.
+        """

@@ -1,0 +1,83 @@
+"""What `stk predict` asks of a run, and which runs can answer. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.checkpoint.best import finished_result
+from toolkit.config import load_resolved
+from toolkit.data.sources.compressed import unpacked_name
+from toolkit.errors import UserError
+from toolkit.prediction.formats import JSON_LINES, LINES, OUTPUTS, TABLES
+from toolkit.registry import task_kinds
+from toolkit.run.run_dir import RunDir
+
+#: The module that answers a request, with a run's own code.
+MODULE = "toolkit.prediction"
+
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
+    ".txt": LINES,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Which rows, and how their predictions are written.
+
+    file        None: standard input
+    input       one of INPUTS
+    output      file, which appears when it is whole; None: standard output
+    format      one of OUTPUTS
+    batch_size  samples in a batch; None: as in the run's evaluations
+    """
+
+    file: str | None
+    input: str
+    output: str | None
+    format: str
+    batch_size: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def input_format(file: str | None) -> str:
+    """How a file is read, by the ending of its name; a pipe as JSON lines. Raises UserError."""
+    if file is None:
+        return JSON_LINES
+    ending = unpacked_name(Path(file)).suffix.lower()
+    if ending not in _ENDINGS:
+        raise UserError(
+            f"{file}: the ending {ending!r} does not tell what is in it, expected one of "
+            f"{', '.join(_ENDINGS)}: say it with --input-format"
+        )
+    return _ENDINGS[ending]
+
+
+def output_format(output: str | None, read_as: str) -> str:
+    """How predictions are written: by the ending of the file's name, else as the rows are read."""
+    named = _ENDINGS.get(Path(output).suffix.lower()) if output else None
+    if named in OUTPUTS:
+        return named
+    return "csv" if read_as in TABLES else JSON_LINES
+
+
+def check_predicts(run: RunDir) -> None:
+    """Raise UserError where a run predicts nothing: its task does not, or it has not finished."""
+    experiment = load_resolved(run.config)
+    spec = task_kinds()[experiment.task.kind]
+    if fault := spec.prediction_fault(experiment, run.path):
+        raise UserError(f"{run.run_id} predicts nothing: {fault}")
+    if not spec.predictor:
+        raise UserError(
+            f"{run.run_id} predicts nothing: its task.kind {spec.kind} has no predictor. The workload that "
+            "registers it writes a class with the members of toolkit.prediction.predictor.Predictor, and "
+            'names it: TaskSpec(…, predictor="module:Class")'
+        )
+    finished_result(run)

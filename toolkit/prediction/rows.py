@@ -1,0 +1,99 @@
+"""Rows of tables, of JSON lines and of plain lines. One row is held at a time."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from toolkit.errors import DataError, UserError
+from toolkit.prediction.formats import LINES, TABLES
+from toolkit.prediction.predictor import RowFormat
+from toolkit.prediction.source import LONGEST, TextLines
+
+
+class Row(NamedTuple):
+    """A row and the line that it begins on. Of a table: its texts by column; else the value of the line."""
+
+    line: int
+    value: Any
+
+
+def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
+    """Yield the rows of an input. Blank lines of tables and of JSON lines are none.
+
+    read_as   one of toolkit.prediction.formats.INPUTS
+    Raises DataError, which names the line, and UserError for plain lines where these are no rows.
+    """
+    if read_as in TABLES:
+        delimiter = form.delimiter or ("\t" if read_as == "tsv" else ",")
+        quoted = delimiter != "\t" if form.quoted is None else form.quoted
+        return _table(lines, delimiter, quoted, form.columns)
+    if read_as == LINES:
+        return _plain(lines, form)
+    return _json(lines, form)
+
+
+def _plain(lines: TextLines, form: RowFormat) -> Iterator[Row]:
+    if not form.takes_lines:
+        raise UserError(f"{lines.name}: a plain line of text is no row of this task: give .csv or .jsonl")
+    for line in lines:
+        yield Row(lines.number, line.removesuffix("\n").removesuffix("\r"))
+
+
+def _json(lines: TextLines, form: RowFormat) -> Iterator[Row]:
+    kept: dict[str, Any] = {"parse_float": str, "parse_int": str} if form.keeps_numbers else {}
+    decode = json.JSONDecoder(**kept).decode
+    for line in lines:
+        if not line.isspace():
+            yield Row(lines.number, _decoded(line, decode, f"{lines.name}:{lines.number}"))
+
+
+def _decoded(line: str, decode: Any, place: str) -> Any:
+    try:
+        return decode(line)
+    except json.JSONDecodeError as error:
+        problem = f"found no JSON from character {error.pos + 1} on"
+    except (RecursionError, ValueError):
+        problem = "found a value that is nested too deep, or a number of too many digits"
+    raise DataError(f"{place}: {problem}, expected one JSON value in each line")
+
+
+def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, ...] | None) -> Iterator[Row]:
+    found = (_quoted if quoted else _unquoted)(lines, delimiter)
+    first, header = (0, list(columns)) if columns else next(found, (0, []))
+    if len(set(header)) < len(header):
+        raise DataError(f"{lines.name}:{first}: two columns have the same name: {', '.join(header)}")
+    for number, fields in found:
+        if fields == header and number == 1:
+            # Its names were known beforehand.
+            continue
+        if len(fields) != len(header):
+            raise DataError(
+                f"{lines.name}:{number}: found {len(fields)} fields, expected {len(header)}: "
+                f"{', '.join(header)}. Put quotes around a field that holds the delimiter or a line end"
+            )
+        yield Row(number, dict(zip(header, fields, strict=True)))
+
+
+def _unquoted(lines: TextLines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    for line in lines:
+        if text := line.rstrip("\r\n"):
+            yield lines.number, text.split(delimiter)
+
+
+def _quoted(lines: TextLines, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
+    csv.field_size_limit(LONGEST)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield first, fields
+            first = lines.number + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{lines.name}:{first}: in the row that begins here a quoted field is not closed, or text "
+            f"follows its closing quote ({error}). Write quotes inside a quoted field twice"
+        ) from error

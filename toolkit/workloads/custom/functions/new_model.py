@@ -1,0 +1,25 @@
+"""The model that a function of the user's makes."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.functions.sections import FunctionModel
+from toolkit.workloads.custom.functions.user_code import UserCode
+
+
+def new_model(code: UserCode, section: FunctionModel) -> nn.Module:
+    """What `model` makes of its section. Raises UserError where that is no model that can be trained here."""
+    found = code.model(section.arguments())
+    place = code.place("model")
+    if not isinstance(found, nn.Module):
+        raise UserError(f"{place}: model returned {type(found).__name__}, expected a torch.nn.Module")
+    for name, module in found.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+            raise UserError(
+                f"{place}: {name or 'the model'} is a {type(module).__name__}, whose running averages "
+                "depend on how samples are spread over processes: use GroupNorm or LayerNorm, or "
+                "track_running_stats=False"
+            )
+    return found

@@ -1,0 +1,32 @@
+"""Whether a run of three functions predicts, from the text of the file that it keeps. No torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.functions.places import locate
+from toolkit.workloads.custom.functions.reading.problems import Unfit
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, read_functions
+
+PREDICT = "predict"
+
+
+def prediction_fault(experiment: Any, folder: Path) -> str:
+    """Why a run predicts nothing; empty where its file has a function for that."""
+    task = experiment.task
+    try:
+        path = locate(task.module, [Path(task.folder or "")], RunDir(folder).code)
+        functions = read_functions(path)
+    except (Unfit, OSError) as error:
+        return f"the task {task.module} cannot be used: {error}"
+    return "" if functions.may_have(PREDICT) else lacks_predict(path)
+
+
+def lacks_predict(path: Path) -> str:
+    """What to say of a file without the function."""
+    return (
+        f"{path} has no function {PREDICT}: add it to your file, such as {EXAMPLES[PREDICT]!r}, and train "
+        "again; a run keeps the file that it began with"
+    )

@@ -1,0 +1,118 @@
+"""Predicting with a run of three functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.errors import UserError
+from toolkit.prediction.predictor import RowFormat, UnfitRow
+from toolkit.run.run_dir import RunDir
+from toolkit.task import Ragged, lists_of
+from toolkit.workloads.custom.functions.new_model import new_model
+from toolkit.workloads.custom.functions.predicted_values import values_of
+from toolkit.workloads.custom.functions.prediction_fault import PREDICT, lacks_predict
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
+from toolkit.workloads.custom.functions.samples import collated, moved
+from toolkit.workloads.custom.functions.user_code import UserCode, line_of
+
+_SAMPLE = "sample"
+_SHOWN = 80
+
+
+class FunctionsPredictor:
+    """Samples are made by the user's `sample(row)`, batches of them go to `predict(model, batch)`.
+
+    Without `sample` a number, or a list of numbers, becomes a tensor of floats. No data are made.
+    """
+
+    format = RowFormat()
+    #: A batch holds rows that follow each other: what their lengths are only the user's code knows.
+    batches_at_once = 1
+
+    def __init__(self, run: RunDir, experiment: Experiment) -> None:
+        self._code = UserCode(experiment.task, run.code)
+        self._section = experiment.model
+
+    def model(self) -> nn.Module:
+        return new_model(self._code, self._section)
+
+    def sample(self, row: Any) -> Any:
+        own = self._code.find(_SAMPLE)
+        if own is None:
+            return _numbers(row)
+        try:
+            return own(row)
+        except Exception as error:
+            raise UnfitRow(f"{self._told(_SAMPLE, error)}, given {_short(row)}") from error
+
+    def predict(
+        self, model: nn.Module, samples: Sequence[Any], settings: Evaluation, device: torch.device
+    ) -> list[Any]:
+        own = self._code.find(PREDICT)
+        if own is None:
+            raise UserError(lacks_predict(self._code.path))
+        batch = moved(self._collated(list(samples)), device)
+        try:
+            found = own(model, batch)
+        except Exception as error:
+            raise UserError(f"{self._told(PREDICT, error)}{self._hint()}") from error
+        values = list(values_of(lists_of(found))) if _has_rows(found) else None
+        if values is None or len(values) != len(samples):
+            what = type(found).__name__ if values is None else f"{len(values)} values or rows"
+            raise UserError(
+                f"{self._code.place(PREDICT)}: predict returned {what}, expected a tensor with a value, or a "
+                f"row of values, for each of {len(samples)} samples"
+            )
+        return values
+
+    def _collated(self, samples: list[Any]) -> Any:
+        own = self._code.find("collate")
+        if own is None:
+            return collated(samples, self._code.place(_SAMPLE))
+        try:
+            return own(samples)
+        except Exception as error:
+            raise UserError(f"{self._told('collate', error)}{self._hint()}") from error
+
+    def _told(self, function: str, error: Exception) -> str:
+        """Where a function of the user's failed, and why."""
+        place = self._code.place(function)
+        if line := line_of(error, self._code.path):
+            place = f"{self._code.path}:{line}"
+        return f"{place}: {function} failed ({type(error).__name__}: {error})"
+
+    def _hint(self) -> str:
+        if self._code.find(_SAMPLE) is not None:
+            return ""
+        return (
+            ". Without a function sample(row) a sample is a tensor of the numbers in a row. Define it so "
+            "that a batch is as in training, with any value in place of what is not known"
+        )
+
+
+def _numbers(row: Any) -> torch.Tensor:
+    """A number, or a list of numbers, as a tensor of floats. Raises UnfitRow."""
+    if isinstance(row, int | float | list) and not isinstance(row, bool):
+        try:
+            return torch.tensor(row, dtype=torch.get_default_dtype())
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise UnfitRow(
+        f"found {_short(row)}, expected a number or a list of numbers. A function of yours makes a sample of "
+        f"anything else: {EXAMPLES[_SAMPLE]}"
+    )
+
+
+def _short(row: Any) -> str:
+    text = repr(row)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _has_rows(found: Any) -> bool:
+    """Whether a function returned values of samples."""
+    return isinstance(found, Ragged) or (isinstance(found, torch.Tensor) and found.ndim > 0)

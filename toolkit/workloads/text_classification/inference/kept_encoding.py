@@ -1,0 +1,84 @@
+"""What a run keeps of how its texts become numbers: labels, tokenizer, padding. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import DataError
+from toolkit.files import read_json, write_json
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
+from toolkit.run.run_dir import RunDir
+from toolkit.workload import silent
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data import layout
+from toolkit.workloads.text_classification.data.prepared import Prepared
+from toolkit.workloads.text_classification.files import ClassificationFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEncoding:
+    """What the model of a run takes for granted.
+
+    folder           holds the tokenizer: vocabulary.json, or the files of a pretrained one
+    labels           by their codes
+    vocabulary_size  numbers of tokens
+    pad_id           fills a batch up to its longest sample
+    """
+
+    folder: Path
+    labels: tuple[str, ...]
+    vocabulary_size: int
+    pad_id: int
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> KeptEncoding:
+        """That of a prepared set."""
+        return cls(
+            folder=prepared.path,
+            labels=prepared.labels,
+            vocabulary_size=prepared.vocabulary_size,
+            pad_id=prepared.pad_id,
+        )
+
+    def save(self, run: RunDir) -> None:
+        """Write what stands beside the tokenizer, whose files are exported with the model."""
+        write_json(ClassificationFiles(run).encoding, {**asdict(self), "folder": None})
+
+
+def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> KeptEncoding:
+    """Read what a run keeps; of an earlier version's, which kept less, from its prepared data.
+
+    fingerprint  of the data that the run has learnt from
+    Raises DataError where that is gone, or its data have changed.
+    """
+    stored = read_json(ClassificationFiles(run).encoding)
+    if stored is not None:
+        return _read(run, stored)
+    prepared = data.prepare(silent)
+    if prepared.fingerprint != fingerprint:
+        raise DataError(
+            f"{run.run_id} is of a version that did not keep its vocabulary, and its training data have "
+            "changed since: put back what it was trained on"
+        )
+    return KeptEncoding.of(prepared)
+
+
+def _read(run: RunDir, stored: Mapping[str, Any]) -> KeptEncoding:
+    files = ExportedFiles(run)
+    folders, names = (files.encoding, files.model), (layout.VOCABULARY, TOKENIZER)
+    places = (folder / name for folder in folders for name in names)
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise DataError(
+            f"{run.artifacts} has no tokenizer, which a run leaves there when it finishes "
+            f"({layout.VOCABULARY} or {TOKENIZER}): put it back, or train again"
+        )
+    try:
+        facts = KeptEncoding(**{**stored, "labels": tuple(stored["labels"]), "folder": found.parent})
+    except (TypeError, KeyError) as error:
+        raise DataError(f"{ClassificationFiles(run).encoding} is damaged: {error}") from error
+    return replace(facts, pad_id=int(facts.pad_id), vocabulary_size=int(facts.vocabulary_size))

@@ -1,0 +1,106 @@
+"""Predicting with a run of text classification."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.manifest import read_manifest
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.data.order.batches import evaluation_plan
+from toolkit.data.ragged import Lists
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.prediction.predictor import RowFormat, UnfitRow
+from toolkit.run.run_dir import RunDir
+from toolkit.task import build_model
+from toolkit.workloads.text_classification.config import DocNN
+from toolkit.workloads.text_classification.data.sources.wording import shown
+from toolkit.workloads.text_classification.inference.kept_encoding import kept_encoding
+from toolkit.workloads.text_classification.inference.text_reader import TextReader
+from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
+
+#: As in the tables that a run writes.
+_DIGITS = 6
+#: What only an escape in JSON can write: no text has it.
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+
+
+class ClassificationPredictor:
+    """Gives the likeliest label of each text, and the probability of every label."""
+
+    batches_at_once = 16
+
+    def __init__(self, run: RunDir, experiment: Experiment) -> None:
+        data = experiment.data
+        self.format = RowFormat(
+            delimiter=data.delimiter, quoted=data.quoted, columns=data.columns, encoding=data.encoding,
+            takes_lines=True, keeps_numbers=True,
+        )  # fmt: skip
+        fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
+        self._kept = kept_encoding(run, data, fingerprint)
+        self._reader = TextReader(data, self._kept)
+        self._experiment = _without_origin(run, experiment)
+
+    def model(self) -> nn.Module:
+        return build_model(
+            self._experiment,
+            vocabulary_size=self._kept.vocabulary_size,
+            labels=self._kept.labels,
+            pad_id=self._kept.pad_id,
+        )
+
+    def sample(self, row: Any) -> str:
+        column = self._experiment.data.text_column
+        if isinstance(row, dict):
+            if column not in row:
+                found = shown([str(name) for name in row]) or "nothing"
+                raise UnfitRow(f"found no {column!r} (data.text_column), only {found}")
+            row = row[column]
+        if not isinstance(row, str):
+            raise UnfitRow(f'found {row!r}, expected a text, or {{"{column}": "a text"}}')
+        if odd := _NO_CHARACTER.search(row):
+            raise UnfitRow(f"found \\u{ord(odd[0]):04x}, which is no character of a text")
+        return row
+
+    def predict(
+        self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device
+    ) -> list[Any]:
+        tokens, text_of = self._reader.read(samples)
+        found = self._log_probabilities(model, tokens, settings, device)
+        if len(found) > len(samples):
+            _, found = pool_probabilities(found, text_of, self._experiment.task.pooling)
+        probabilities = np.exp(found.astype(np.float64)).round(_DIGITS).tolist()
+        codes = found.argmax(axis=1).tolist()
+        labels = self._kept.labels
+        return [
+            {"label": labels[code], "probabilities": dict(zip(labels, row, strict=True))}
+            for code, row in zip(codes, probabilities, strict=True)
+        ]
+
+    def _log_probabilities(
+        self, model: nn.Module, tokens: Lists, settings: Evaluation, device: torch.device
+    ) -> np.ndarray:
+        """Of each sample, [n, labels]: in batches of samples that are about as long."""
+        found = np.zeros((len(tokens), len(self._kept.labels)), dtype=np.float32)
+        plan = evaluation_plan(settings, np.diff(tokens.offsets))
+        for number in range(plan.steps):
+            which = plan.step(number)
+            batch = torch.from_numpy(tokens.gather(which, self._kept.pad_id)).to(device)
+            found[which] = model(batch).float().log_softmax(1).cpu().numpy()
+        return found
+
+
+def _without_origin(run: RunDir, experiment: Experiment) -> Experiment:
+    """The experiment with a model that needs nothing of what it began with: its weights are loaded."""
+    model = experiment.model
+    if isinstance(model, DocNN):
+        return replace(experiment, model=replace(model, vectors=None))
+    exported = ExportedFiles(run).model
+    return replace(experiment, model=replace(model, path=str(exported))) if exported.is_dir() else experiment

@@ -19,6 +19,8 @@ from toolkit.run.run_dir import RunDir
 
 #: The core's.
 _PACKAGES = ("toolkit", "slurm")
+#: The public API, a module of its own.
+_API = "stk.py"
 _WORKLOADS = "workloads"
 _DISTRIBUTION = "slurm-toolkit"
 
@@ -81,6 +83,8 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
         source = _SOURCE / package
         if source.is_dir():
             shutil.copytree(source, target / package, ignore=_without_workloads)
+    if (_SOURCE / _API).is_file():
+        shutil.copyfile(_SOURCE / _API, target / _API)
     used = {each.name: each for each in map(installed, kinds)}
     for found in used.values():
         for package in found.workload.packages:

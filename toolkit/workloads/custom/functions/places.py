@@ -21,8 +21,11 @@ _TAKEN = frozenset({*sys.stdlib_module_names, "toolkit", "slurm", "stk", "torch"
 
 
 def names_code(text: str) -> bool:
-    """Whether a text names a Python file or a module in a package."""
-    return is_file(text) or _DOTTED.fullmatch(text) is not None
+    """Whether a text names a Python file or a module in a package, or a class in one of them."""
+    module, colon, class_name = text.rpartition(":") if ":" in text else (text, "", "")
+    if colon and not class_name.isidentifier():
+        return False
+    return is_file(module) or _DOTTED.fullmatch(module) is not None
 
 
 def is_file(module: str) -> bool:

@@ -18,7 +18,7 @@ def prediction_fault(experiment: Any, folder: Path) -> str:
     task = experiment.task
     try:
         path = locate(task.module, [Path(task.folder or "")], RunDir(folder).code)
-        functions = read_functions(path)
+        functions = read_functions(path, experiment.task.class_name)
     except (Unfit, OSError) as error:
         return f"the task {task.module} cannot be used: {error}"
     return "" if functions.may_have(PREDICT) else lacks_predict(path)

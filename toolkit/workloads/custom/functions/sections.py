@@ -39,6 +39,8 @@ class FunctionsTask:
     kind: str = option(KIND)
     module: str = option()
     """The file, such as digits.py, or the module in a package, such as my_project.digits."""
+    class_name: str | None = option(None, added=True)
+    """The class in it whose methods are the functions, as in digits.py:Digits; null: they are the file's."""
     metrics: dict[str, str] = option(factory=dict, choices=GOALS, identity=False)
     """For metrics that `step` returns, whether less or more is better, where neither evaluation.metric nor
     the file says it."""
@@ -129,8 +131,11 @@ class AnyModel(FunctionModel):
 
 
 def from_text(text: str) -> Mapping[str, Any] | None:
-    """The task section of `task: digits.py`, or `task: my_project.digits`."""
-    return {"kind": KIND, "module": str(text)} if names_code(text) else None
+    """The task section of `task: digits.py`, `my_project.digits`, or a class: `digits.py:Digits`."""
+    if not names_code(text):
+        return None
+    module, _, class_name = str(text).partition(":")
+    return {"kind": KIND, "module": module} | ({"class_name": class_name} if class_name else {})
 
 
 def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> OwnSections:
@@ -139,13 +144,13 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     Raises UnfitTask.
     """
     task = tree["task"]
-    module = task.get("module")
+    module, class_name = task.get("module"), task.get("class_name")
     model, data = _model_of(tree), tree.get("data") or {}
     if folders is None or not isinstance(module, str):
         return _sections({"model": model, "data": data}, _stored(AnyModel, model), _stored(AnyData, data))
     try:
         path = locate(module, folders)
-        functions = read_functions(path)
+        functions = read_functions(path, class_name if isinstance(class_name, str) else None)
     except Unfit as unfit:
         raise UnfitTask([*_faults(unfit, module, folders)]) from unfit
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The module with the three functions, imported."""
+"""The module, or the class in it, with the three functions: imported."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ class UserCode:
         try:
             folders = [Path(task.folder or "")]
             self.path = locate(task.module, folders, *[code] if code else [])
-            self.functions = read_functions(self.path)
+            self.functions = read_functions(self.path, task.class_name)
         except (Unfit, OSError) as error:
             raise UserError(f"the task {task.module} cannot be used: {error}") from error
         root = str(root_of(task.module, self.path))
         if root not in sys.path:
             sys.path.insert(0, root)
-        self._module = _imported(task.module, self.path)
+        module = _imported(task.module, self.path)
+        self._owner = module if task.class_name is None else _made(module, task.class_name, self.path)
 
     def place(self, function: str) -> str:
         """File and line of a function, for messages."""
         return f"{self.path}:{self.functions.lines.get(function, 1)}"
 
     def find(self, name: str) -> Any:
-        """What the module has under a name; None if it has nothing."""
-        return getattr(self._module, name, None)
+        """What the module, or the class, has under a name; None if it has nothing."""
+        return getattr(self._owner, name, None)
 
     def model(self, values: Mapping[str, Any]) -> Any:
         """What the function `model` makes of the values in an experiment."""
@@ -63,6 +64,15 @@ class UserCode:
 def _given(parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> dict[str, Any]:
     known = {each.name: each for each in parameters}
     return {name: known[name].given(value) if name in known else value for name, value in values.items()}
+
+
+def _made(module: ModuleType, class_name: str, path: Path) -> Any:
+    """An object of a class of the user's."""
+    try:
+        return getattr(module, class_name)()
+    except Exception as error:
+        place = f"{path}:{line_of(error, path)}"
+        raise UserError(f"{place}: {class_name}() fails ({type(error).__name__}: {error})") from error
 
 
 @cache

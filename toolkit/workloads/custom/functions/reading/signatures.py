@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from toolkit.workload import Metric
+from toolkit.workloads.custom.functions.reading.class_body import class_body
 from toolkit.workloads.custom.functions.reading.constants import constants_of
 from toolkit.workloads.custom.functions.reading.declared import declared_metrics
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
@@ -59,29 +60,35 @@ class Functions:
         return name in self.lines or not self.others.isdisjoint((name, _ANYTHING))
 
 
-def read_functions(path: Path) -> Functions:
-    """Read the functions of a file. Raises Unfit with everything that is wrong, OSError."""
+def read_functions(path: Path, class_name: str | None = None) -> Functions:
+    """Read the functions of a file, or of a class in it.
+
+    Raises Unfit with everything that is wrong, OSError.
+    """
     status = path.stat()
-    found = _read(path, status.st_mtime_ns, status.st_size)
+    found = _read(path, class_name, status.st_mtime_ns, status.st_size)
     if isinstance(found, Unfit):
         raise found
     return found
 
 
 @lru_cache(maxsize=32)
-def _read(path: Path, changed: int, size: int) -> Functions | Unfit:
+def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functions | Unfit:
     """As `read_functions`, once for the many runs of a sweep."""
     try:
-        return functions_in(path.read_bytes(), path)
+        return functions_in(path.read_bytes(), path, class_name)
     except Unfit as unfit:
         return unfit
 
 
-def functions_in(source: bytes, path: Path) -> Functions:
-    """The functions of a file's content. Raises Unfit with everything that is wrong."""
+def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
+    """The functions of a file's content, or of a class in it. Raises Unfit with everything that is wrong."""
     tree = _parsed(source)
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     constants = constants_of(tree)
+    if class_name is not None:
+        tree = class_body(tree, class_name)
+        constants |= constants_of(tree)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     problems = list(_missing(tree, functions))
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):

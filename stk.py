@@ -1,0 +1,41 @@
+"""The public Python API of slurm-toolkit. What is not here is internal.
+
+    import stk
+
+Names are imported when they are first used: the import takes milliseconds and no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolkit import testing as testing
+    from toolkit.prediction.load import load_model as load
+    from toolkit.workload import Metric as Metric
+    from toolkit.workloads.custom.functions.base import Task as Task
+
+__all__ = ["Metric", "Task", "load", "testing"]
+
+#: Where each name comes from: a module, or "module:attribute".
+_PLACES = {
+    "Metric": "toolkit.workload:Metric",
+    "Task": "toolkit.workloads.custom.functions.base:Task",
+    "load": "toolkit.prediction.load:load_model",
+    "testing": "toolkit.testing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'stk' has no attribute {name!r}, only {', '.join(__all__)}")
+    module, _, attribute = _PLACES[name].partition(":")
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,34 @@
+"""`import stk`: the names that users may rely on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import stk
+
+#: Nobody takes one of them away by accident.
+NAMES = ["Metric", "Task", "load", "testing"]
+
+
+def test_the_names_are_these() -> None:
+    assert stk.__all__ == NAMES
+    assert set(NAMES) <= set(dir(stk))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_of_them_is_there_and_documented(name: str) -> None:
+    assert getattr(stk, name).__doc__
+
+
+def test_another_name_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(AttributeError, match="Metric, Task, load, testing"):
+        getattr(stk, "submitt")  # noqa: B009
+
+
+def test_importing_it_imports_nothing_else() -> None:
+    code = "import sys, stk; print([name for name in sys.modules if name in ('toolkit', 'slurm', 'torch')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

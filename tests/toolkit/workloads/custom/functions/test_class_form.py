@@ -1,0 +1,111 @@
+"""A task that is written as a class."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolkit.config import load
+from toolkit.errors import ConfigError, UserError
+from toolkit.testing.contract import CHECKS, new_model, open_task
+from toolkit.workloads.custom.functions.base import Task
+from toolkit.workloads.custom.functions.reading.problems import Unfit
+from toolkit.workloads.custom.functions.reading.signatures import Functions, functions_in
+
+_FILE = """\
+import stk
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+WIDTH = 8
+
+
+class Points(stk.Task):
+    DEPTH = 2
+    metrics = {"accuracy": "max"}
+
+    def __init__(self, count=60):
+        self.inputs = torch.randn(count, 4, generator=torch.Generator().manual_seed(1))
+
+    def model(self, width: int = WIDTH, depth: int = DEPTH):
+        return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 2))
+
+    def data(self, split: str):
+        return TensorDataset(self.inputs, (self.inputs[:, 0] > 0).long())
+
+    @staticmethod
+    def step(model, batch):
+        inputs, labels = batch
+        scores = model(inputs)
+        loss = nn.functional.cross_entropy(scores, labels, reduction="none")
+        return {"loss": loss, "accuracy": scores.argmax(1) == labels}
+"""
+_YAML = "name: points\ntask: points.py:Points\nevaluation: {metric: accuracy}\ntrain: {epochs: 1}\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "points.py").write_text(_FILE)
+    (tmp_path / "points.yaml").write_text(_YAML)
+    paths = list(sys.path)
+    yield tmp_path / "points.yaml"
+    sys.path[:] = paths
+    sys.modules.pop("points", None)
+
+
+def _read(text: str, name: str = "Points") -> Functions:
+    return functions_in(text.encode(), Path("points.py"), name)
+
+
+def test_its_parameters_are_the_keys(config: Path) -> None:
+    experiment = load(config, ["model.width=16"])
+    assert experiment.model.values() == {"kind": "model_function", "width": 16, "depth": 2}
+    assert experiment.evaluation.metric == "accuracy:max"
+    with pytest.raises(ConfigError, match=r"model\.wide"):
+        load(config, ["model.wide=16"])
+
+
+def test_its_methods_know_their_lines() -> None:
+    lines = {name: _FILE.splitlines()[line - 1] for name, line in _read(_FILE).lines.items()}
+    assert lines["model"].lstrip().startswith("def model(self")
+    assert lines["step"].lstrip().startswith("def step(model")
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
+    experiment = load(config)
+    task = open_task(experiment)
+    check(experiment, task, new_model(task))
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("class Points(", "class Others(", "has no class Points"),
+        ("count=60", "count", "Points.__init__ takes count"),
+        ("def data(self, split: str)", "def data(self)", r"found data\(\)"),
+        ("def step(model, batch)", "def step(model)", r"found step\(model\)"),
+        ("    def model(", "    def models(", "has no function model"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said_from_its_text(old: str, new: str, said: str) -> None:
+    with pytest.raises(Unfit) as raised:
+        _read(_FILE.replace(old, new))
+    assert any(said.replace("\\", "") in each.problem for each in raised.value.problems)
+
+
+def test_a_class_that_cannot_be_made_is_named_with_the_line(config: Path) -> None:
+    experiment = load(config)
+    (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))
+    with pytest.raises(UserError, match=r"points\.py:14: Points\(\) fails \(ZeroDivisionError"):
+        open_task(experiment)
+
+
+def test_what_a_class_leaves_out_has_a_default() -> None:
+    given = ("collate", "lengths", "predict", "sample", "version")
+    assert [getattr(Task(), name) for name in given] == [None] * len(given)

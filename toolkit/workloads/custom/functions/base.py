@@ -1,0 +1,31 @@
+"""The base of tasks that are written as classes. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from toolkit.workload import Metric
+
+
+class Task:
+    """A task as a class, named as `task: digits.py:Digits`.
+
+    Its methods `model`, `data` and `step` are what the functions of a file are. They stand in the class
+    itself, because their parameters are read from its text. It is made once in each process, without
+    arguments. A member that a class leaves out has the default below.
+
+    metrics   whether less or more of what `step` returns is better
+    collate   makes a batch of a list of samples; None: torch's default_collate
+    lengths   the length of each sample of a split; None: each counts as one
+    predict   what a model says of a batch; None: the task predicts nothing
+    sample    makes a sample of a row, for `stk predict`; None: a row of numbers is one
+    version   tells data from changed data where their number and a few samples do not
+    """
+
+    metrics: ClassVar[Mapping[str, str] | Sequence[Metric]] = {}
+    collate: Callable[..., Any] | None = None
+    lengths: Callable[..., Any] | None = None
+    predict: Callable[..., Any] | None = None
+    sample: Callable[..., Any] | None = None
+    version: Any = None

@@ -1,0 +1,60 @@
+"""A task that is written as a class: its methods, as the functions of a file."""
+
+from __future__ import annotations
+
+import ast
+
+from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
+
+
+def class_body(tree: ast.Module, name: str) -> ast.Module:
+    """What stands in a class, as if it were a file: methods without `self`. Raises Unfit."""
+    found = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
+    if found is None:
+        raise Unfit([Problem(problem=f"has no class {name}", hint=f"class {name}(stk.Task): …")])
+    problems = [
+        Problem(
+            problem=f"{name}.__init__ takes {_names(node)}, but the class is called without arguments",
+            hint="keys of an experiment are parameters of model and data",
+            line=node.lineno,
+        )
+        for node in found.body
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__" and _needs_arguments(node)
+    ]
+    if problems:
+        raise Unfit(problems)
+    body = [_function(node) if isinstance(node, ast.FunctionDef) else node for node in found.body]
+    return ast.Module(body=body, type_ignores=[])
+
+
+def _needs_arguments(node: ast.FunctionDef) -> bool:
+    taken = node.args
+    places = len(taken.posonlyargs) + len(taken.args) - 1
+    return places > len(taken.defaults) or None in taken.kw_defaults
+
+
+def _names(node: ast.FunctionDef) -> str:
+    taken = node.args
+    return ", ".join(each.arg for each in [*taken.posonlyargs, *taken.args][1:] + taken.kwonlyargs)
+
+
+def _function(node: ast.FunctionDef) -> ast.FunctionDef:
+    """A method as the function that is called."""
+    if any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list):
+        return node
+    taken = node.args
+    places = [*taken.posonlyargs, *taken.args]
+    bound = ast.arguments(
+        posonlyargs=taken.posonlyargs[1:],
+        args=taken.args if taken.posonlyargs else taken.args[1:],
+        vararg=taken.vararg,
+        kwonlyargs=taken.kwonlyargs,
+        kw_defaults=taken.kw_defaults,
+        kwarg=taken.kwarg,
+        # Those of the last places; `self` has none.
+        defaults=taken.defaults[-(len(places) - 1) :] if len(places) > 1 else [],
+    )
+    function = ast.FunctionDef(
+        name=node.name, args=bound, body=node.body, decorator_list=node.decorator_list, returns=node.returns
+    )
+    return ast.copy_location(function, node)

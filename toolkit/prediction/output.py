@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
@@ -25,9 +26,25 @@ def writer(stream: TextIO, form: str) -> Write:
 
 def _json_lines(stream: TextIO) -> Write:
     def write(predictions: Sequence[Any]) -> None:
-        stream.writelines(f"{json.dumps(each, ensure_ascii=False)}\n" for each in predictions)
+        stream.writelines(f"{_json(each)}\n" for each in predictions)
 
     return write
+
+
+def _json(value: Any) -> str:
+    """JSON, which has no numbers that are not finite: null in place of them."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value
 
 
 def _table(stream: TextIO) -> Write:

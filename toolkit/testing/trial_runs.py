@@ -35,7 +35,7 @@ def train_until(experiment: Experiment, folder: Path, processes: int, *steps: in
     folder   for the run, not to be used otherwise
     Raises RunFailed with what the run said.
     """
-    run = create_run(_on_trial(experiment), folder)
+    run = create_run(on_trial(experiment), folder)
     for attempt, step in enumerate(steps, start=1):
         fault = f"term at=forward step={step - 1} rank=0 attempt={attempt}"
         environ = {**os.environ, FAULTS: fault}
@@ -46,15 +46,31 @@ def train_until(experiment: Experiment, folder: Path, processes: int, *steps: in
     return Trial(step=newest, weights=(run.checkpoint(newest) / WEIGHTS).read_bytes())
 
 
-def _on_trial(experiment: Experiment) -> Experiment:
+def on_trial(experiment: Experiment) -> Experiment:
+    """The experiment as a trial trains it: small steps that any number of processes computes exactly."""
     train = experiment.train
     size = None if train.batch_size is None else min(train.batch_size, _SAMPLES)
     return replace(
         experiment,
         train=replace(
-            train, batch_size=size, reduction="exact", device="cpu", precision="fp32", compile="off"
+            train,
+            batch_size=size,
+            # Parts for two processes, in numbers that the exact reduction takes.
+            logical_ranks=max(2, _power_of_two(train.logical_ranks)),
+            accumulation=_power_of_two(train.accumulation),
+            reduction="exact",
+            device="cpu",
+            precision="fp32",
+            compile="off",
         ),
+        # A trial that fails is over, and nobody is notified.
+        resources=replace(experiment.resources, max_crashes=0, webhook_env=None),
     )
+
+
+def _power_of_two(number: int) -> int:
+    """The largest one that is not above a number."""
+    return 1 << (number.bit_length() - 1)
 
 
 def _why(run: RunDir, code: int) -> str:

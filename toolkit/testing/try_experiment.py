@@ -49,7 +49,8 @@ _LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
 _RATES = (1.0, 10.0, 100.0)
 #: Steps that are timed after a first one, and seconds after which no further one is.
 _TIMED_STEPS, _TIMED_S = 4, 15.0
-_FOLDERS = ("site-packages", "toolkit")
+#: This package, and where libraries are.
+_OURS, _LIBRARIES = Path(__file__).parents[1], "site-packages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +275,7 @@ def _place(error: Exception) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not set(_FOLDERS) & set(Path(frame.filename).parts)
+        if not Path(frame.filename).is_relative_to(_OURS) and _LIBRARIES not in Path(frame.filename).parts
     ]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 

@@ -49,6 +49,9 @@ class BatchSource(Protocol):
     def take(self, task: Task, request: Request, device: torch.device) -> Any:
         """The batch of a request on a device. The generators are seeded for the forward pass."""
 
+    def close(self) -> None:
+        """End the processes that make batches."""
+
 
 class OnDemand:
     """Makes each batch in this process when it is asked for.
@@ -65,6 +68,9 @@ class OnDemand:
         if self._seeds_again:
             seed_everything(*request.seed)
         return batch
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
 
 class Ahead:
@@ -101,14 +107,21 @@ class Ahead:
 def make_batches(
     task: Task, requests: Iterable[Request], device: torch.device, workers: int
 ) -> Iterator[Any]:
-    """Yield the batches of some requests in their order; with 0 workers this process makes them."""
+    """Yield the batches of some requests in their order; with 0 workers this process makes them.
+
+    The generators are seeded by the request when its batch comes, whoever has made it.
+    """
     if not workers:
         for request in requests:
-            yield _made(task, request, device)
+            batch = _made(task, request, device)
+            seed_everything(*request.seed)
+            yield batch
         return
     with closing(_Stream(task, iter(requests), workers)) as stream:
-        while stream.request is not None:
-            yield _moved(task, stream.batch(), device)
+        while (coming := stream.request) is not None:
+            batch = _moved(task, stream.batch(), device)
+            seed_everything(*coming.seed)
+            yield batch
 
 
 class _Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -34,7 +34,11 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
     between the same two batches of an evaluation. The next attempt then starts with that evaluation.
     Raises TrainingDiverged if the loss is not finite.
     """
-    context = replace(context, batches=_batches_of(context))
+    with closing(_batches_of(context)) as batches:
+        return _train(replace(context, batches=batches), stop)
+
+
+def _train(context: TrainContext, stop: Stop) -> Outcome:
     sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
     cost = ExactCost(context, partial(dry_run, context))
     if context.state.progress.awaits_evaluation:

@@ -25,8 +25,12 @@ def add_resource_options(parser: argparse.ArgumentParser) -> None:
         option = f"--{key.replace('_', '-')}"
         # The command's own option of that name comes first.
         with suppress(argparse.ArgumentError):
-            kind = {"nargs": 0} if types == {bool} else {"metavar": "VALUE" if str in types else "N"}
-            group.add_argument(option, action=_Sets, key=key, help=f"resources.{key}", **kind)
+            kind: dict[str, Any] = (
+                {"nargs": 0} if types == {bool} else {"metavar": "VALUE" if str in types else "N"}
+            )
+            group.add_argument(
+                option, action=_Sets, key=key, help=f"resources.{key}", is_number=int in types, **kind
+            )
 
 
 def _keys() -> Iterator[tuple[str, set[type]]]:
@@ -42,9 +46,9 @@ def _keys() -> Iterator[tuple[str, set[type]]]:
 class _Sets(argparse.Action):
     """Collects `resources.KEY=VALUE`."""
 
-    def __init__(self, *, key: str, **options: Any) -> None:
+    def __init__(self, *, key: str, is_number: bool, **options: Any) -> None:
         super().__init__(**{**options, "dest": DESTINATION, "default": argparse.SUPPRESS})
-        self._key = key
+        self._key, self._is_number = key, is_number
 
     def __call__(
         self,
@@ -55,6 +59,7 @@ class _Sets(argparse.Action):
     ) -> None:
         # Quoted, because a comma would be the list of a sweep; a number stays one. A flag has no values.
         value = json.dumps(values, ensure_ascii=False) if isinstance(values, str) else "true"
-        value = value.strip('"') if value.strip('"').isdecimal() else value
+        if self._is_number and isinstance(values, str) and values.isascii() and values.isdecimal():
+            value = values
         known = [*getattr(namespace, DESTINATION), f"resources.{self._key}={value}"]
         setattr(namespace, DESTINATION, known)

@@ -26,6 +26,11 @@ def test_json_lines_hold_values_as_they_are() -> None:
     )
 
 
+def test_numbers_that_json_lacks_are_null() -> None:
+    found = written("jsonl", [{"score": [float("nan"), 0.5]}, float("inf")])
+    assert found == '{"score": [null, 0.5]}\nnull\n'
+
+
 def test_a_table_has_one_header_and_a_column_for_each_value() -> None:
     first, second = ({"label": label, "probabilities": {"a": 0.25, "b": 0.75}} for label in "ab")
     text = written("csv", [first], [second])

@@ -85,6 +85,15 @@ def test_random_numbers_go_on_the_same_whoever_made_the_batch() -> None:
     ahead.close()
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_scoring_draws_the_same_numbers_whoever_made_the_batch(workers: int) -> None:
+    torch.manual_seed(workers)
+    drawn = [float(torch.rand(())) for _ in make_batches(Numbers(), _requests((4, 5)), CPU, workers)]
+    made = [float(each[1]) for each in make_batches(Numbers(), _requests((4, 5)), CPU, 0)]
+    # Numbers draws one number after the same seed.
+    assert drawn == made
+
+
 @pytest.mark.parametrize(
     "failure, expected",
     [

@@ -13,7 +13,7 @@ import pytest
 
 from toolkit.config import load
 from toolkit.run.create_run import create_run
-from toolkit.testing import try_experiment
+from toolkit.testing import trial_runs, try_experiment
 
 _FILE = """\
 import os
@@ -77,6 +77,13 @@ def test_a_good_task_passes_and_its_cost_is_told(tmp_path: Path) -> None:
         "mine.py",
         "mine.yaml",
     ]
+
+
+def test_trials_have_a_part_for_each_process_and_end_at_their_first_failure(tmp_path: Path) -> None:
+    words = ["train.logical_ranks=1", "train.accumulation=3", "resources.webhook_env=STK_WEBHOOK_URL"]
+    trial = trial_runs.on_trial(load(_written(tmp_path, ""), words))
+    assert (trial.train.logical_ranks, trial.train.accumulation) == (2, 2)
+    assert (trial.resources.max_crashes, trial.resources.webhook_env) == (0, None)
 
 
 @pytest.mark.slow

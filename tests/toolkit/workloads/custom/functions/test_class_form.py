@@ -91,6 +91,12 @@ def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
         ("def data(self, split: str)", "def data(self)", r"found data\(\)"),
         ("def step(model, batch)", "def step(model)", r"found step\(model\)"),
         ("    def model(", "    def models(", "has no function model"),
+        (
+            "def model(self, width: int = WIDTH,",
+            "def model(width: int = WIDTH,",
+            "Points.model has no parameter",
+        ),
+        ("def data(self, split: str)", "def data()", "Points.data has no parameter"),
     ],
 )
 def test_what_is_wrong_with_it_is_said_from_its_text(old: str, new: str, said: str) -> None:

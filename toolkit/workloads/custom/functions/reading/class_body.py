@@ -21,6 +21,15 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
         for node in found.body
         if isinstance(node, ast.FunctionDef) and node.name == "__init__" and _needs_arguments(node)
     ]
+    problems += [
+        Problem(
+            problem=f"{name}.{node.name} has no parameter for the object",
+            hint=f"def {node.name}(self, …), or @staticmethod before it",
+            line=node.lineno,
+        )
+        for node in found.body
+        if isinstance(node, ast.FunctionDef) and not _is_static(node) and not _takes_object(node)
+    ]
     if problems:
         raise Unfit(problems)
     body = [_function(node) if isinstance(node, ast.FunctionDef) else node for node in found.body]
@@ -38,9 +47,20 @@ def _names(node: ast.FunctionDef) -> str:
     return ", ".join(each.arg for each in [*taken.posonlyargs, *taken.args][1:] + taken.kwonlyargs)
 
 
+def _is_static(node: ast.FunctionDef) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
+
+
+def _takes_object(node: ast.FunctionDef) -> bool:
+    """Whether its first parameter has a place and no default, as `self` does."""
+    taken = node.args
+    places = len(taken.posonlyargs) + len(taken.args)
+    return taken.vararg is not None if not places else len(taken.defaults) < places
+
+
 def _function(node: ast.FunctionDef) -> ast.FunctionDef:
     """A method as the function that is called."""
-    if any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list):
+    if _is_static(node):
         return node
     taken = node.args
     places = [*taken.posonlyargs, *taken.args]

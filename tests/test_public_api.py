@@ -9,7 +9,7 @@ import pytest
 
 import stk
 
-#: Nobody takes one of them away by accident.
+#: The public names. Change this list only on purpose.
 NAMES = ["Metric", "Task", "load", "testing"]
 
 

@@ -263,7 +263,7 @@ def no_violations(experiment: Any) -> Iterator[Violation]:
 
 
 def no_prediction_fault(experiment: Any, folder: Path) -> str:
-    """Why a run predicts nothing: for no reason of its own."""
+    """Return no reason: the run can predict if its task can."""
     return ""
 
 

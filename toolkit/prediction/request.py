@@ -48,7 +48,7 @@ class Request:
 
 
 def input_format(file: str | None) -> str:
-    """How a file is read, by the ending of its name; a pipe as JSON lines. Raises UserError."""
+    """The format of a file, by the ending of its name; that of a pipe is JSON lines. Raises UserError."""
     if file is None:
         return JSON_LINES
     ending = unpacked_name(Path(file)).suffix.lower()

@@ -23,14 +23,14 @@ STEPS, _SAMPLES = 3, 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """How far a run came, and its weights there, as the bytes of their file."""
+    """The last step of a run, and the bytes of its weights file."""
 
     step: int
     weights: bytes
 
 
 def train_until(experiment: Experiment, folder: Path, processes: int, *steps: int) -> Trial:
-    """Train on the CPU, exactly, until the last of these steps; at those before it the run stops and goes on.
+    """Train on the CPU with the exact reduction, and stop at each of these steps, going on in between.
 
     folder   for the run, not to be used otherwise
     Raises RunFailed with what the run said.
@@ -63,7 +63,7 @@ def on_trial(experiment: Experiment) -> Experiment:
             precision="fp32",
             compile="off",
         ),
-        # A trial that fails is over, and nobody is notified.
+        # A trial is not restarted after a crash, and sends no notification.
         resources=replace(experiment.resources, max_crashes=0, webhook_env=None),
     )
 

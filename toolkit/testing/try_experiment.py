@@ -42,8 +42,8 @@ from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
 from toolkit.world import World
 
-#: Learning by heart ends after so many steps or seconds. The loss is learnt when little of it is left, and
-#: falls if this much is.
+#: Limits of learning by heart: steps, seconds, and two shares of the first loss. Learning ends below the one;
+#: the check passes below the other.
 _LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
 #: Times the learning rate: an experiment's own may be meant for many steps.
 _RATES = (1.0, 10.0, 100.0)
@@ -135,7 +135,7 @@ def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[
     yield _made("learns by heart", lambda: learnt_by_heart(experiment, task))
 
 
-#: Those of every task that a few samples are enough for.
+#: Checks of every task that need only a few samples.
 _CHECKS: Sequence[tuple[str, contract.Check]] = (
     ("loss adds up", contract.loss_adds_up_over_samples),
     ("scores add up", contract.scores_add_up_over_batches),
@@ -261,7 +261,7 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
 
 
 def _made(name: str, check: Callable[[], str]) -> Finding:
-    """Make a check; what it raises is what was found."""
+    """Make a check. Its finding is what it returns, or the error that it raises."""
     try:
         return Finding(check=name, is_good=True, found=check())
     except (AssertionError, StkError) as error:
@@ -271,7 +271,7 @@ def _made(name: str, check: Callable[[], str]) -> Finding:
 
 
 def _place(error: Exception) -> str:
-    """The innermost line that is neither ours nor a library's, which is where to look."""
+    """The innermost line of the user's own code."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -21,7 +21,7 @@ from toolkit.task import Task
 from toolkit.training.numerics.rng import seed_everything
 
 _PR_SET_PDEATHSIG = 1
-#: What Slurm, a launcher and a terminal send to all processes of a rank.
+#: Slurm, a launcher and a terminal send these to all processes of a rank.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -109,7 +109,7 @@ def make_batches(
 ) -> Iterator[Any]:
     """Yield the batches of some requests in their order; with 0 workers this process makes them.
 
-    The generators are seeded by the request when its batch comes, whoever has made it.
+    The generators are seeded by the request when its batch comes, in whichever process it was made.
     """
     if not workers:
         for request in requests:
@@ -153,7 +153,7 @@ class _Stream:
         return self._asked[0] if self._asked else self._next
 
     def _requests(self) -> Iterator[Request]:
-        """The requests as the loader takes them, which is ahead of their batches."""
+        """Hand requests to the loader, which takes them before their batches are needed."""
         while self._next is not None:
             self._asked.append(self._next)
             self._next = next(self._rest, None)
@@ -214,7 +214,7 @@ class _Maker(Dataset[Any]):
 
 
 def _sendable(error: Exception) -> Exception:
-    """The exception for the rank to raise: another process may lack the class, or what it was made with."""
+    """An exception that another process can raise, which may lack the class of this one."""
     if isinstance(error, UserError):
         return UserError(str(error))
     is_builtin = type(error).__module__ == "builtins" and type(error)(*error.args).args == error.args
@@ -237,7 +237,7 @@ def _unchanged(batch: Any) -> Any:
 
 
 def _settle(worker: int) -> None:
-    """Let a worker end with its rank, and not by a signal that asks the rank to stop."""
+    """Let a worker end with its rank. Let it ignore signals that ask the rank to stop."""
     parent = os.getppid()
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)

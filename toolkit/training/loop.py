@@ -64,7 +64,7 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
 
 
 def _batches_of(context: TrainContext) -> BatchSource:
-    """What makes the batches of training: train.workers ahead, or this process on demand."""
+    """Choose what makes the batches of training: train.workers ahead, or this process on demand."""
     workers = context.experiment.train.workers
     return Ahead(workers, partial(_requests_left, context)) if workers else context.on_demand
 

@@ -43,5 +43,5 @@ def _request(arguments: Namespace) -> Request:
 
 
 def _absolute(path: str | None) -> str | None:
-    """A file's name in every working folder: the code of a run may go to another one."""
+    """Make a file name absolute: the code of a run may change the working folder."""
     return None if path is None else os.path.abspath(os.path.expanduser(path))

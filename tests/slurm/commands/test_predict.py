@@ -1,4 +1,4 @@
-"""`stk predict` with a workload of somebody else: rows in, predictions out, and what it refuses."""
+"""`stk predict` with a workload from outside: what it predicts, and what it refuses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def finished(house: House) -> RunDir:
 
 @pytest.fixture(scope="module")
 def told(finished: RunDir) -> list[float]:
-    """What the run has said of the points of its test set."""
+    """The run's own predictions for the points of its test set."""
     return np.loadtxt(finished.artifacts / "test_predictions.txt").tolist()
 
 

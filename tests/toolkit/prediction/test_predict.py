@@ -1,4 +1,4 @@
-"""Rows are answered in their order, some at a time, and never held longer than that."""
+"""Rows are predicted in their order, a chunk at a time. Only one chunk is held."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Doubling:
 
 
 def rows(count: int, read: list[int] | None = None) -> Iterator[Row]:
-    """Numbers from 0, of which it is noted how many were read."""
+    """Numbers from 0, with a count of how many were read."""
     for number in range(count):
         if read is not None:
             read[0] = number + 1

@@ -1,4 +1,4 @@
-"""Lines are cut as they arrive, and what no text can be is said with its line."""
+"""Lines are cut as they arrive. What cannot be text is reported with its line."""
 
 from __future__ import annotations
 

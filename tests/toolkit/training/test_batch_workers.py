@@ -75,7 +75,7 @@ def test_another_request_than_was_expected_begins_anew() -> None:
     ahead.close()
 
 
-def test_random_numbers_go_on_the_same_whoever_made_the_batch() -> None:
+def test_the_next_random_numbers_do_not_depend_on_the_process_that_made_the_batch() -> None:
     task, (request,) = Numbers(), _requests((4,))
     OnDemand(seeds_again=True).take(task, request, CPU)
     expected = torch.rand(3)
@@ -86,7 +86,7 @@ def test_random_numbers_go_on_the_same_whoever_made_the_batch() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_scoring_draws_the_same_numbers_whoever_made_the_batch(workers: int) -> None:
+def test_random_numbers_of_scoring_do_not_depend_on_the_process_that_made_the_batch(workers: int) -> None:
     torch.manual_seed(workers)
     drawn = [float(torch.rand(())) for _ in make_batches(Numbers(), _requests((4, 5)), CPU, workers)]
     made = [float(each[1]) for each in make_batches(Numbers(), _requests((4, 5)), CPU, 0)]

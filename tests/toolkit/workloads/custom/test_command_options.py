@@ -1,4 +1,4 @@
-"""Options for keys of `resources`, before a command of one's own."""
+"""Options for keys of `resources`, in front of `-- COMMAND`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from toolkit.workloads.custom.command.config import RULES, Command, CommandExper
 
 
 def _knows_no_model(experiment: Any, folder: Path) -> str:
-    """Why a run predicts nothing."""
+    """Return the reason why a run of a command cannot predict."""
     return "a command trains no model that is known here. Let your own program predict"
 
 

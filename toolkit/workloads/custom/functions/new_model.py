@@ -1,4 +1,4 @@
-"""The model that a function of the user's makes."""
+"""The model that the user's function makes."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class ClassificationPredictor:
 
 
 def _without_origin(run: RunDir, experiment: Experiment) -> Experiment:
-    """The experiment with a model that needs nothing of what it began with: its weights are loaded."""
+    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
     model = experiment.model
     if isinstance(model, DocNN):
         return replace(experiment, model=replace(model, vectors=None))

@@ -1,4 +1,4 @@
-"""`stk predict` with three functions: the rows of a stranger's, by the stranger's own code."""
+"""`stk predict` with three functions: the user's code reads the rows and predicts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Trained once; then the user's files are gone, and the run lies elsewhere."""
+    """A run that was trained once and moved; the user's files are deleted."""
     project = Project(tmp_path_factory.mktemp("project") / "there", DIGITS + PREDICT)
     project.stk("run", "digits.yaml")
     moved = project.folder.parent / "here"
@@ -79,7 +79,7 @@ def pixels() -> list[list[float]]:
 
 @pytest.fixture(scope="module")
 def told(project: Project) -> list[list[float]]:
-    """What the run has said of its test set when it ended."""
+    """The run's own predictions for its test set."""
     lines = (project.run.artifacts / "test_predictions.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
@@ -91,7 +91,7 @@ def close(found: list[list[float]], told: list[list[float]]) -> bool:
 def test_a_pipe_is_answered_with_what_the_run_said_of_its_test_set(
     project: Project, pixels: list[list[float]], told: list[list[float]]
 ) -> None:
-    """Where neither the user's files nor the data are."""
+    """A folder with neither the user's files nor the data."""
     rows = "".join(f"{row}\n" for row in pixels)
     lines = project.stk("predict", project.run.run_id, "--batch-size", "7", given=rows).splitlines()
     assert close([json.loads(line) for line in lines], told)
@@ -128,7 +128,7 @@ def test_a_batch_that_predict_cannot_read_is_named_with_its_lines(project: Proje
 
 
 def test_its_model_opens_in_a_process_of_the_users(project: Project, pixels: list[list[float]]) -> None:
-    """In one of its own, since a module of another project may be called the same here."""
+    """Run in a process of its own: here another project may have a module of the same name."""
     code = (
         "import os, torch\nfrom toolkit.prediction.load import load_model\n"
         f"model = load_model({str(project.run.path)!r})\n"

@@ -1,4 +1,4 @@
-"""What becomes of a row where a file has no function for that, and what `predict` may return."""
+"""Rows without a function `sample`, and what `predict` may return."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def predictor(code: str, name: str = "own_code.py") -> FunctionsPredictor:
-    """That of a run which has kept this code beside the three functions."""
+    """The predictor of a run that keeps this code beside the three functions."""
     kept = Path("run", "code", "project")
     kept.mkdir(parents=True)
     (kept / name).write_text(FUNCTIONS + code)

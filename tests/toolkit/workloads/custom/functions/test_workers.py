@@ -1,4 +1,4 @@
-"""Processes that read samples ahead change nothing but the time it takes."""
+"""Worker processes change how long training takes, and nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolkit.testing.contract import same_results
 from toolkit.training import worker
 from toolkit.world import World
 
-#: Samples that are others each time they are read, and a model that draws random numbers too.
+#: Both the dataset and the model draw random numbers.
 _FILE = """\
 import random
 

@@ -1,4 +1,4 @@
-"""`stk predict` with runs of text classification: what they said of their test set they say again."""
+"""`stk predict` with runs of text classification predicts what the run itself did for its test set."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stk(*words: object, given: str = "", code: int = 0) -> str:
 
 @pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
-    """Trained once, moved; what it was made of is gone."""
+    """A run that was trained once and moved; its data are deleted."""
     folder = tmp_path_factory.mktemp("house")
     with surroundings(folder) as patch:
         patch.chdir(folder)
@@ -52,7 +52,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def told(run: RunDir) -> list[dict[str, str]]:
-    """What the run has written of whole texts of its test set."""
+    """The run's own predictions for whole texts of its test set."""
     (path,) = (
         run.artifacts.glob("*_testset_text_predictions.csv")
         if is_folded(run)

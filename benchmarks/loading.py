@@ -112,6 +112,7 @@ def step_ms(folder: str, workers: int, milliseconds: int, steps: int, passes: in
     """The median time of a step of one run."""
     from toolkit.config import load
     from toolkit.files import read_json_lines
+    from toolkit.reliability.stop import NeverStop
     from toolkit.run.create_run import create_run
     from toolkit.training import worker
     from toolkit.world import World
@@ -122,13 +123,6 @@ def step_ms(folder: str, workers: int, milliseconds: int, steps: int, passes: in
     config = home / "loading.yaml"
     config.write_text(_YAML % (16 * steps, milliseconds, passes, workers))
     run = create_run(load(config), home / "runs")
-    worker.run_attempt(run, World.single(), _Never())
+    worker.run_attempt(run, World.single(), NeverStop())
     lines = [line for line in read_json_lines(run.metrics) if line.get("split") == "train"]
     return {"step_ms": 1000 * 16 / statistics.median(line["samples_per_s"] for line in lines[1:])}
-
-
-class _Never:
-    """A Stop that never asks to stop."""
-
-    def reason_to_stop(self, lead_s: float) -> str | None:
-        return None

@@ -131,13 +131,6 @@ class Lab:
         assert in_ranks(attempt.size, train_rank, run.path, attempt, None) == [outcome] * attempt.size
 
 
-class Never:
-    """A Stop that never asks the run to stop."""
-
-    def reason_to_stop(self, lead_s: float) -> str | None:
-        return None
-
-
 def without_dropout(model: torch.nn.Module) -> None:
     """Switch off dropout of modules, and of functions that modules call."""
     for module in model.modules():

@@ -30,6 +30,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync
 from toolkit.errors import CheckpointError, DeviceError, RunFailed, TrainingDiverged, UserError
 from toolkit.reliability.quarantine import Quarantine
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.records.step_records import StepRecord, check_step, read_step_records, samples_crc32
 from toolkit.run.run_dir import RunDir
@@ -49,13 +50,6 @@ Report = Callable[[int, int], None]
 
 #: Largest relative difference of two losses that counts as rounding.
 _ROUNDING = 1e-4
-
-
-class _Never:
-    """A Stop that never asks to stop."""
-
-    def reason_to_stop(self, lead_s: float) -> str | None:
-        return None
 
 
 class _Noting(StepSync):
@@ -87,7 +81,7 @@ def replay(run: RunDir, step: int, report: Report) -> dict[str, Any]:
     all_samples = plan.step(position)
     samples = context.without_quarantined(all_samples)
     try:
-        take_step(context, sync, plan, position, _Never())
+        take_step(context, sync, plan, position, NeverStop())
     except Exception as caught:
         error = _describe(context, caught)
     loss = sum_of(sync.losses, context.micro_batches) if error is None else None
@@ -220,7 +214,7 @@ def _includes(attempt: AttemptRecord, step: int) -> bool:
 
 def _take(context: TrainContext, sync: StepSync, plan: EpochPlan, position: int, target: int) -> None:
     try:
-        take_step(context, sync, plan, position, _Never())
+        take_step(context, sync, plan, position, NeverStop())
     except Exception as error:
         at = context.state.progress.step + 1
         raise RunFailed(

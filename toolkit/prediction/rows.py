@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from toolkit.data.sources.delimited import fields_of
 from toolkit.errors import DataError, UserError
 from toolkit.prediction.formats import LINES, TABLES
 from toolkit.prediction.predictor import RowFormat
@@ -61,7 +61,7 @@ def _decoded(line: str, decode: Any, place: str) -> Any:
 
 
 def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, ...] | None) -> Iterator[Row]:
-    found = (_quoted if quoted else _unquoted)(lines, delimiter)
+    found = fields_of(lines, delimiter, quoted=quoted, name=lines.name, longest=LONGEST)
     first, header = (0, list(columns)) if columns else next(found, (0, []))
     if len(set(header)) < len(header):
         raise DataError(f"{lines.name}:{first}: two columns have the same name: {', '.join(header)}")
@@ -75,25 +75,3 @@ def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, .
                 f"{', '.join(header)}. Put quotes around a field that holds the delimiter or a line end"
             )
         yield Row(number, dict(zip(header, fields, strict=True)))
-
-
-def _unquoted(lines: TextLines, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    for line in lines:
-        if text := line.rstrip("\r\n"):
-            yield lines.number, text.split(delimiter)
-
-
-def _quoted(lines: TextLines, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
-    csv.field_size_limit(LONGEST)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    first = 1
-    try:
-        for fields in reader:
-            if fields:
-                yield first, fields
-            first = lines.number + 1
-    except csv.Error as error:
-        raise DataError(
-            f"{lines.name}:{first}: in the row that begins here a quoted field is not closed, or text "
-            f"follows its closing quote ({error}). Write quotes inside a quoted field twice"
-        ) from error

@@ -36,6 +36,13 @@ class Stop(Protocol):
         """
 
 
+class NeverStop:
+    """A Stop that never asks."""
+
+    def reason_to_stop(self, lead_s: float) -> str | None:
+        return None
+
+
 class StopFlag:
     """Set by the signals that it catches; a second Ctrl-C ends the process at once."""
 

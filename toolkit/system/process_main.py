@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO
 
-from toolkit.errors import StkError
+from toolkit.errors import ExitCode, StkError
+from toolkit.system.sanitize import clean
 
 
 def process_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -32,6 +33,28 @@ def take_stdout(newline: str | None = None) -> TextIO:
     output = os.fdopen(os.dup(1), "w", encoding="utf-8", newline=newline)
     os.dup2(2, 1)
     return output
+
+
+def exit_status(work: Callable[[], None]) -> int:
+    """Do the work of this process; return its exit status. An error for people is told on standard error.
+
+    A closed pipe is no error: its reader, such as `head`, has stopped reading.
+    """
+    try:
+        work()
+    except StkError as error:
+        sys.stderr.write(f"error: {clean(str(error))}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        return ExitCode.DONE
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.stderr.write(f"error: {clean(os.fsdecode(error.filename))}: {error.strerror}\n")
+        return ExitCode.WRONG_INPUT
+    return ExitCode.DONE
 
 
 def write_answer(answer: Callable[[], Any], **json_options: Any) -> int:

@@ -28,9 +28,10 @@ from toolkit.config.schema import Experiment
 from toolkit.distributed.devices import choose_device
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import StkError
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
-from toolkit.system.process_main import process_main, take_stdout
+from toolkit.system.process_main import exit_status, process_main, take_stdout
 from toolkit.task import Loss, Task
 from toolkit.testing import contract
 from toolkit.testing.trial_runs import STEPS, Trial, train_until
@@ -78,13 +79,6 @@ class Cost:
     steps: int
     memory_mb: int
     gpu_mb: int
-
-
-class _Never:
-    """A Stop that never asks to stop."""
-
-    def reason_to_stop(self, lead_s: float) -> str | None:
-        return None
 
 
 def findings(run: RunDir) -> Iterator[Finding | Cost]:
@@ -244,7 +238,7 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     begin = time.monotonic()
     for position in range(min(1 + _TIMED_STEPS, context.schedule.steps_per_epoch)):
         before = time.monotonic()
-        take_step(context, sync, plan, position, _Never())
+        take_step(context, sync, plan, position, NeverStop())
         taken.append(time.monotonic() - before)
         if time.monotonic() - begin > _TIMED_S:
             break
@@ -288,15 +282,12 @@ def _write(document: TextIO, found: Finding | Cost) -> None:
 def main(arguments: Sequence[str]) -> int:
     (folder,) = arguments
     document = take_stdout()
-    try:
+
+    def work() -> None:
         for found in findings(RunDir(Path(folder))):
             _write(document, found)
-    except StkError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    return ExitCode.DONE
+
+    return exit_status(work)
 
 
 if __name__ == "__main__":

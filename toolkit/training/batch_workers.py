@@ -137,7 +137,7 @@ class _Stream:
         loader: DataLoader[Any] = DataLoader(
             _Maker(task),
             batch_size=None,
-            sampler=_Noted(self._requests()),
+            sampler=self._requests(),
             num_workers=workers,
             collate_fn=_unchanged,
             worker_init_fn=_settle,
@@ -188,16 +188,6 @@ class _Failed:
     """What making a batch has raised."""
 
     error: Exception
-
-
-class _Noted:
-    """An order of samples, as the loader wants it, that yields requests."""
-
-    def __init__(self, requests: Iterator[Request]) -> None:
-        self._requests = requests
-
-    def __iter__(self) -> Iterator[Request]:
-        return self._requests
 
 
 class _Maker(Dataset[Any]):

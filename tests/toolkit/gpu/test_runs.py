@@ -12,11 +12,12 @@ from tests.tiers import first_quick
 from tests.toolkit.gpu.collectives import pretended_gpu
 from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import contents, metrics_lines, tiny
-from tests.toolkit.tiny_training import Attempt, CountedStop, Never
+from tests.toolkit.tiny_training import Attempt, CountedStop
 from toolkit.config import Experiment
 from toolkit.distributed import process_group
 from toolkit.distributed.step_sync import StepSync
 from toolkit.files import read_json, read_json_lines
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
@@ -68,9 +69,9 @@ def waits_of_a_step(world: World, folder: Path, experiment: Experiment) -> list[
         sync = StepSync(group.device, training.micro_batches, task.train_sums)
         plan = plan_of(training, 0)
         with closing(training.reduction):
-            take_step(training, sync, plan, 0, Never())
+            take_step(training, sync, plan, 0, NeverStop())
             device.waits.clear()
-            take_step(training, sync, plan, 1, Never())
+            take_step(training, sync, plan, 1, NeverStop())
             waits = list(device.waits)
         group.barrier()
         return waits

@@ -16,10 +16,10 @@ import torch
 
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
 from tests.toolkit.tiny import tiny
-from tests.toolkit.tiny_training import Never
 from toolkit.config import Experiment
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Task, lists_of, task_class
 from toolkit.training.assembly.build_training import build_training
@@ -129,7 +129,7 @@ def test_waits_of_a_step_are_those_of_its_batch_and_of_the_loop(
     plan = plan_of(training, 0)
     with closing(training.reduction):
         # The first step makes the optimizer's state.
-        take_step(training, sync, plan, 0, Never())
+        take_step(training, sync, plan, 0, NeverStop())
         device.waits.clear()
-        take_step(training, sync, plan, 1, Never())
+        take_step(training, sync, plan, 1, NeverStop())
     assert len(device.waits) <= waits_of_a_batch + WAITS_OF_THE_LOOP, "\n".join(device.waits)

@@ -14,13 +14,14 @@ import torch
 
 from tests.tiers import first_quick
 from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny_training import Never, without_dropout
+from tests.toolkit.tiny_training import without_dropout
 from tests.toolkit.workloads.test_task_contract import SAMPLES
 from toolkit.config import Experiment
 from toolkit.config.fields import limits
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
 from toolkit.training.assembly.build_training import build_training
@@ -83,7 +84,7 @@ def learnt(group: Group, experiment: Experiment, folder: Path) -> dict[str, torc
     plan = plan_of(training, 0)
     with closing(training.reduction):
         for position in range(_STEPS):
-            take_step(training, sync, plan, position, Never())
+            take_step(training, sync, plan, position, NeverStop())
     return {name: value.detach().clone() for name, value in training.state.model.named_parameters()}
 
 

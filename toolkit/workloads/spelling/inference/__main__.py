@@ -6,13 +6,11 @@ python -P -m toolkit.workloads.spelling.inference RUN_DIR '{"jobs": …}'
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolkit.errors import ExitCode, StkError
 from toolkit.run.run_dir import RunDir
-from toolkit.system.process_main import process_main, take_stdout
+from toolkit.system.process_main import exit_status, process_main, take_stdout
 from toolkit.workloads.spelling.inference.requests import Request
 
 
@@ -20,20 +18,14 @@ def main(argv: Sequence[str]) -> int:
     """Do what is asked and return the exit status."""
     # Output of libraries must not mix with the lines.
     output = take_stdout(newline="")
-    try:
-        # Imported inside the try, since it takes seconds in which Ctrl-C may be pressed.
+
+    def do() -> None:
+        # Imported late, since it takes seconds in which Ctrl-C may be pressed.
         from toolkit.workloads.spelling.inference.process_lines import work
 
         work(RunDir(Path(argv[0])), Request.from_json(json.loads(argv[1])), output)
-    except StkError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has stopped reading.
-        return 0
-    return 0
+
+    return exit_status(do)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ Blank lines are left out. A byte-order mark is dropped, line ends may be LF or C
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TextIO
+from typing import NamedTuple, NoReturn
 
+from toolkit.data.sources.delimited import fields_of
 from toolkit.errors import DataError
 from toolkit.nlp.charset import lines
 from toolkit.workloads.text_classification.config import TextTable
@@ -59,32 +59,14 @@ def _fields(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Iterat
     """Yield first line and fields of every row that is not blank."""
     # Quoted fields keep their own line ends; elsewhere a lone CR is a character like any other.
     with opened(path, data.encoding, "" if quoted else "\n") as stream:
-        yield from (_quoted if quoted else _plain)(path, stream, delimiter)
-
-
-def _plain(path: Path, stream: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(lines(path, stream), start=1):
-        if text := line.rstrip("\r\n"):
-            yield number, text.split(delimiter)
-
-
-def _quoted(path: Path, stream: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(_FIELD_LIMIT)
-    reader = csv.reader(lines(path, stream), delimiter=delimiter, strict=True)
-    first = 1
-    try:
-        for row in reader:
-            if row:
-                yield first, row
-            first = reader.line_num + 1
-    except csv.Error as error:
-        # csv's own words for a field that swallows the rest of the file.
-        open_end = "unexpected end" in str(error) or "field larger" in str(error)
-        found = "a quoted field is never closed" if open_end else "text follows a closing quote"
-        raise DataError(
-            f"{path}:{first}: in the row that begins here, {found}. Write quotes inside a quoted field twice "
-            '(""), or set data.quoted: false if quotes mean nothing in this file'
-        ) from error
+        yield from fields_of(
+            lines(path, stream),
+            delimiter,
+            quoted=quoted,
+            name=path,
+            longest=_FIELD_LIMIT,
+            hint=", or set data.quoted: false if quotes mean nothing in this file",
+        )
 
 
 def _header(path: Path, fields: Iterator[tuple[int, list[str]]], data: TextTable) -> tuple[list[str], str]:

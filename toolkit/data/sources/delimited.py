@@ -1,0 +1,48 @@
+"""The fields of delimited text, row by row. Blank lines are left out."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+
+from toolkit.errors import DataError
+
+
+def fields_of(
+    lines: Iterable[str], delimiter: str, *, quoted: bool, name: object, longest: int, hint: str = ""
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line of every row, counted from 1, and its fields. One row is held at a time.
+
+    quoted    whether fields may be quoted
+    name      of the text, for messages
+    longest   the most characters of a quoted field
+    hint      what else may be done about a wrong quote
+    Raises DataError, which names the line, for a wrong quote.
+    """
+    if quoted:
+        yield from _quoted(lines, delimiter, name, longest, hint)
+        return
+    for number, line in enumerate(lines, start=1):
+        if text := line.rstrip("\r\n"):
+            yield number, text.split(delimiter)
+
+
+def _quoted(
+    lines: Iterable[str], delimiter: str, name: object, longest: int, hint: str
+) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(longest)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = 1
+    try:
+        for row in reader:
+            if row:
+                yield first, row
+            first = reader.line_num + 1
+    except csv.Error as error:
+        # csv's own words for a field that swallows the rest of the file.
+        open_end = "unexpected end" in str(error) or "field larger" in str(error)
+        found = "a quoted field is never closed" if open_end else "text follows a closing quote"
+        raise DataError(
+            f"{name}:{first}: in the row that begins here, {found}. Write quotes inside a quoted field twice "
+            f'(""){hint}'
+        ) from error

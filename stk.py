@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit import testing as testing
-    from toolkit.prediction.load import load_model as load
+    from toolkit.analysis.prediction.load import load_model as load
     from toolkit.workload import Metric as Metric
     from toolkit.workloads.custom.functions.base import Task as Task
 
@@ -22,7 +22,7 @@ __all__ = ["Metric", "Task", "load", "testing"]
 _PLACES = {
     "Metric": "toolkit.workload:Metric",
     "Task": "toolkit.workloads.custom.functions.base:Task",
-    "load": "toolkit.prediction.load:load_model",
+    "load": "toolkit.analysis.prediction.load:load_model",
     "testing": "toolkit.testing",
 }
 

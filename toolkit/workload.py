@@ -303,7 +303,8 @@ class TaskSpec:
     file_keys      keys of the data section that another file, which is only scored, may need otherwise
     report         "module:attribute" of what the task adds to the report of a run, a subclass of
                    toolkit.report.task_report.TaskReport; empty: nothing
-    predictor      "module:class" of a toolkit.prediction.predictor.Predictor, for `stk predict`; empty: none
+    predictor      "module:class" of a toolkit.analysis.prediction.predictor.Predictor, for `stk predict`;
+                   empty: none
     prediction_fault why a run predicts nothing, and what to do: from its stored experiment and its folder;
                    empty where it may. Imports nothing slow
     own_files      keys of the data section that name the run's own files beside `path`; null for another

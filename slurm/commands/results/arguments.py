@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
-from toolkit.prediction.formats import INPUTS, OUTPUTS
+from toolkit.analysis.prediction.formats import INPUTS, OUTPUTS
 from toolkit.registry import evaluate_options
 
 _REPORT = """\

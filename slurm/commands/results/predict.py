@@ -8,8 +8,8 @@ import sys
 from argparse import Namespace
 
 from slurm.local.run_snapshot import processes
+from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
 from toolkit.errors import UserError
-from toolkit.prediction.request import MODULE, Request, check_predicts, input_format, output_format
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import find_run
 

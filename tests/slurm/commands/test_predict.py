@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 
 from tests.patience import PATIENCE_S
 from tests.slurm.house import CONFIG, Answer, House, house_in, reviews
+from toolkit.analysis.prediction.load import load_model
 from toolkit.errors import CheckpointError, DataError, RunNotFound, UserError
-from toolkit.prediction.load import load_model
 from toolkit.run.run_dir import RunDir
 
 POINTS = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from toolkit.prediction.predictor import RowFormat, UnfitRow
+from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.task import build_model
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.command import Command, Host
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
-from toolkit.workloads.custom.functions.new_project import FILES
+from toolkit.workloads.custom.functions.project.new_files import FILES
 
 _DESCRIPTION = """\
 Write a project that works into a folder: digits.py with a model, data and a step, an experiment file, a test.

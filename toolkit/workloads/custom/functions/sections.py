@@ -19,8 +19,8 @@ from toolkit.workload import (
     UnfitTask,
     Violation,
 )
-from toolkit.workloads.custom.functions.places import PROJECT, is_file, locate, names_code, root_of
-from toolkit.workloads.custom.functions.project_files import project_files
+from toolkit.workloads.custom.functions.project.kept_files import project_files
+from toolkit.workloads.custom.functions.project.places import PROJECT, is_file, locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions, read_functions

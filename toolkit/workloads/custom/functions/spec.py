@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.workload import LOSS, TaskSpec
-from toolkit.workloads.custom.functions.prediction_fault import prediction_fault
+from toolkit.workloads.custom.functions.prediction.fault import prediction_fault
 from toolkit.workloads.custom.functions.sections import (
     KIND,
     MODEL_KIND,
@@ -24,7 +24,7 @@ SPEC = TaskSpec(
     task="toolkit.workloads.custom.functions.task:FunctionsTask",
     metrics=(LOSS,),
     task_metrics=metrics_of,
-    predictor="toolkit.workloads.custom.functions.predictor:FunctionsPredictor",
+    predictor="toolkit.workloads.custom.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
     from_text=from_text,

@@ -19,7 +19,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.new_model import new_model
-from toolkit.workloads.custom.functions.predicted_values import values_of
+from toolkit.workloads.custom.functions.prediction.values import values_of
 from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode

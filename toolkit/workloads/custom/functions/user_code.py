@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from toolkit.errors import UserError
-from toolkit.workloads.custom.functions.places import is_file, locate, root_of
+from toolkit.workloads.custom.functions.project.places import is_file, locate, root_of
 from toolkit.workloads.custom.functions.reading.parameters import Parameter
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import read_functions

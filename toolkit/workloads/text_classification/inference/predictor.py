@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.manifest import read_manifest
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists
 from toolkit.nlp.exported_files import ExportedFiles
-from toolkit.prediction.predictor import RowFormat, UnfitRow
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
 from toolkit.workloads.text_classification.config import DocNN

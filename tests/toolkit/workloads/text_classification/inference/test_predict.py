@@ -19,8 +19,8 @@ from tests.slurm.house import surroundings
 from tests.tiers import first_quick
 from tests.toolkit.tiny import rows
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
+from toolkit.analysis.prediction.load import load_model
 from toolkit.config.serialize import to_plain
-from toolkit.prediction.load import load_model
 from toolkit.run.run_dir import RunDir
 
 #: By the kind of model.

@@ -15,7 +15,7 @@ import torch
 from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
 from toolkit.run.run_dir import RunDir
 
-TESTS = Path(__file__).parents[4]
+TESTS = Path(__file__).parents[5]
 PYTHONPATH = os.pathsep.join(map(str, (TESTS.parent, TESTS / "undrawn")))
 
 #: As in training a batch is a pair: the label, which a row lacks, is any number.
@@ -130,7 +130,7 @@ def test_a_batch_that_predict_cannot_read_is_named_with_its_lines(project: Proje
 def test_its_model_opens_in_a_process_of_the_users(project: Project, pixels: list[list[float]]) -> None:
     """Run in a process of its own: here another project may have a module of the same name."""
     code = (
-        "import os, torch\nfrom toolkit.prediction.load import load_model\n"
+        "import os, torch\nfrom toolkit.analysis.prediction.load import load_model\n"
         f"model = load_model({str(project.run.path)!r})\n"
         "print(model.training, model(torch.zeros(2, 64)).shape, type(model).__module__, os.getcwd())"
     )

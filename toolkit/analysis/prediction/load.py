@@ -9,13 +9,13 @@ from pathlib import Path
 
 from torch import nn
 
+from toolkit.analysis.prediction.predictor import Predictor
 from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.loading import load_weights
 from toolkit.checkpoint.manifest import read_manifest, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError, RunNotFound
-from toolkit.prediction.predictor import Predictor
 from toolkit.registry import load_code, task_kinds
 from toolkit.run import folder_trust
 from toolkit.run.run_dir import RunDir

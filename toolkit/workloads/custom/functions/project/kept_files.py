@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.workloads.custom.functions.places import is_file
+from toolkit.workloads.custom.functions.project.places import is_file
 
 #: Not the user's, though they may lie beside the file.
 _OURS = frozenset({"toolkit", "slurm", "stk"})

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.errors import UserError
-from toolkit.prediction.predictor import RowFormat, UnfitRow
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Ragged, lists_of
 from toolkit.workloads.custom.functions.new_model import new_model
-from toolkit.workloads.custom.functions.predicted_values import values_of
-from toolkit.workloads.custom.functions.prediction_fault import PREDICT, lacks_predict
+from toolkit.workloads.custom.functions.prediction.fault import PREDICT, lacks_predict
+from toolkit.workloads.custom.functions.prediction.values import values_of
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 from toolkit.workloads.custom.functions.samples import collated, moved
 from toolkit.workloads.custom.functions.user_code import UserCode, line_of

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from toolkit.analysis.prediction.predictor import RowFormat
+from toolkit.analysis.prediction.rows import rows_of
+from toolkit.analysis.prediction.source import TextLines
 from toolkit.errors import DataError, UserError
-from toolkit.prediction.predictor import RowFormat
-from toolkit.prediction.rows import rows_of
-from toolkit.prediction.source import TextLines
 
 
 def read(text: str, read_as: str, **form: Any) -> list[tuple[int, Any]]:

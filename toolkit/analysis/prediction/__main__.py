@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolkit.prediction.request import Request
+from toolkit.analysis.prediction.request import Request
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_status, process_main, take_stdout
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
 
     def work() -> None:
         # Imported late, since it takes seconds in which Ctrl-C may be pressed.
-        from toolkit.prediction.predict import answer
+        from toolkit.analysis.prediction.predict import answer
 
         answer(RunDir(Path(argv[0])), Request(**json.loads(argv[1])), output)
 

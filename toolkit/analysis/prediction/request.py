@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.analysis.prediction.formats import JSON_LINES, LINES, OUTPUTS, TABLES
 from toolkit.checkpoint.best import finished_result
 from toolkit.config import load_resolved
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import UserError
-from toolkit.prediction.formats import JSON_LINES, LINES, OUTPUTS, TABLES
 from toolkit.registry import task_kinds
 from toolkit.run.run_dir import RunDir
 
 #: The module that answers a request, with a run's own code.
-MODULE = "toolkit.prediction"
+MODULE = "toolkit.analysis.prediction"
 
 _ENDINGS = {
     ".csv": "csv",
@@ -77,7 +77,7 @@ def check_predicts(run: RunDir) -> None:
     if not spec.predictor:
         raise UserError(
             f"{run.run_id} predicts nothing: its task.kind {spec.kind} has no predictor. The workload that "
-            "registers it writes a class with the members of toolkit.prediction.predictor.Predictor, and "
-            'names it: TaskSpec(…, predictor="module:Class")'
+            "registers it writes a class with the members of toolkit.analysis.prediction.predictor.Predictor "
+            'and names it: TaskSpec(…, predictor="module:Class")'
         )
     finished_result(run)

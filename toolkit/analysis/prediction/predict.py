@@ -11,17 +11,17 @@ from typing import TextIO
 import torch
 from torch import nn
 
+from toolkit.analysis.prediction.load import open_run
+from toolkit.analysis.prediction.output import writer
+from toolkit.analysis.prediction.predictor import Predictor, UnfitRow
+from toolkit.analysis.prediction.request import Request
+from toolkit.analysis.prediction.rows import Row, rows_of
+from toolkit.analysis.prediction.source import opened
 from toolkit.config import load_to_run
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.distributed.devices import choose_device
 from toolkit.errors import DataError, UserError
 from toolkit.files import open_atomic
-from toolkit.prediction.load import open_run
-from toolkit.prediction.output import writer
-from toolkit.prediction.predictor import Predictor, UnfitRow
-from toolkit.prediction.request import Request
-from toolkit.prediction.rows import Row, rows_of
-from toolkit.prediction.source import opened
 from toolkit.run.run_dir import RunDir
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from toolkit.analysis.prediction.output import writer
 from toolkit.errors import UserError
-from toolkit.prediction.output import writer
 
 
 def written(form: str, *parts: list[Any]) -> str:

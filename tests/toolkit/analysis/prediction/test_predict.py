@@ -8,11 +8,11 @@ from itertools import chain
 
 import pytest
 
+from toolkit.analysis.prediction.predict import predictions
+from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
+from toolkit.analysis.prediction.request import input_format, output_format
+from toolkit.analysis.prediction.rows import Row
 from toolkit.errors import DataError, UserError
-from toolkit.prediction.predict import predictions
-from toolkit.prediction.predictor import RowFormat, UnfitRow
-from toolkit.prediction.request import input_format, output_format
-from toolkit.prediction.rows import Row
 
 
 @dataclass

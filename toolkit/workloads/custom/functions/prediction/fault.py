@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.functions.places import locate
+from toolkit.workloads.custom.functions.project.places import locate
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, read_functions
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.errors import UserError
-from toolkit.prediction.predictor import UnfitRow
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.functions.predictor import FunctionsPredictor
+from toolkit.workloads.custom.functions.prediction.predictor import FunctionsPredictor
 from toolkit.workloads.custom.functions.sections import FunctionsTask
 
 FUNCTIONS = """\

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.analysis.prediction import source
+from toolkit.analysis.prediction.source import TextLines, opened
 from toolkit.errors import DataError
-from toolkit.prediction import source
-from toolkit.prediction.source import TextLines, opened
 
 
 def lines_of(*blocks: bytes, encoding: str = "utf-8") -> TextLines:

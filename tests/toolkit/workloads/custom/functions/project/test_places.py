@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.workloads.custom.functions.places import locate, names_code, root_of
-from toolkit.workloads.custom.functions.project_files import project_files
+from toolkit.workloads.custom.functions.project.kept_files import project_files
+from toolkit.workloads.custom.functions.project.places import locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
+from toolkit.analysis.prediction.formats import JSON_LINES
 from toolkit.errors import UserError
-from toolkit.prediction.formats import JSON_LINES
 from toolkit.system.csv_cells import harmless
 
 #: The column of predictions that have no names themselves.
@@ -20,7 +20,7 @@ Write = Callable[[Sequence[Any]], None]
 
 
 def writer(stream: TextIO, form: str) -> Write:
-    """What writes predictions to a stream, in one of toolkit.prediction.formats.OUTPUTS."""
+    """What writes predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS."""
     return _json_lines(stream) if form == JSON_LINES else _table(stream)
 
 

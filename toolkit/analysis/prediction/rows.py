@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from toolkit.analysis.prediction.formats import LINES, TABLES
+from toolkit.analysis.prediction.predictor import RowFormat
+from toolkit.analysis.prediction.source import LONGEST, TextLines
 from toolkit.data.sources.delimited import fields_of
 from toolkit.errors import DataError, UserError
-from toolkit.prediction.formats import LINES, TABLES
-from toolkit.prediction.predictor import RowFormat
-from toolkit.prediction.source import LONGEST, TextLines
 
 
 class Row(NamedTuple):
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
     """Yield the rows of an input. Blank lines of tables and of JSON lines are none.
 
-    read_as   one of toolkit.prediction.formats.INPUTS
+    read_as   one of toolkit.analysis.prediction.formats.INPUTS
     Raises DataError, which names the line, and UserError for plain lines where these are no rows.
     """
     if read_as in TABLES:

@@ -1,0 +1,1 @@
+"""Predictions of three functions: which runs can, and what `predict` says."""

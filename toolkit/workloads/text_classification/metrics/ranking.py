@@ -1,11 +1,11 @@
 """Scores of one class against the rest from its probabilities: what each threshold would give.
 
-Samples of equal score are counted together, so that no figure depends on the order of the samples.
+Samples of equal score are counted together, so that no figure depends on the order of the samples. The curves
+are those of scikit-learn, whose import would cost each run a second and a half at its end.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,21 +38,17 @@ class Ranking:
     @classmethod
     def of(cls, truth: npt.NDArray[np.bool_], scores: npt.NDArray[np.floating]) -> Ranking:
         """Rank samples by their score; truth [n] says which are of the class. Takes O(n log n)."""
-        # It takes a second, which only those who write scores should pay.
-        from sklearn.exceptions import UndefinedMetricWarning
-        from sklearn.metrics import roc_curve
-
-        positives, curve = int(truth.sum()), (np.zeros(1), np.zeros(1), np.zeros(1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            if len(truth):
-                curve = roc_curve(truth, scores, drop_intermediate=False)
+        lowered, group = np.unique(-scores.astype(np.float64), return_inverse=True)
+        taken = np.cumsum(np.bincount(group, minlength=len(lowered)))
+        hits = np.cumsum(np.bincount(group, weights=truth, minlength=len(lowered)))
+        positives = int(truth.sum())
+        negatives = len(truth) - positives
         return cls(
-            thresholds=curve[2][1:].astype(np.float64),
-            false_positive_rate=np.nan_to_num(curve[0]),
-            true_positive_rate=np.nan_to_num(curve[1]),
+            thresholds=-lowered,
+            false_positive_rate=np.append(0.0, (taken - hits) / max(negatives, 1)),
+            true_positive_rate=np.append(0.0, hits / max(positives, 1)),
             positives=positives,
-            negatives=len(truth) - positives,
+            negatives=negatives,
         )
 
     @property
@@ -61,11 +57,10 @@ class Ranking:
 
         None where there is only one of the two.
         """
-        from sklearn.metrics import auc
-
         if not self.positives or not self.negatives:
             return None
-        return float(auc(self.false_positive_rate, self.true_positive_rate))
+        heights = (self.true_positive_rate[1:] + self.true_positive_rate[:-1]) / 2
+        return float(np.diff(self.false_positive_rate) @ heights)
 
     @property
     def average_precision(self) -> float | None:

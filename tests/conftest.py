@@ -36,7 +36,7 @@ _SHARING = {
     "tests/cluster/product/": "the cluster of the product",
     "tests/cluster/": "a cluster",
     "tests/faults/": "faults",
-    "tests/toolkit/workloads/spelling/inference/": "runs of spelling",
+    "tests/toolkit/workloads/spelling/": "runs of spelling",
 }
 #: What takes long, run first: begun late, it would keep one worker busy after all others have ended.
 _LONG = (*_SHARING, "tests/toolkit/launch/", "tests/toolkit/workloads/test_", "tests/test_")

@@ -23,8 +23,8 @@ from toolkit.world import World
 NO_ANSWER = "no answer in time"
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-#: Those of torch, transformers and sklearn take a rank more than a second of CPU each to
-#: import; pytest and hypothesis, which its test's module imports, almost half a second.
+#: Those of torch and transformers take a rank more than a second of CPU each to import; pytest and
+#: hypothesis, which its test's module imports, almost half a second; the workloads a quarter.
 _PRELOADED = (
     "toolkit.training.worker",
     "torch._dynamo",
@@ -32,8 +32,9 @@ _PRELOADED = (
     "pytest",
     "hypothesis.strategies",
     "tests.toolkit.tiny_training",
+    "tests.toolkit.preloaded",
 )
-_OF_WORKLOADS = ("sklearn.metrics", "transformers.models.bert.modeling_bert")
+_OF_WORKLOADS = ("transformers.models.bert.modeling_bert",)
 _CONTEXT.set_forkserver_preload([*_PRELOADED, *(_OF_WORKLOADS if find_spec("toolkit.workloads") else ())])
 
 

@@ -14,30 +14,22 @@ from typing import Any
 import pytest
 
 from tests.slurm.house import House
-from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.benchmarks.folders import correction_benchmark, word_benchmark
-from tests.toolkit.workloads.spelling.spelling_files import tiny_word_corrections, tiny_words
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.files import SpellingFiles
 
-_LONGER = ("train.epochs=12", "model.dropout=0.0")
 _STK = (sys.executable, "-m", "slurm")
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
+@pytest.fixture(scope="session")
+def detects(of_words: RunDir) -> RunDir:
+    return of_words
 
 
-@pytest.fixture(scope="module")
-def detects(lab: Lab) -> RunDir:
-    return lab.train(tiny_words(lab.folder / "words", *_LONGER), Attempt())
-
-
-@pytest.fixture(scope="module")
-def corrects(lab: Lab) -> RunDir:
-    return lab.train(tiny_word_corrections(lab.folder / "corrections", *_LONGER), Attempt())
+@pytest.fixture(scope="session")
+def corrects(of_word_corrections: RunDir) -> RunDir:
+    return of_word_corrections
 
 
 @pytest.fixture

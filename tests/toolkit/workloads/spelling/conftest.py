@@ -18,7 +18,7 @@ from tests.toolkit.workloads.spelling.spelling_files import (
 )
 from toolkit.run.run_dir import RunDir
 
-_LONGER = ("train.epochs=12", "model.dropout=0.0")
+_LONGER = ("train.epochs=6", "model.dropout=0.0")
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +53,8 @@ def of_corrections(lab: Lab) -> RunDir:
 @pytest.fixture(scope="session")
 def of_word_corrections(lab: Lab) -> RunDir:
     """A run of sec_words_nmt."""
-    return lab.train(tiny_word_corrections(lab.folder / "word_corrections", *_LONGER), Attempt())
+    longest = (*_LONGER, "train.epochs=12")
+    return lab.train(tiny_word_corrections(lab.folder / "word_corrections", *longest), Attempt())
 
 
 @pytest.fixture(scope="session")

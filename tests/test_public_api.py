@@ -10,7 +10,7 @@ import pytest
 import stk
 
 #: The public names. Change this list only on purpose.
-NAMES = ["CheckpointError", "Metric", "Task", "UserError", "current_run", "load", "testing"]
+NAMES = ["CheckpointError", "Metric", "Task", "UserError", "current_run", "load", "testing", "transformers"]
 
 
 def test_the_names_are_these() -> None:
@@ -24,7 +24,9 @@ def test_each_of_them_is_there_and_documented(name: str) -> None:
 
 
 def test_another_name_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(AttributeError, match="Metric, Task, UserError, current_run, load, testing"):
+    with pytest.raises(
+        AttributeError, match="Metric, Task, UserError, current_run, load, testing, transformers"
+    ):
         getattr(stk, "submitt")  # noqa: B009
 
 

@@ -13,6 +13,8 @@ from toolkit.run.phases import Phase
 from toolkit.world import World
 
 _SHOWN_LINES = 30
+#: What torch writes before each line of a traceback, once a process has joined a group.
+_RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
 #: A last line of a Python traceback: the name of the error and what it says.
 _ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): ?(.*)$", re.MULTILINE)
 _CLASSES = {
@@ -33,6 +35,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     output   the end of what it has written
     step     the last one that it has logged; None where it logs none
     """
+    output = _RANK.sub("", output)
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = f"the command {_how(code)}" + (f": {shown}" if shown else "")

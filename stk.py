@@ -17,10 +17,21 @@ if TYPE_CHECKING:
     from toolkit.errors import UserError as UserError
     from toolkit.workload import Metric as Metric
     from toolkit.workloads.custom.functions.base import Task as Task
+    from toolkit.workloads.custom.script import for_lightning as lightning
     from toolkit.workloads.custom.script import for_transformers as transformers
     from toolkit.workloads.custom.script.current_run import current_run as current_run
 
-__all__ = ["CheckpointError", "Metric", "Task", "UserError", "current_run", "load", "testing", "transformers"]
+__all__ = [
+    "CheckpointError",
+    "Metric",
+    "Task",
+    "UserError",
+    "current_run",
+    "lightning",
+    "load",
+    "testing",
+    "transformers",
+]
 
 #: Where each name comes from: a module, or "module:attribute".
 _PLACES = {
@@ -29,6 +40,7 @@ _PLACES = {
     "Task": "toolkit.workloads.custom.functions.base:Task",
     "UserError": "toolkit.errors:UserError",
     "current_run": "toolkit.workloads.custom.script.current_run:current_run",
+    "lightning": "toolkit.workloads.custom.script.for_lightning",
     "load": "toolkit.analysis.prediction.load:load_model",
     "testing": "toolkit.testing",
     "transformers": "toolkit.workloads.custom.script.for_transformers",

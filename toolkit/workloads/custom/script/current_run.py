@@ -43,12 +43,24 @@ class CurrentRun:
         self._resumed: int | None = None
         if place.is_in_run:
             # Not later: the signal reaches processes that this one starts, such as readers of data, as well.
-            self._signals.install(is_in_run=True)
+            self.catch_signals()
 
     @property
     def folder(self) -> Path:
         """The run's folder."""
         return self._place.run.path
+
+    @property
+    def world_size(self) -> int:
+        """How many processes the script has."""
+        return self._place.size
+
+    def catch_signals(self) -> None:
+        """From now on a signal does not end the script, but makes `should_stop` true.
+
+        In a run that is so from the beginning, and without `stk` from the first `should_stop` on.
+        """
+        self._signals.install(is_in_run=self._place.is_in_run)
 
     def latest_checkpoint(self) -> Path | None:
         """Return the newest checkpoint that verifies, a folder; None where there is none. Collective.
@@ -99,7 +111,7 @@ class CurrentRun:
 
         every   agree every so many calls instead
         """
-        self._signals.install(is_in_run=self._place.is_in_run)
+        self.catch_signals()
         return self._agreement.should_stop(every)
 
     @contextmanager

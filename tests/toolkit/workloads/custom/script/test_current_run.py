@@ -15,63 +15,14 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
 from .interrupted import STEP, TOTAL, Interrupted, logged_steps
-
-#: Trains in one process or several, and saves every fifth step.
-TRAIN = f"""
-import os, sys
-import stk
-run = stk.current_run()
-assert "torch" not in sys.modules
-import torch
-import torch.distributed as dist
-from torch import nn
-from moments import rank, reached, size, tell
-
-latest = run.latest_checkpoint()
-if size > 1:
-    dist.init_process_group("gloo")
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-step = 0
-if latest:
-    state = torch.load(latest / "state.pt")
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    step = state["step"]
-    assert (latest / f"rank_{{rank}}.txt").read_text() == str(step)
-while step < {TOTAL}:
-    step += 1
-    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(1000 * step + rank))
-    loss = (model(x) - x.sum(1, keepdim=True)).pow(2).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    if size > 1:
-        for parameter in model.parameters():
-            dist.all_reduce(parameter.grad)
-            parameter.grad /= size
-    optimizer.step()
-    run.log(step=step, total={TOTAL}, loss=loss)
-    reached(step)
-    is_asked = run.should_stop()
-    if is_asked or step % 5 == 0:
-        with run.checkpoint(step) as folder:
-            (folder / f"rank_{{rank}}.txt").write_text(str(step))
-            if rank == 0:
-                state = {{"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}}
-                torch.save(state, folder / "state.pt")
-    if is_asked:
-        run.leave()
-run.log(step=step, split="validation", accuracy=0.5)
-tell(model)
-"""
+from .training_scripts import PLAIN
 
 ALL_STEPS = list(range(1, TOTAL + 1))
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Interrupted:
-    return Interrupted(tmp_path, TRAIN)
+    return Interrupted(tmp_path, PLAIN)
 
 
 @pytest.mark.parametrize("procs", [pytest.param(1, marks=pytest.mark.slow), 2])
@@ -139,7 +90,7 @@ def test_under_torchrun_without_stk_all_ranks_stop_together(script: Interrupted)
     expected = script.undisturbed(2)
     asks = "latest = run.latest_checkpoint()\n"
     # Without stk the ranks can ask each other only once they have formed a group.
-    late = TRAIN.replace(asks, "").replace("torch.manual_seed(0)\n", f"torch.manual_seed(0)\n{asks}")
+    late = PLAIN.replace(asks, "").replace("torch.manual_seed(0)\n", f"torch.manual_seed(0)\n{asks}")
     (script.work / "train.py").write_text(late)
     (script.work / "hold").touch()
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]

@@ -12,53 +12,10 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
 from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .training_scripts import LIGHTNING
 
 pytest.importorskip("lightning")
 
-#: Epochs of four steps, with dropout and shuffled samples. RunCallback is the only line for `stk`.
-TRAIN = f"""
-import lightning as L
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
-import stk
-from moments import reached, size, tell
-
-
-class Moments(L.Callback):
-    def on_train_batch_end(self, trainer, module, outputs, batch, index):
-        reached(trainer.global_step)
-
-
-class Model(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Tanh(), nn.Linear(8, 1))
-
-    def training_step(self, batch, index):
-        loss = nn.functional.mse_loss(self.layers(batch[0]), batch[1])
-        self.log("train_size", float(len(batch[0])))
-        return loss
-
-    def validation_step(self, batch, index):
-        self.log("val_loss", nn.functional.mse_loss(self.layers(batch[0]), batch[1]), sync_dist=size > 1)
-
-    def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=0.01)
-
-
-L.seed_everything(0)
-x = torch.randn(16 * size, 4)
-samples = TensorDataset(x, x.sum(1, keepdim=True))
-trainer = L.Trainer(
-    max_epochs={TOTAL} // 4, accelerator="cpu", devices=size, log_every_n_steps=1, logger=False,
-    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-    callbacks=[Moments(), stk.lightning.RunCallback()],
-)
-loader = DataLoader(samples, batch_size=4, shuffle=True)
-trainer.fit(Model(), loader, DataLoader(samples, batch_size=8))
-tell(trainer.lightning_module)
-"""
 
 #: A loader that knows where in its epoch it is, by the interface that Lightning asks for.
 RESUMABLE = """
@@ -90,7 +47,7 @@ loader = Loader()
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Interrupted:
-    return Interrupted(tmp_path, TRAIN)
+    return Interrupted(tmp_path, LIGHTNING)
 
 
 def validated_steps(run: RunDir) -> list[int]:
@@ -117,7 +74,7 @@ def test_stopped_at_the_end_of_an_epoch_it_goes_on_to_the_same_weights(
 
 @pytest.mark.slow
 def test_stopped_within_an_epoch_it_goes_on_exactly_with_a_resumable_loader(trainer: Interrupted) -> None:
-    lines = TRAIN.replace("max_epochs", "limit_val_batches=0, max_epochs")
+    lines = LIGHTNING.replace("max_epochs", "limit_val_batches=0, max_epochs")
     loader = "loader = DataLoader(samples, batch_size=4, shuffle=True)\n"
     assert loader in lines
     (trainer.work / "train.py").write_text(lines.replace(loader, RESUMABLE))
@@ -144,7 +101,7 @@ def test_a_killed_trainer_goes_on_from_the_last_epoch(trainer: Interrupted, proc
 
 @pytest.mark.slow
 def test_processes_that_lightning_starts_itself_are_refused(trainer: Interrupted) -> None:
-    script = TRAIN.replace("devices=size", "devices=2")
+    script = LIGHTNING.replace("devices=devices", "devices=2")
     (trainer.work / "train.py").write_text(script)
     done = trainer.stk("run", "--", sys.executable, "train.py")
     assert done.returncode == 4

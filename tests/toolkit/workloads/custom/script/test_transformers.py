@@ -13,48 +13,14 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.run.attempts.records import read_attempts
 
 from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .training_scripts import TRANSFORMERS
 
 pytest.importorskip("accelerate")
-
-#: A small BERT on random labels, with dropout and shuffled samples. RunCallback is the only line for `stk`.
-TRAIN = f"""
-import torch
-from transformers import BertConfig, BertForSequenceClassification
-from transformers import Trainer, TrainerCallback, TrainingArguments
-import stk
-from moments import reached, tell
-
-
-class Moments(TrainerCallback):
-    def on_step_end(self, args, state, control, **kwargs):
-        reached(state.global_step)
-
-
-torch.manual_seed(0)
-config = BertConfig(
-    vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-    max_position_embeddings=16, num_labels=2,
-)
-model = BertForSequenceClassification(config)
-generator = torch.Generator().manual_seed(1)
-texts = torch.randint(5, 50, (32, 8), generator=generator)
-samples = [{{"input_ids": text, "labels": index % 2}} for index, text in enumerate(texts)]
-arguments = TrainingArguments(
-    output_dir="out", max_steps={TOTAL}, per_device_train_batch_size=4, save_steps=5, logging_steps=1,
-    eval_strategy="steps", eval_steps=6, learning_rate=0.01, use_cpu=True, report_to=[], disable_tqdm=True,
-)
-trainer = Trainer(
-    model=model, args=arguments, train_dataset=samples, eval_dataset=samples[:8],
-    callbacks=[Moments(), stk.transformers.RunCallback()],
-)
-trainer.train()
-tell(trainer.model)
-"""
 
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Interrupted:
-    return Interrupted(tmp_path, TRAIN)
+    return Interrupted(tmp_path, TRANSFORMERS)
 
 
 @pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -95,7 +61,7 @@ def test_alone_it_goes_on_as_well(trainer: Interrupted) -> None:
 
 @pytest.mark.slow
 def test_a_trainer_that_saves_only_the_model_is_refused(trainer: Interrupted) -> None:
-    script = TRAIN.replace('output_dir="out"', 'output_dir="out", save_only_model=True')
+    script = TRANSFORMERS.replace('output_dir="out"', 'output_dir="out", save_only_model=True')
     (trainer.work / "train.py").write_text(script)
     done = trainer.stk("run", "--", sys.executable, "train.py")
     assert done.returncode == 4

@@ -17,6 +17,7 @@ from lightning.pytorch.callbacks import Callback
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.trainers import begin_once
 
 __all__ = ["RunCallback"]
 
@@ -42,7 +43,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     every_n_epochs  save at the end of every so many epochs
     keep            how many of the newest checkpoints stay
 
-    Raises stk.UserError in `fit` where the Trainer wants more processes than were started.
+    Raises stk.UserError in `fit` where the Trainer wants more processes than were started, and at the second
+    training of a script.
     """
 
     def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
@@ -57,12 +59,16 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     # -- going on
 
     def newest(self, trainer: Trainer) -> str | None:
-        """The file that `fit` goes on from. Collective. Raises UserError where processes are missing."""
+        """The file that `fit` goes on from. Collective.
+
+        Raises UserError where processes are missing, and at the second training.
+        """
         if trainer.world_size != self._run.world_size:
             raise UserError(
                 f"the Trainer wants {trainer.world_size} processes, and {self._run.world_size} were started: "
                 f"`stk run --procs {trainer.world_size} -- python …` starts all of them"
             )
+        begin_once("trainer.fit")
         folder = self._run.latest_checkpoint()
         if folder is None:
             return None

@@ -15,6 +15,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.trainers import begin_once
 
 __all__ = ["RunCallback"]
 
@@ -35,7 +36,8 @@ class RunCallback(TrainerCallback):
     - What the Trainer logs is shown by `stk status`, `watch` and `report`, an evaluation as validation.
 
     keep   how many of the newest checkpoints stay in the run, and the best one
-    Raises stk.UserError in `train` for save_only_model, of which nothing can go on.
+    Raises stk.UserError in `train` for save_only_model, of which nothing can go on, and at the second
+    training of a script.
     """
 
     def __init__(self, *, keep: int = 2) -> None:
@@ -44,7 +46,8 @@ class RunCallback(TrainerCallback):
         self._is_leaving = False
 
     def newest(self) -> str | None:
-        """The checkpoint that `train` goes on from. Collective."""
+        """The checkpoint that `train` goes on from. Collective. Raises UserError at the second training."""
+        begin_once("trainer.train")
         found = self._run.latest_checkpoint()
         return None if found is None else str(found)
 
@@ -122,8 +125,10 @@ def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(train)
     def wrapped(self: Trainer, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
         callbacks = (each for each in self.callback_handler.callbacks if isinstance(each, RunCallback))
-        if (ours := next(callbacks, None)) is not None and resume_from_checkpoint is not False:
-            resume_from_checkpoint = ours.newest() or resume_from_checkpoint
+        if (ours := next(callbacks, None)) is not None:
+            newest = ours.newest()
+            if resume_from_checkpoint is not False:
+                resume_from_checkpoint = newest or resume_from_checkpoint
         return train(self, resume_from_checkpoint, *args, **kwargs)
 
     return wrapped

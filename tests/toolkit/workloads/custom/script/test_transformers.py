@@ -70,6 +70,17 @@ def test_a_trainer_that_saves_only_the_model_is_refused(trainer: Interrupted) ->
     assert "save_only_model" in failure["message"]
 
 
+@pytest.mark.slow
+def test_a_second_training_would_begin_with_the_first_one_s_weights_and_is_refused(
+    trainer: Interrupted,
+) -> None:
+    (trainer.work / "train.py").write_text(TRANSFORMERS + "trainer.train()\n")
+    assert trainer.stk("run", "--", sys.executable, "train.py").returncode == 4
+    failure = read_json(trainer.run.failure)
+    assert failure["class"] == "input"
+    assert "second training" in failure["message"]
+
+
 def test_a_trainer_without_the_callback_is_as_before(tmp_path: Path) -> None:
     code = (
         "import stk, inspect\n"

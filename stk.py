@@ -13,17 +13,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolkit import testing as testing
     from toolkit.analysis.prediction.load import load_model as load
+    from toolkit.errors import CheckpointError as CheckpointError
+    from toolkit.errors import UserError as UserError
     from toolkit.workload import Metric as Metric
     from toolkit.workloads.custom.functions.base import Task as Task
+    from toolkit.workloads.custom.script import for_lightning as lightning
+    from toolkit.workloads.custom.script import for_transformers as transformers
+    from toolkit.workloads.custom.script.current_run import current_run as current_run
 
-__all__ = ["Metric", "Task", "load", "testing"]
+__all__ = [
+    "CheckpointError",
+    "Metric",
+    "Task",
+    "UserError",
+    "current_run",
+    "lightning",
+    "load",
+    "testing",
+    "transformers",
+]
 
 #: Where each name comes from: a module, or "module:attribute".
 _PLACES = {
+    "CheckpointError": "toolkit.errors:CheckpointError",
     "Metric": "toolkit.workload:Metric",
     "Task": "toolkit.workloads.custom.functions.base:Task",
+    "UserError": "toolkit.errors:UserError",
+    "current_run": "toolkit.workloads.custom.script.current_run:current_run",
+    "lightning": "toolkit.workloads.custom.script.for_lightning",
     "load": "toolkit.analysis.prediction.load:load_model",
     "testing": "toolkit.testing",
+    "transformers": "toolkit.workloads.custom.script.for_transformers",
 }
 
 

@@ -10,7 +10,17 @@ import pytest
 import stk
 
 #: The public names. Change this list only on purpose.
-NAMES = ["Metric", "Task", "load", "testing"]
+NAMES = [
+    "CheckpointError",
+    "Metric",
+    "Task",
+    "UserError",
+    "current_run",
+    "lightning",
+    "load",
+    "testing",
+    "transformers",
+]
 
 
 def test_the_names_are_these() -> None:
@@ -20,11 +30,15 @@ def test_the_names_are_these() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_of_them_is_there_and_documented(name: str) -> None:
+    if name in ("lightning", "transformers"):
+        pytest.importorskip(name)
     assert getattr(stk, name).__doc__
 
 
 def test_another_name_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(AttributeError, match="Metric, Task, load, testing"):
+    with pytest.raises(
+        AttributeError, match="Metric, Task, UserError, current_run, lightning, load, testing, transformers"
+    ):
         getattr(stk, "submitt")  # noqa: B009
 
 

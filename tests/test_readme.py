@@ -251,7 +251,7 @@ def test_environment_variables_are_those_that_are_read() -> None:
         *table_of("Experiments", ROOT / "toolkit/workloads/spelling/docs/study.md"),
         *(name for name in of_commands if name.startswith("STK_")),
     }
-    assert told == found - {"STK_LAUNCHER", "STK_RENDEZVOUS", "STK_", "STK_NAME"}
+    assert told == found - {"STK_LAUNCHER", "STK_RENDEZVOUS", "STK_NONCE", "STK_", "STK_NAME"}
 
 
 def test_names_in_the_run_folder_are_those_of_the_code(quickstart: tuple[RunDir, str]) -> None:

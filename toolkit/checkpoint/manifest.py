@@ -13,12 +13,11 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from toolkit.checkpoint.checksums import VERSION, check_file
 from toolkit.checkpoint.state import Progress
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32, read_json
 from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS
-
-VERSION = 1
 
 #: Called with (event, facts) for events.jsonl.
 Note = Callable[..., None]
@@ -42,7 +41,7 @@ def verify(folder: Path, identity: Identity | None = None) -> None:
     if identity is not None:
         _check_identity(folder, manifest, identity)
     for name, expected in manifest["files"].items():
-        _check_file(folder / name, expected)
+        check_file(folder / name, expected)
     for name in (WEIGHTS, TRAINING):
         _check_format(folder / name)
     read_progress(folder)
@@ -141,19 +140,6 @@ def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identit
         raise CheckpointError(
             f"{folder} belongs to {theirs}, this run is {ours}; stk resume --force continues from it anyway"
         )
-
-
-def _check_file(file: Path, expected: Mapping[str, Any]) -> None:
-    try:
-        size = file.stat().st_size if file.is_file() else None
-        if size is None:
-            raise CheckpointError(f"{file} is missing")
-        if size != expected["bytes"]:
-            raise CheckpointError(f"{file} has {size} bytes, expected {expected['bytes']}")
-        if crc32(file) != expected["crc32"]:
-            raise CheckpointError(f"{file} is damaged: its checksum differs from the manifest")
-    except OSError as error:
-        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from error
 
 
 def _check_format(file: Path) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from toolkit.checkpoint.checksums import inside
 from toolkit.files import crc32, read_json
 from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir
+
+#: Damaged checkpoints that are kept for inspection: they take room.
+_KEPT_ASIDE = 2
 
 #: Called with the name of each point of a save at which a test may inject a fault.
 FaultPoint = Callable[[str], None]
@@ -53,6 +58,17 @@ def _aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}{REPLACED}")
 
 
+def give_name(folder: Path, target: Path, replaces: bool) -> None:
+    """Rename a complete folder. What has the name moves out of the way first."""
+    if target.exists():
+        put_aside(target) if replaces else keep_damaged(target)
+    try:
+        os.rename(folder, target)
+    except OSError:
+        take_back(target)
+        raise
+
+
 def remove(folder: Path, nonce: str, at: FaultPoint = no_fault) -> None:
     """Delete a checkpoint. It is renamed first, so that no reader sees half of it.
 
@@ -73,8 +89,7 @@ def matches_manifest(folder: Path) -> bool:
     """Whether every file in the manifest exists with the recorded size and checksum."""
     try:
         files = read_json(folder / MANIFEST)["files"]
-        # The base name: a file outside the folder is not part of the checkpoint.
-        return all(_matches_record(folder / os.path.basename(name), facts) for name, facts in files.items())
+        return all(_matches_record(inside(folder, name), facts) for name, facts in files.items())
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return False
 
@@ -102,3 +117,43 @@ def repair_last_link(run: RunDir) -> None:
         replace_link(run.last, run.checkpoint(steps[-1]).name)
     else:
         run.last.unlink()
+
+
+def keep_damaged(folder: Path) -> None:
+    """Move a checkpoint that does not verify out of the way, but keep it."""
+    os.rename(folder, folder.with_name(f".{folder.name}.damaged.{time.time_ns()}"))
+
+
+def link(run: RunDir, step: int, best_step: int | None) -> None:
+    """Update the links to the newest and the best checkpoint."""
+    replace_link(run.last, run.checkpoint(step).name)
+    if best_step is not None and run.checkpoint(best_step).is_dir():
+        replace_link(run.best, run.checkpoint(best_step).name)
+
+
+def prune(
+    run: RunDir, keep: int, best_step: int | None, nonce: str, at: FaultPoint, permit: Callable[[], None]
+) -> None:
+    """Delete all checkpoints but the newest and the best; called only after a new one is complete.
+
+    permit  raises where this start may not do so any more; asked before each
+    """
+    steps = run.checkpoint_steps()
+    for step in steps:
+        if step not in {*steps[-keep:], best_step}:
+            permit()
+            remove(run.checkpoint(step), nonce, at)
+
+
+def clear_leftovers(run: RunDir) -> None:
+    """Delete half written and half deleted folders of earlier attempts, and old ones that were set aside.
+
+    A checkpoint that was put aside gets its name back if its replacement was never finished.
+    """
+    if run.checkpoints.is_dir():
+        for replaced in run.checkpoints.glob(f".step_*{REPLACED}"):
+            take_back(replaced.with_name(replaced.name.removeprefix(".").removesuffix(REPLACED)))
+        aside = sorted(run.checkpoints.glob(".step_*.damaged.*"), key=lambda folder: folder.suffix)
+        half = [*run.checkpoints.glob(".step_*.tmp"), *run.checkpoints.glob(".step_*.trash")]
+        for leftover in [*half, *aside[:-_KEPT_ASIDE]]:
+            shutil.rmtree(leftover, ignore_errors=True)

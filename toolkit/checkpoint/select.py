@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.checkpoint.manifest import Identity, Note, read_progress, verify
-from toolkit.checkpoint.writing.commit import keep_damaged
+from toolkit.checkpoint.paths import keep_damaged
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
 from toolkit.run.events import FORCED, read_events

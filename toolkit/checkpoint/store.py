@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.loading import load, load_weights
 from toolkit.checkpoint.manifest import Identity, Note, verifies, verify, wait_for_manifest
+from toolkit.checkpoint.paths import clear_leftovers, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
 from toolkit.checkpoint.select import Selection, select_checkpoint
 from toolkit.checkpoint.state import TrainState
-from toolkit.checkpoint.writing.commit import clear_leftovers, commit, link, prune
+from toolkit.checkpoint.writing.commit import commit
 from toolkit.checkpoint.writing.staging import Staging
 from toolkit.checkpoint.writing.throttle import Throttle
 from toolkit.distributed.process_group import Group

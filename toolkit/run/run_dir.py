@@ -200,6 +200,10 @@ class RunDir(ReportFiles):
         """The process that a rank of one attempt has started, and how it ended; JSON."""
         return self.path / "ranks" / f"{nonce}.process_{rank:05d}.json"
 
+    def answer(self, start: str, number: int) -> Path:
+        """What rank 0 of one start has answered to the question of this number; JSON."""
+        return self.path / "ranks" / f"{start}.answer_{number}.json"
+
     def secret(self, nonce: str) -> Path:
         """The secret that the ranks of one attempt prove; only the run's owner may read it."""
         return self.path / "ranks" / f"{nonce}.secret"

@@ -91,11 +91,14 @@ class Attempt:
     def stepped(self) -> None:
         """Called after each step; after the first one, record how long the start took."""
         if self._world.is_main and "first_step_s" not in self._line:
-            now = time.time()
-            self._amend(
-                first_step_s=round(now - process_start_time(), 3),
-                first_step_after_start_s=round(now - self._started, 3),
-            )
+            self.stepped_at(time.time())
+
+    def stepped_at(self, moment: float) -> None:
+        """Record that the first step was done at a moment, in seconds since 1970."""
+        self._amend(
+            first_step_s=round(moment - process_start_time(), 3),
+            first_step_after_start_s=round(moment - self._started, 3),
+        )
 
     def ran_on(self, hosts: Iterable[str]) -> None:
         """Record its hosts, where the ranks form no group; each counts once."""

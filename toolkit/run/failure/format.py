@@ -42,8 +42,8 @@ def _where(failure: Mapping[str, Any]) -> str:
     # `step` counts the completed steps: the failed one is the next.
     step = failure.get("step")
     parts.append(f"in {failure.get('phase')}")
-    # Where there are no steps, there is no first one.
-    if failure.get("phase") != Phase.PROGRAM:
+    # Where no steps are known, there is no first one.
+    if step or failure.get("phase") != Phase.PROGRAM:
         parts.append(f"after step {step}" if step else "before step 1")
     return ", ".join(parts)
 

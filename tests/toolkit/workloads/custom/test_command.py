@@ -178,6 +178,11 @@ def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
             "out_of_memory",
             "CUDA out of memory",
         ),
+        (
+            "raise SystemExit('[rank0]: Traceback\\n[rank0]: ValueError: as torch writes it')",
+            "exception",
+            "ValueError: as torch",
+        ),
     ],
 )
 def test_a_failure_is_told_by_the_end_of_the_log(stk: Stk, line: str, kind: str, shown: str) -> None:

@@ -12,14 +12,17 @@ from pathlib import Path
 import pytest
 
 from toolkit.config import identity, load
-from toolkit.run.run_dir import find_runs
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir, find_runs
+from toolkit.workloads.custom.script.current_run import CurrentRun
 
 _TEXT = (Path(__file__).parents[4] / "docs" / "own-code.md").read_text(encoding="utf-8")
 PAGE = _TEXT.partition("## Any command")[2]
+CALLS = _TEXT.partition("## A few calls in a script")[2]
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+def block(language: str, page: str = PAGE) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]
 
@@ -66,3 +69,22 @@ def test_each_variable_of_the_page_is_set() -> None:
     code = f"import os; print('missing', sorted({names!r} - set(os.environ)))"
     done = stk("run", "--", sys.executable, "-c", code)
     assert "missing []" in done.stdout, done.stderr
+
+
+def test_the_script_that_asks_for_its_run(folder: Path) -> None:
+    (folder / "train.py").write_text(block("python", CALLS), encoding="utf-8")
+    run, submit, alone = (shlex.split(line) for line in block("sh", CALLS).splitlines())
+    done = stk(*run[1:])
+    assert done.returncode == 0, done.stderr
+    (found,) = find_runs(folder / "experiments")
+    assert (read_json(found.result)["step"], found.checkpoint_steps()) == (200, [150, 200])
+    assert "#SBATCH --nodes=2" in stk("plan", *submit[2:]).stdout
+    subprocess.run(alone, check=True)
+    (folder_alone,) = (folder / "experiments" / "alone").iterdir()
+    assert RunDir(folder_alone).checkpoint_steps() == [150, 200]
+
+
+def test_each_call_of_the_table_is_there() -> None:
+    names = set(re.findall(r"`(?:with )?run\.(\w+)", CALLS))
+    assert {"latest_checkpoint", "log", "should_stop", "checkpoint", "leave"} <= names
+    assert names <= set(dir(CurrentRun))

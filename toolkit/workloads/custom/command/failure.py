@@ -13,16 +13,29 @@ from toolkit.run.phases import Phase
 from toolkit.world import World
 
 _SHOWN_LINES = 30
+#: What torch writes before each line of a traceback, once a process has joined a group.
+_RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
 #: A last line of a Python traceback: the name of the error and what it says.
 _ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): ?(.*)$", re.MULTILINE)
-_CLASSES = {"ModuleNotFoundError": "import", "ImportError": "import", "MemoryError": "out_of_memory"}
+_CLASSES = {
+    "ModuleNotFoundError": "import",
+    "ImportError": "import",
+    "MemoryError": "out_of_memory",
+    # Of our own (toolkit.errors), raised by what a script has called.
+    "UserError": "input",
+    "ConfigError": "input",
+    "DataError": "input",
+    "CheckpointError": "checkpoint",
+}
 
 
-def failure_of(world: World, code: int, output: str) -> dict[str, Any]:
+def failure_of(world: World, code: int, output: str, step: int | None) -> dict[str, Any]:
     """The record of a command that ended with a failing status.
 
     output   the end of what it has written
+    step     the last one that it has logged; None where it logs none
     """
+    output = _RANK.sub("", output)
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = f"the command {_how(code)}" + (f": {shown}" if shown else "")
@@ -33,7 +46,7 @@ def failure_of(world: World, code: int, output: str) -> dict[str, Any]:
         rank=world.rank,
         host=socket.gethostname(),
         phase=Phase.PROGRAM,
-        step=None,
+        step=step,
         trace="\n".join(lines[-_SHOWN_LINES:]),
     )
 

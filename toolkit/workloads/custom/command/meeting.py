@@ -79,6 +79,7 @@ def environment(
         "MASTER_PORT": str(place.port),
         "STK_RUN_DIR": str(run.path),
         "STK_ATTEMPT": str(place.attempt),
+        "STK_NONCE": world.nonce,
         "STK_CHECKPOINT_DIR": str(run.checkpoints),
         "STK_LATEST_CHECKPOINT": latest,
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),

@@ -32,6 +32,7 @@ from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.workloads.custom.command import checkpoints
 from toolkit.workloads.custom.command.code import make_work_folder
 from toolkit.workloads.custom.command.failure import failure_of
+from toolkit.workloads.custom.command.logged import final, logged
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
@@ -42,7 +43,7 @@ from toolkit.world import World
 SAVED = 75
 
 _POLL_S = 0.2
-_LOOK_FOR_SAVES_S = 5.0
+_LOOK_S = 5.0
 #: Ends that a signal to leave explains, as Popen and as a shell tell them.
 _BY_SIGNAL = frozenset(
     status for number in (signal.SIGINT, signal.SIGUSR2, signal.SIGTERM) for status in (-number, 128 + number)
@@ -86,6 +87,8 @@ class _Rank:
         self._phase = Phase.START
         self._saved = checkpoints.mark(run)
         self._has_saved = False
+        self._number = 0
+        self._step: int | None = None
         self._looked = time.monotonic()
 
     def work(self) -> Outcome:
@@ -106,9 +109,9 @@ class _Rank:
             except BaseException as error:
                 leave_if_fenced(self._run, self._world.nonce)
                 if not isinstance(error, _CommandFailed):
-                    record_failure(self._run, self._world, self._phase, 0, error)
+                    record_failure(self._run, self._world, self._phase, self._step or 0, error)
                 if self._attempt is not None:
-                    self._attempt.failed(None)
+                    self._attempt.failed(self._step)
                 raise
 
     def _begin(self) -> None:
@@ -122,7 +125,7 @@ class _Rank:
         publish(self._run, self._world, self._attempt.number)
 
     def _pulse(self) -> Pulse:
-        return Pulse(phase=self._phase, step=0)
+        return Pulse(phase=self._phase, step=self._step or 0)
 
     def _work(self) -> Outcome:
         self._phase = Phase.RENDEZVOUS
@@ -131,7 +134,7 @@ class _Rank:
         if place is None:
             self._end({"outcome": Outcome.YIELDED.value})
             return Outcome.YIELDED
-        self._phase = Phase.PROGRAM
+        self._phase, self._number = Phase.PROGRAM, place.attempt
         outcome = self._run_command(place) if self._starts_one else Outcome.FINISHED
         self._end({"outcome": outcome.value})
         return self._conclude(outcome)
@@ -173,23 +176,29 @@ class _Rank:
     def _wait(self, program: Program) -> int:
         while (code := program.wait(_POLL_S)) is None:
             self._leaving.pass_on(program)
-            self._note_saves()
+            if time.monotonic() - self._looked > _LOOK_S:
+                self._look()
         if code in _BY_SIGNAL:
             deadline = time.monotonic() + _SIGNAL_S
             while not self._leaving.look() and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
-        self._note_saves(now=True)
+        self._look()
         return code
 
-    def _note_saves(self, *, now: bool = False) -> None:
-        """Record that the command has saved, once it has."""
-        if self._attempt is None or self._has_saved:
+    def _look(self) -> None:
+        """Record what the command has done: its steps, where it logs them, and that it has saved."""
+        self._looked = time.monotonic()
+        known, found = self._step, logged(self._run, self._number)
+        if found is not None:
+            self._step = found.step
+        if self._attempt is None:
             return
-        if now or time.monotonic() - self._looked > _LOOK_FOR_SAVES_S:
-            self._looked = time.monotonic()
-            if checkpoints.mark(self._run) != self._saved:
-                self._has_saved = True
-                self._attempt.saved(True)
+        if found is not None and known is None:
+            self._attempt.started(found.first_step, found.resumed)
+            self._attempt.stepped_at(found.first_step_time)
+        if not self._has_saved and checkpoints.mark(self._run) != self._saved:
+            self._has_saved = True
+            self._attempt.saved(True)
 
     def _outcome(self, code: int, program: Program) -> Outcome:
         """What an exit status means. Raises _CommandFailed, with failure.json written."""
@@ -206,7 +215,7 @@ class _Rank:
             # All leave when one has left.
             self._leaving.request("requested")
             return Outcome.YIELDED
-        record = failure_of(self._world, code, program.last_output())
+        record = failure_of(self._world, code, program.last_output(), self._step)
         write_first(self._run, record)
         raise _CommandFailed(record["message"])
 
@@ -230,7 +239,7 @@ class _Rank:
         ends = [self._end_of(rank) for rank in range(self._world.size)]
         self._attempt.ran_on(each["host"] for each in ends)
         if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
-            self._attempt.ended(None, self._leaving.why or "requested")
+            self._attempt.ended(self._step, self._leaving.why or "requested")
             if not self._has_saved and checkpoints.latest(self._run) is None:
                 log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: it starts over again")
             return Outcome.YIELDED
@@ -250,14 +259,12 @@ class _Rank:
         assert self._attempt is not None
         result: dict[str, Any] = {
             "state": "finished",
-            "step": None,
-            "epoch": None,
-            "metrics": {},
+            **final(self._run),
             "best": {},
             "attempts": self._attempt.number,
             "seconds": round(self._attempt.seconds(), 3),
         }
-        self._attempt.ended(None, "finished")
+        self._attempt.ended(self._step, "finished")
         self._phase = Phase.REPORT
         _report(self._run, result)
         write_json(self._run.result, result)

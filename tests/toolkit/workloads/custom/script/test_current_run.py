@@ -1,0 +1,117 @@
+"""A training script of the user's own that asks for its run: stopped, killed, its checkpoint damaged."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from toolkit.files import read_json
+from toolkit.run.attempts.goodput import timeline
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
+
+from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .training_scripts import PLAIN
+
+ALL_STEPS = list(range(1, TOTAL + 1))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Interrupted:
+    return Interrupted(tmp_path, PLAIN)
+
+
+@pytest.mark.parametrize("procs", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_stopped_and_resumed_it_ends_with_the_same_weights(script: Interrupted, procs: int) -> None:
+    expected = script.undisturbed(procs)
+    run = script.stopped(procs)
+    assert run.checkpoint_steps() == [5, STEP]
+    rows = json.loads(script.stk("status", "--json").stdout)
+    (row,) = (row for row in rows if row["run_id"] == run.run_id)
+    assert (row["step"], row["total_steps"], row["state"]) == (STEP, TOTAL, "cancelled")
+    assert script.train(procs) == expected
+    assert logged_steps(run) == ALL_STEPS
+    first, second = read_attempts(run)
+    assert (first.first_step, first.last_step, first.saved, first.resumed) == (0, STEP, True, False)
+    assert (second.first_step, second.last_step, second.resumed) == (STEP, TOTAL, True)
+    result = read_json(run.result)
+    assert result["step"] == TOTAL
+    assert result["metrics"]["validation"] == {"accuracy": 0.5}
+    assert result["metrics"]["train"]["loss"] > 0
+    spent = [each.spent for each in timeline(run, time.time())]
+    assert all(each.training > 0 and each.starting > 0 and each.repeated == 0 for each in spent)
+    assert spent[0].saving > 0
+    assert "accuracy" in script.stk("report", run.run_id).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("procs", [1, 2])
+def test_a_killed_rank_costs_the_steps_since_the_last_save(script: Interrupted, procs: int) -> None:
+    expected = script.undisturbed(procs)
+    (script.work / "kill").touch()
+    assert script.train(procs) == expected
+    assert logged_steps(script.run) == ALL_STEPS
+    first, second = read_attempts(script.run)
+    assert (first.why, first.last_step, second.first_step) == ("killed", STEP, 5)
+    assert timeline(script.run, time.time())[0].spent.repeated > 0
+
+
+@pytest.mark.slow
+def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(script: Interrupted) -> None:
+    expected = script.undisturbed(2)
+    run = script.stopped(2)
+    state = run.checkpoint(STEP) / "state.pt"
+    content = bytearray(state.read_bytes())
+    content[len(content) // 2] ^= 1
+    state.write_bytes(content)
+    assert script.train(2) == expected
+    assert read_attempts(run)[-1].first_step == 5
+    assert logged_steps(run) == ALL_STEPS
+
+
+@pytest.mark.slow
+def test_started_without_stk_it_works_alone(script: Interrupted) -> None:
+    expected = script.undisturbed(1)
+    (script.work / "hold").touch()
+    command = [sys.executable, "train.py"]
+    assert script.stop(script.start(command)) == 75
+    assert script.alone(command) == expected
+    alone = RunDir(script.work.parent / "runs" / "alone" / "train")
+    assert alone.checkpoint_steps() == [STEP, 10]
+    assert logged_steps(alone) == ALL_STEPS
+
+
+@pytest.mark.slow
+def test_under_torchrun_without_stk_all_ranks_stop_together(script: Interrupted) -> None:
+    expected = script.undisturbed(2)
+    asks = "latest = run.latest_checkpoint()\n"
+    # Without stk the ranks can ask each other only once they have formed a group.
+    late = PLAIN.replace(asks, "").replace("torch.manual_seed(0)\n", f"torch.manual_seed(0)\n{asks}")
+    (script.work / "train.py").write_text(late)
+    (script.work / "hold").touch()
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]
+    script.stop(script.start(command))
+    assert script.alone(command) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line, kind",
+    [
+        ("run.log(step=1, loss='low')", "input"),
+        ("run.checkpoint(-1).__enter__()", "input"),
+        ("run.log(step=3, loss=1); raise ValueError('the 7th row')", "exception"),
+    ],
+)
+def test_a_failure_is_told_by_its_class_and_its_step(script: Interrupted, line: str, kind: str) -> None:
+    (script.work / "train.py").write_text(f"import stk\nrun = stk.current_run()\n{line}\n")
+    done = script.stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 4
+    failure = read_json(script.run.failure)
+    assert failure["class"] == kind
+    assert failure["step"] == (3 if kind == "exception" else None)
+    assert read_attempts(script.run)[-1].why == kind

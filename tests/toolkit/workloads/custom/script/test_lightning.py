@@ -1,0 +1,108 @@
+"""A Trainer of Lightning with RunCallback: stopped, killed, and gone on to the same weights."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
+
+from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .training_scripts import LIGHTNING
+
+pytest.importorskip("lightning")
+
+
+#: A loader that knows where in its epoch it is, by the interface that Lightning asks for.
+RESUMABLE = """
+class Loader:
+    def __init__(self):
+        self.epoch = self.done = 0
+
+    def __len__(self):
+        return 4
+
+    def __iter__(self):
+        if self.done == len(self):
+            self.epoch, self.done = self.epoch + 1, 0
+        order = torch.randperm(16, generator=torch.Generator().manual_seed(self.epoch))
+        for part in order.view(4, 4)[self.done:]:
+            self.done += 1
+            yield samples[part]
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state):
+        self.epoch, self.done = state["epoch"], state["done"]
+
+
+loader = Loader()
+"""
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Interrupted:
+    return Interrupted(tmp_path, LIGHTNING)
+
+
+def validated_steps(run: RunDir) -> list[int]:
+    return [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"]
+
+
+@pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_stopped_at_the_end_of_an_epoch_it_goes_on_to_the_same_weights(
+    trainer: Interrupted, procs: int
+) -> None:
+    expected = trainer.undisturbed(procs)
+    run = trainer.stopped(procs)
+    assert run.checkpoint_steps() == [4, STEP]
+    assert trainer.train(procs) == expected
+    first, second = read_attempts(run)
+    assert (first.last_step, second.first_step, second.last_step) == (STEP, STEP, TOTAL)
+    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    result = read_json(run.result)
+    assert set(result["metrics"]["train"]) == {"loss", "size"}
+    assert set(result["metrics"]["validation"]) == {"loss"}
+    # Lightning does not make up for the validation after the step at which it was stopped.
+    assert validated_steps(run) == [4, TOTAL]
+
+
+@pytest.mark.slow
+def test_stopped_within_an_epoch_it_goes_on_exactly_with_a_resumable_loader(trainer: Interrupted) -> None:
+    lines = LIGHTNING.replace("max_epochs", "limit_val_batches=0, max_epochs")
+    loader = "loader = DataLoader(samples, batch_size=4, shuffle=True)\n"
+    assert loader in lines
+    (trainer.work / "train.py").write_text(lines.replace(loader, RESUMABLE))
+    moments = trainer.work / "moments.py"
+    moments.write_text(moments.read_text().replace(f"step != {STEP}", "step != 6"))
+    expected = trainer.undisturbed(1)
+    run = trainer.stopped(1)
+    assert run.checkpoint_steps() == [4, 6]
+    assert trainer.train(1) == expected
+    assert logged_steps(run) == list(range(1, TOTAL + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("procs", [1, 2])
+def test_a_killed_trainer_goes_on_from_the_last_epoch(trainer: Interrupted, procs: int) -> None:
+    expected = trainer.undisturbed(procs)
+    (trainer.work / "kill").touch()
+    assert trainer.train(procs) == expected
+    first, second = read_attempts(trainer.run)
+    assert (first.why, second.first_step) == ("killed", 4)
+    assert logged_steps(trainer.run) == list(range(1, TOTAL + 1))
+    assert validated_steps(trainer.run) == [4, 8, TOTAL]
+
+
+@pytest.mark.slow
+def test_processes_that_lightning_starts_itself_are_refused(trainer: Interrupted) -> None:
+    script = LIGHTNING.replace("devices=devices", "devices=2")
+    (trainer.work / "train.py").write_text(script)
+    done = trainer.stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 4
+    assert "--procs 2" in read_json(trainer.run.failure)["message"]

@@ -1,0 +1,267 @@
+"""What a script's log and its checkpoints leave on the disk; one process, no torch."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.checkpoint.paths import matches_manifest
+from toolkit.errors import CheckpointError, ExitCode, UserError
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.events import read_events, save_events
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script.current_run import CurrentRun
+from toolkit.workloads.custom.script.place import Place, find_place
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path / "run")
+
+
+def start(run: RunDir, *, rank: int = 0, size: int = 1) -> CurrentRun:
+    """The run as a process of the script sees it that has just been started."""
+    return CurrentRun(Place(run=run, rank=rank, size=size))
+
+
+def save(script: CurrentRun, step: int, text: str = "state", **options: bool | int) -> None:
+    with script.checkpoint(step, **options) as folder:
+        (folder / "parts").mkdir()
+        (folder / "parts" / "0.txt").write_text(f"{text} {step}")
+
+
+def steps(run: RunDir, split: str = "train") -> list[int]:
+    return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == split]
+
+
+def damage(folder: Path) -> None:
+    (folder / "parts" / "0.txt").write_text("STATE 0")
+
+
+def test_a_checkpoint_is_found_again_with_what_was_written(run: RunDir) -> None:
+    save(start(run), 7)
+    folder = start(run).latest_checkpoint()
+    assert folder == run.checkpoint(7)
+    assert (folder / "parts" / "0.txt").read_text() == "state 7"
+    assert matches_manifest(folder)
+    assert run.last.resolve() == folder
+    (event,) = save_events(run)
+    assert event.bytes == len("state 7")
+
+
+def test_without_a_checkpoint_there_is_none(run: RunDir) -> None:
+    assert start(run).latest_checkpoint() is None
+    assert not run.path.exists()
+
+
+def test_a_damaged_one_is_set_aside_and_the_one_before_taken(run: RunDir) -> None:
+    for step in (1, 2):
+        save(start(run), step)
+    damage(run.checkpoint(2))
+    assert start(run).latest_checkpoint() == run.checkpoint(1)
+    assert run.checkpoint_steps() == [1]
+    assert run.last.resolve() == run.checkpoint(1)
+    (rejected,) = read_events(run, "checkpoint_rejected")
+    assert "0.txt" in rejected.facts["reason"]
+
+
+def test_where_all_are_damaged_nothing_begins_anew(run: RunDir) -> None:
+    save(start(run), 1)
+    (run.checkpoint(1) / "MANIFEST.json").unlink()
+    with pytest.raises(CheckpointError, match="refusing to start from the beginning"):
+        start(run).latest_checkpoint()
+    assert run.checkpoint_steps() == [1]
+
+
+def test_a_manifest_that_names_other_files_does_not_verify(run: RunDir) -> None:
+    save(start(run), 1)
+    manifest = run.checkpoint(1) / "MANIFEST.json"
+    content = read_json(manifest)
+    content["files"]["../../outside"] = {"bytes": 0, "crc32": 0}
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(CheckpointError):
+        start(run).latest_checkpoint()
+
+
+def test_the_newest_and_the_best_stay(run: RunDir) -> None:
+    script = start(run)
+    for step in range(1, 6):
+        save(script, step, best=step == 2)
+    assert run.checkpoint_steps() == [2, 4, 5]
+    assert run.best.resolve() == run.checkpoint(2)
+    save(script, 6, best=True, keep=1)
+    assert run.checkpoint_steps() == [6]
+
+
+def test_one_of_a_lower_step_is_not_deleted_for_older_ones(run: RunDir) -> None:
+    for step in (100, 200):
+        save(start(run), step)
+    save(start(run), 10, keep=1)
+    assert run.checkpoint_steps() == [10, 200]
+
+
+def test_the_same_step_is_saved_again(run: RunDir) -> None:
+    save(start(run), 1, "first")
+    save(start(run), 1, "second")
+    assert (run.checkpoint(1) / "parts" / "0.txt").read_text() == "second 1"
+    assert run.checkpoint_leftovers() == []
+
+
+def test_an_error_in_the_block_leaves_nothing(run: RunDir) -> None:
+    with pytest.raises(ZeroDivisionError), start(run).checkpoint(1):
+        _ = 1 / 0
+    assert list(run.checkpoints.iterdir()) == []
+
+
+def test_what_a_killed_start_left_is_cleared(run: RunDir) -> None:
+    save(start(run), 1)
+    half = run.checkpoints / ".step_00000002.start_1.tmp"
+    half.mkdir()
+    start(run).latest_checkpoint()
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("step", [-1, 100_000_000, 1.5])
+def test_a_step_that_no_name_can_hold_is_refused(run: RunDir, step: int) -> None:
+    with pytest.raises(UserError, match="checkpoint"), start(run).checkpoint(step):
+        pass
+    assert not run.path.exists()
+
+
+def test_an_empty_checkpoint_is_refused(run: RunDir) -> None:
+    with pytest.raises(UserError, match="no file was written"), start(run).checkpoint(1):
+        pass
+    assert run.checkpoint_steps() == []
+
+
+def test_a_link_is_no_content(run: RunDir, tmp_path: Path) -> None:
+    def save_link() -> None:
+        with start(run).checkpoint(1) as folder:
+            (folder / "parts").symlink_to(tmp_path)
+
+    with pytest.raises(UserError, match=r"parts.*copy its content"):
+        save_link()
+    assert run.checkpoint_steps() == []
+
+
+def test_a_rank_that_is_in_no_group_may_not_save(run: RunDir) -> None:
+    with pytest.raises(UserError, match="init_process_group"), start(run, rank=1, size=2).checkpoint(1):
+        pass
+
+
+def test_ranks_that_stk_has_not_started_need_a_group_to_go_on(run: RunDir) -> None:
+    with pytest.raises(UserError, match="init_process_group"):
+        start(run, size=2).latest_checkpoint()
+
+
+def test_steps_that_are_done_again_are_logged_once(run: RunDir) -> None:
+    first = start(run)
+    for step in range(1, 6):
+        first.log(step=step, total=9, loss=1 / step)
+        if step == 3:
+            save(first, step)
+            first.log(step=step, split="validation", accuracy=0.5)
+    second = start(run)
+    second.latest_checkpoint()
+    for step in (4, 5, 6):
+        second.log(step=step, total=9, loss=2.0)
+    assert steps(run) == [1, 2, 3, 4, 5, 6]
+    assert steps(run, "validation") == [3]
+    assert [line["loss"] for line in read_json_lines(run.metrics) if line["split"] == "train"][3:] == [
+        2.0
+    ] * 3
+    assert read_json(run.progress) | {"time": 0, "first_step_time": 0} == {
+        "time": 0,
+        "step": 4,
+        "total_steps": 9,
+        "epoch": None,
+        "attempt": 0,
+        "first_step": 3,
+        "resumed": True,
+        "first_step_time": 0,
+        "metrics": {"train_loss": 2.0},
+    }
+
+
+def test_a_start_from_the_beginning_drops_all_lines(run: RunDir) -> None:
+    start(run).log(step=5, loss=1.0)
+    again = start(run)
+    assert again.latest_checkpoint() is None
+    again.log(step=2, loss=1.0)
+    assert steps(run) == [2]
+
+
+def test_a_script_that_loads_by_itself_drops_what_it_logs_again(run: RunDir) -> None:
+    first = start(run)
+    for step in (1, 2, 3):
+        first.log(step=step, loss=1.0)
+    start(run).log(step=2, loss=0.5)
+    assert steps(run) == [1, 2]
+
+
+def test_only_rank_0_writes(run: RunDir) -> None:
+    start(run, rank=1, size=2).log(step=1, loss=1.0)
+    assert not run.path.exists()
+
+
+def test_a_value_that_is_not_finite_is_no_number_in_the_file(run: RunDir) -> None:
+    start(run).log(step=1, loss=math.nan, norm=math.inf)
+    (line,) = read_json_lines(run.metrics)
+    assert (line["loss"], line["norm"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step": -1},
+        {"step": 1.5},
+        {"step": 1, "total": "ten"},
+        {"step": 1, "loss": "low"},
+        {"step": 1, "time": 3},
+    ],
+)
+def test_a_log_of_what_is_no_number_is_refused_by_name(run: RunDir, wrong: dict[str, int]) -> None:
+    with pytest.raises(UserError, match=rf"run\.log\({list(wrong)[-1]}"):
+        start(run).log(**wrong)
+    assert not run.path.exists()
+
+
+def test_a_script_that_is_not_asked_goes_on(run: RunDir) -> None:
+    script = start(run)
+    assert [script.should_stop() for _ in range(3)] == [False] * 3
+    with pytest.raises(UserError, match="every=0"):
+        script.should_stop(every=0)
+
+
+def test_leaving_ends_with_the_status_of_a_saved_run(run: RunDir) -> None:
+    with pytest.raises(SystemExit) as left:
+        start(run).leave()
+    assert left.value.code == ExitCode.YIELDED == 75
+
+
+def test_the_stand_in_is_named_after_the_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["some/where/train.py", "--lr", "1"])
+    assert find_place({}).run.path == tmp_path / "alone" / "train"
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    assert find_place({}).run.path == tmp_path / "alone" / "session"
+    with pytest.raises(UserError, match="RANK is 'one'"):
+        find_place({"RANK": "one"})
+
+
+def test_asking_for_the_run_imports_no_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys, stk\n"
+        "run = stk.current_run(); run.latest_checkpoint(); run.should_stop(); run.log(step=1, loss=1)\n"
+        "with run.checkpoint(1) as folder: (folder / 'state').write_text('')\n"
+        "print([name for name in ('torch', 'numpy', 'safetensors', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[]", done.stderr

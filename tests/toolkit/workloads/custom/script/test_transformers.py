@@ -1,0 +1,93 @@
+"""A Trainer of transformers with RunCallback: stopped, killed, and gone on to the same weights."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.attempts.records import read_attempts
+
+from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .training_scripts import TRANSFORMERS
+
+pytest.importorskip("accelerate")
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Interrupted:
+    return Interrupted(tmp_path, TRANSFORMERS)
+
+
+@pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_stopped_trainer_goes_on_to_the_same_weights(trainer: Interrupted, procs: int) -> None:
+    expected = trainer.undisturbed(procs)
+    run = trainer.stopped(procs)
+    assert run.checkpoint_steps() == [5, STEP]
+    assert trainer.train(procs) == expected
+    first, second = read_attempts(run)
+    assert (first.last_step, second.first_step, second.last_step) == (STEP, STEP, TOTAL)
+    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    result = read_json(run.result)
+    assert result["step"] == TOTAL
+    assert {"loss", "lr", "grad_norm"} <= set(result["metrics"]["train"])
+    assert set(result["metrics"]["validation"]) == {"loss"}
+    assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [6, 12]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("procs", [1, 2])
+def test_a_killed_trainer_goes_on_from_its_last_save(trainer: Interrupted, procs: int) -> None:
+    expected = trainer.undisturbed(procs)
+    (trainer.work / "kill").touch()
+    assert trainer.train(procs) == expected
+    first, second = read_attempts(trainer.run)
+    assert (first.why, second.first_step) == ("killed", 5)
+    assert logged_steps(trainer.run) == list(range(1, TOTAL + 1))
+
+
+@pytest.mark.slow
+def test_alone_it_goes_on_as_well(trainer: Interrupted) -> None:
+    expected = trainer.undisturbed(1)
+    (trainer.work / "hold").touch()
+    command = [sys.executable, "train.py"]
+    assert trainer.stop(trainer.start(command)) == 75
+    assert trainer.alone(command) == expected
+
+
+@pytest.mark.slow
+def test_a_trainer_that_saves_only_the_model_is_refused(trainer: Interrupted) -> None:
+    script = TRANSFORMERS.replace('output_dir="out"', 'output_dir="out", save_only_model=True')
+    (trainer.work / "train.py").write_text(script)
+    done = trainer.stk("run", "--", sys.executable, "train.py")
+    assert done.returncode == 4
+    failure = read_json(trainer.run.failure)
+    assert failure["class"] == "input"
+    assert "save_only_model" in failure["message"]
+
+
+@pytest.mark.slow
+def test_a_second_training_would_begin_with_the_first_one_s_weights_and_is_refused(
+    trainer: Interrupted,
+) -> None:
+    (trainer.work / "train.py").write_text(TRANSFORMERS + "trainer.train()\n")
+    assert trainer.stk("run", "--", sys.executable, "train.py").returncode == 4
+    failure = read_json(trainer.run.failure)
+    assert failure["class"] == "input"
+    assert "second training" in failure["message"]
+
+
+def test_a_trainer_without_the_callback_is_as_before(tmp_path: Path) -> None:
+    code = (
+        "import stk, inspect\n"
+        "before = __import__('transformers').Trainer.train\n"
+        "stk.transformers\n"
+        "after = __import__('transformers').Trainer.train\n"
+        "assert after.__wrapped__ is before and inspect.signature(after) == inspect.signature(before)\n"
+    )
+    environ = os.environ | {"STK_EXPERIMENT_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environ, check=True)

@@ -1,0 +1,38 @@
+"""The files of a checkpoint and their checksums, whatever they hold. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from toolkit.errors import CheckpointError
+from toolkit.files import crc32
+
+#: Of a manifest.
+VERSION = 1
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file that a manifest names, which may lie in a folder of the checkpoint.
+
+    Raises ValueError for one that lies elsewhere.
+    """
+    relative = PurePosixPath(name)
+    if relative.is_absolute() or not relative.parts or ".." in relative.parts:
+        raise ValueError(f"{name!r} does not name a file of {folder}")
+    return folder / relative
+
+
+def check_file(file: Path, expected: Mapping[str, Any]) -> None:
+    """Compare a file with its entry in the manifest. Raises CheckpointError."""
+    try:
+        size = file.stat().st_size if file.is_file() else None
+        if size is None:
+            raise CheckpointError(f"{file} is missing")
+        if size != expected["bytes"]:
+            raise CheckpointError(f"{file} has {size} bytes, expected {expected['bytes']}")
+        if crc32(file) != expected["crc32"]:
+            raise CheckpointError(f"{file} is damaged: its checksum differs from the manifest")
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,77 @@
+"""How far a command has come, as far as it tells: by what its script logs (`stk.current_run().log`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.files import read_end, read_json, read_json_lines
+from toolkit.run.run_dir import RunDir
+from toolkit.system.sanitize import number
+
+#: Of metrics.jsonl, the end in which its last line lies.
+_TAIL_BYTES = 1 << 16
+_NO_METRICS = frozenset({"time", "step", "epoch", "split"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """What a start has logged so far.
+
+    first_step       the step that it began at
+    first_step_time  when it logged its first one, in seconds since 1970
+    step             the newest one
+    resumed          whether it went on from a checkpoint
+    """
+
+    first_step: int
+    first_step_time: float
+    step: int
+    resumed: bool
+
+
+def logged(run: RunDir, attempt: int) -> Logged | None:
+    """What a start has logged; None where it has logged nothing, or nothing can be read."""
+    try:
+        progress = read_json(run.progress)
+        if progress is None or progress.get("attempt") != attempt:
+            return None
+        return Logged(
+            first_step=int(progress["first_step"]),
+            first_step_time=float(progress["first_step_time"]),
+            step=max(int(progress["step"]), _last_step(run)),
+            resumed=bool(progress["resumed"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _last_step(run: RunDir) -> int:
+    """The step of the last line of metrics.jsonl: progress.json is some seconds old. 0 without one."""
+    for line in reversed(read_end(run.metrics, _TAIL_BYTES).splitlines()):
+        try:
+            if isinstance(step := json.loads(line)["step"], int):
+                return step
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return 0
+
+
+def final(run: RunDir) -> dict[str, Any]:
+    """What a run has come to, for result.json: its last step and epoch, and the last value of each metric."""
+    last: int | None = None
+    epoch: float | None = None
+    metrics: dict[str, dict[str, float]] = {}
+    for line in read_json_lines(run.metrics):
+        if isinstance(split := line.get("split"), str) and isinstance(step := line.get("step"), int):
+            last = step if last is None else max(last, step)
+            epoch = number(line.get("epoch")) or epoch
+            metrics.setdefault(split, {}).update(_numbers(line))
+    return {"step": last, "epoch": epoch, "metrics": metrics}
+
+
+def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
+    values = {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
+    return {name: value for name, value in values.items() if value is not None}

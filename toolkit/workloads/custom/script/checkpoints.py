@@ -1,0 +1,156 @@
+"""Checkpoints that a script has written: complete under their names, and found again only if they verify.
+
+They hold files of any kind. The manifest lists each with its size and CRC-32.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.checkpoint.checksums import VERSION, check_file, inside
+from toolkit.checkpoint.paths import (
+    clear_leftovers,
+    give_name,
+    keep_damaged,
+    link,
+    matches_manifest,
+    remove,
+    repair_last_link,
+    take_back,
+)
+from toolkit.errors import CheckpointError, UserError
+from toolkit.files import crc32, fsync_dir, read_json, write_json
+from toolkit.run.events import note_event
+from toolkit.run.run_dir import MANIFEST, RunDir
+
+log = logging.getLogger("toolkit")
+
+
+def verify(folder: Path) -> None:
+    """Check a checkpoint against its manifest. Raises CheckpointError naming the fault."""
+    path = folder / MANIFEST
+    try:
+        files = dict((read_json(path) or {})["files"])
+        expected = {inside(folder, name): dict(facts) for name, facts in files.items()}
+        for file, facts in expected.items():
+            check_file(file, {"bytes": facts["bytes"], "crc32": facts["crc32"]})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        what = "is missing" if not path.exists() else f"cannot be read: {error}"
+        raise CheckpointError(f"{path} {what}") from error
+
+
+def newest_good(run: RunDir) -> int | None:
+    """The step of the newest checkpoint that verifies; None where there is no checkpoint. Rank 0 calls it.
+
+    Newer ones, which are damaged, are set aside; log and events name them with the reason. Raises
+    CheckpointError where all are damaged: a silent new start would throw the work away.
+    """
+    clear_leftovers(run)
+    damaged: list[int] = []
+    for step in reversed(run.checkpoint_steps()):
+        try:
+            verify(run.checkpoint(step))
+        except CheckpointError as error:
+            note_event(run, "checkpoint_rejected", step=step, reason=str(error))
+            log.warning("the checkpoint of step %d is not used: %s", step, error)
+            damaged.append(step)
+            continue
+        _set_aside(run, damaged)
+        return step
+    if damaged:
+        raise CheckpointError(
+            f"all checkpoints in {run.checkpoints} are damaged (events.jsonl says how); refusing to start "
+            "from the beginning. Move the folder away, or use --fresh, to do that"
+        )
+    return None
+
+
+def _set_aside(run: RunDir, steps: list[int]) -> None:
+    """Take the names from damaged ones: they would count as the newest."""
+    for step in steps:
+        keep_damaged(run.checkpoint(step))
+    if steps:
+        repair_last_link(run)
+        if run.best.is_symlink() and not run.best.exists():
+            run.best.unlink()
+
+
+def flush(folder: Path) -> None:
+    """Wait until all files that are there are on the disk. Raises OSError."""
+    for around, _, names in os.walk(folder):
+        for name in names:
+            try:
+                descriptor = os.open(os.path.join(around, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except FileNotFoundError:
+                # Another rank has just renamed it.
+                continue
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        fsync_dir(Path(around))
+
+
+def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permit: Callable[[], None]) -> int:
+    """Give a folder whose files are on the disk its manifest and its name; return its bytes.
+
+    permit  leaves where this start may not write any more; called right before the rename
+    Raises UserError for a folder that is no checkpoint, OSError.
+    """
+    files = {name: {"bytes": size, "crc32": crc32(folder / name)} for name, size in _files(folder)}
+    if not files:
+        raise UserError(f"run.checkpoint({step}): no file was written into the folder that it gives")
+    write_json(
+        folder / MANIFEST,
+        {"version": VERSION, "step": step, "time": time.time(), **facts, "files": files},
+    )
+    permit()
+    target = run.checkpoint(step)
+    replaces = matches_manifest(target)
+    give_name(folder, target, replaces)
+    fsync_dir(target.parent)
+    if replaces:
+        take_back(target)
+    return sum(each["bytes"] for each in files.values())
+
+
+def _files(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the files of a folder, by their names relative to it, with their sizes."""
+    for around, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names + [each for each in folders if os.path.islink(os.path.join(around, each))]):
+            path = Path(around, name)
+            found, relative = path.lstat(), path.relative_to(folder).as_posix()
+            if relative == MANIFEST:
+                raise UserError(f"a checkpoint of yours holds a file {MANIFEST}, a name that is taken")
+            if not stat.S_ISREG(found.st_mode):
+                raise UserError(
+                    f"a checkpoint of yours holds {relative}, which is not a file: copy its content"
+                )
+            yield relative, found.st_size
+
+
+def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: Callable[[], None]) -> None:
+    """Update the links to the newest and the best checkpoint, and delete all but these and the newest ones.
+
+    best  whether the one of this step is the best so far
+    keep  how many of the newest stay. The one of this step does, whatever its number
+    """
+    try:
+        link(run, step, step if best else None)
+        best_name = run.best.resolve().name if run.best.exists() else ""
+        steps = run.checkpoint_steps()
+        for each in steps:
+            if each not in {*steps[-keep:], step} and run.checkpoint(each).name != best_name:
+                permit()
+                remove(run.checkpoint(each), nonce)
+    except OSError as error:
+        # The new checkpoint is whole; the next one tries again.
+        note_event(run, "tidy_failed", step=step, reason=f"{type(error).__name__}: {error}")
+        log.warning("cannot tidy %s: %s", run.checkpoints, error)

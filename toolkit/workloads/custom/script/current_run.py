@@ -1,0 +1,229 @@
+"""The run that a script is part of: its checkpoints, its metrics, and when it has to leave."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from toolkit.checkpoint.paths import temporary_name
+from toolkit.errors import ExitCode, UserError
+from toolkit.files import create_once
+from toolkit.run.events import note_event
+from toolkit.run.fence import leave_if_fenced
+from toolkit.workloads.custom.script import checkpoints
+from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
+from toolkit.workloads.custom.script.place import Place, find_place
+from toolkit.workloads.custom.script.ranks import SharedError, group, largest
+from toolkit.workloads.custom.script.resuming import agreed_newest
+from toolkit.workloads.custom.script.stopping import Agreement, Signals
+
+#: The names of checkpoints have eight digits.
+_MOST_STEPS = 99_999_999
+
+
+class CurrentRun:
+    """The run that this process is part of, as `stk.current_run()` gives it.
+
+    Of a script that was started without `stk` it is a stand-in, a folder below ./experiments/alone. A call
+    that is collective has to be made by all ranks, in the same order.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._signals = Signals()
+        self._agreement = Agreement(self._signals, place.stop_file)
+        self._log = MetricsLog(place)
+        self._asked = 0
+        self._resumed: int | None = None
+        if place.is_in_run:
+            # Not later: the signal reaches processes that this one starts, such as readers of data, as well.
+            self.catch_signals()
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self._place.run.path
+
+    @property
+    def world_size(self) -> int:
+        """How many processes the script has."""
+        return self._place.size
+
+    def catch_signals(self) -> None:
+        """From now on a signal does not end the script, but makes `should_stop` true.
+
+        In a run that is so from the beginning, and without `stk` from the first `should_stop` on.
+        """
+        self._signals.install(is_in_run=self._place.is_in_run)
+
+    def latest_checkpoint(self) -> Path | None:
+        """Return the newest checkpoint that verifies, a folder; None where there is none. Collective.
+
+        All ranks get the answer of rank 0, before or after they have formed a group. A newer one that is
+        damaged is set aside, and the log says so. `log` then drops what was logged after its step.
+
+        Raises stk.CheckpointError where there are checkpoints and all of them are damaged.
+        """
+        self._asked += 1
+        step = agreed_newest(self._place, self._asked)
+        self._resumed = -1 if step is None else step
+        return None if step is None else self._place.run.checkpoint(step)
+
+    def log(
+        self,
+        *,
+        step: int,
+        total: int | None = None,
+        split: str = "train",
+        epoch: float | None = None,
+        **metrics: Any,
+    ) -> None:
+        """Write metrics of a step, for `stk status`, `watch` and `report`. Not collective: rank 0 writes.
+
+        Costs a line in metrics.jsonl: with steps of milliseconds, give metrics every ten or hundred steps.
+        Without metrics it says only how far training is, and writes no line.
+
+        step     number of steps done, from 1
+        total    steps of the whole training: status shows the share that is done, and the time that is left
+        split    train, validation or test
+        epoch    passes over the data so far, such as 1.5: the report then has means of each epoch
+        metrics  one number each, or a tensor of one element. `loss` is drawn first; samples_per_s and
+                 tokens_per_s are shown as speed. A value that is not finite is left out
+
+        Of two calls for one step and split the later one counts. Raises stk.UserError for what is no number.
+        """
+        if not self._place.is_main:
+            return
+        self._log.write(checked(step, total, split, epoch, metrics), self._resumed)
+
+    def should_stop(self, *, every: int | None = None) -> bool:
+        """Return whether to save and leave: the same on all ranks. Collective; call it after each step.
+
+        True once any rank has been asked to leave, by a signal or by Slurm. The ranks agree about once a
+        second, by a sum of two numbers; the other calls cost nothing. Without torch.distributed each process
+        answers for itself.
+
+        every   agree every so many calls instead
+        """
+        self.catch_signals()
+        return self._agreement.should_stop(every)
+
+    @contextmanager
+    def checkpoint(self, step: int, *, best: bool = False, keep: int = 2) -> Iterator[Path]:
+        """Give an empty folder to save in, which becomes the checkpoint of the step. Collective.
+
+            with run.checkpoint(step) as folder:
+                torch.save(state, folder / "state.pt")
+
+        Every rank may write files of its own names into it, and folders. When all have left the block, rank 0
+        gives it its name: complete, on the disk, with the checksum of each file, or not at all. The links
+        `last` and `best` beside it follow. An error in the block leaves no checkpoint, and the other ranks
+        wait: let it end the script.
+
+        step   number of steps done, at most 99,999,999. One of the same step is replaced
+        best   whether this is the best so far; the best one stays
+        keep   how many of the newest stay
+
+        Raises stk.CheckpointError on all ranks where a disk fails, and stk.UserError where nothing was
+        written, or a rank other than 0 comes without torch.distributed.
+        """
+        self._check_saves(step, keep)
+        begun = time.time()
+        folder = self._begin(step)
+        try:
+            yield folder
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._finish(folder, step, begun, best=best, keep=keep)
+
+    def leave(self) -> NoReturn:
+        """End this process with status 75: it has saved, and goes on at its next start.
+
+        All ranks leave; the run goes back into the queue, or ends where a person has asked for that. Raises
+        SystemExit, so that `finally` and `with` do their work.
+        """
+        if self._place.is_main:
+            self._log.progress()
+        if (stop_file := self._place.stop_file) is not None:
+            with suppress(OSError):
+                create_once(stop_file, f'{{"why": "requested", "rank": {self._place.rank}}}\n')
+        sys.exit(ExitCode.YIELDED)
+
+    # -- saving
+
+    def _check_saves(self, step: int, keep: int) -> None:
+        if whole(f"run.checkpoint({step!r})", step) > _MOST_STEPS:
+            raise UserError(f"run.checkpoint({step}): expected a step of at most {_MOST_STEPS:,}")
+        if keep < 1:
+            raise UserError(f"run.checkpoint(keep={keep}): expected at least 1")
+        if self._place.rank > 0 and group() is None:
+            raise UserError(
+                f"rank {self._place.rank} of {self._place.size} calls run.checkpoint without a group: call "
+                "torch.distributed.init_process_group() before, or let only rank 0 save"
+            )
+
+    def _begin(self, step: int) -> Path:
+        """Make the temporary folder. Collective."""
+        run, error = self._place.run, SharedError(f"run.checkpoint({step}) cannot begin")
+        folder = temporary_name(run.checkpoint(step), f"start_{self._place.attempt}", "tmp")
+        lowest, highest = largest(-step, step)
+        with error:
+            if -lowest != highest:
+                raise UserError(
+                    f"the ranks save different steps, {-lowest:.0f} to {highest:.0f}: each needs the same"
+                )
+            if self._place.is_main:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+        error.raise_together()
+        # The client of a network file system may not know of it yet.
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _finish(self, folder: Path, step: int, begun: float, *, best: bool, keep: int) -> None:
+        """Make the folder a checkpoint. Collective."""
+        error = SharedError(f"run.checkpoint({step}) failed")
+        with error:
+            checkpoints.flush(folder)
+        error.raise_together()
+        with error:
+            if self._place.is_main:
+                self._commit(folder, step, begun, best=best, keep=keep)
+        error.raise_together()
+
+    def _commit(self, folder: Path, step: int, begun: float, *, best: bool, keep: int) -> None:
+        run, nonce = self._place.run, self._place.nonce
+        try:
+            facts = {"world_size": self._place.size, "save_seconds": round(time.time() - begun, 4)}
+            size = checkpoints.commit(run, folder, step, facts, self._permit)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        seconds = round(time.time() - begun, 4)
+        note_event(run, "save", step=step, seconds=seconds, stall_s=seconds, bytes=size)
+        self._log.progress()
+        checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce, permit=self._permit)
+
+    def _permit(self) -> None:
+        """Leave where another start has replaced this one."""
+        leave_if_fenced(self._place.run, self._place.nonce)
+
+
+@cache
+def current_run() -> CurrentRun:
+    """Return the run that this script is part of; the same object at each call.
+
+    In a script that `stk` has started, call it early: from then on a signal does not end the script, but
+    makes `should_stop` true. Without `stk` it is a stand-in below ./experiments/alone, named after the
+    script. Imports no torch. Not collective.
+
+    Raises stk.UserError where RANK or WORLD_SIZE is no number.
+    """
+    return CurrentRun(find_place())

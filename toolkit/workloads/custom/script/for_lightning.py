@@ -1,0 +1,208 @@
+"""`stk.lightning`: a callback that makes a Trainer of Lightning part of the run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.trainers import begin_once
+
+__all__ = ["RunCallback"]
+
+_STATE = "lightning.ckpt"
+_VALIDATION = ("val_", "val/", "validation_", "validation/")
+_TRAINING = ("train_", "train/")
+#: Steps between two lines of metrics, where the Trainer does not say.
+_LOG_EVERY = 50
+_NO_SCORES = frozenset({"epoch", "step"})
+
+
+class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
+    """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.lightning.RunCallback()])`.
+
+    - `trainer.fit(model)` goes on from the newest checkpoint that verifies, random numbers included, whatever
+      the script gives it as ckpt_path.
+    - At the end of each epoch, and every so many steps, it saves in the run, with checksums.
+    - When the run is asked to stop, it saves after the step, and the process leaves with status 75.
+    - What the module logs is shown by `stk status`, `watch` and `report`: names that begin with `val` or
+      `validation` as validation.
+
+    every_n_steps   save after so many steps as well
+    every_n_epochs  save at the end of every so many epochs
+    keep            how many of the newest checkpoints stay
+
+    Raises stk.UserError in `fit` where the Trainer wants more processes than were started, and at the second
+    training of a script.
+    """
+
+    def __init__(self, *, every_n_steps: int | None = None, every_n_epochs: int = 1, keep: int = 2) -> None:
+        self._run = current_run()
+        self._run.catch_signals()
+        self._handler = signal.getsignal(signal.SIGTERM)
+        self._every_n_steps, self._every_n_epochs, self._keep = every_n_steps, every_n_epochs, keep
+        self._step = 0
+        self._total: int | None = None
+        self._random: dict[str, Any] | None = None
+
+    # -- going on
+
+    def newest(self, trainer: Trainer) -> str | None:
+        """The file that `fit` goes on from. Collective.
+
+        Raises UserError where processes are missing, and at the second training.
+        """
+        if trainer.world_size != self._run.world_size:
+            raise UserError(
+                f"the Trainer wants {trainer.world_size} processes, and {self._run.world_size} were started: "
+                f"`stk run --procs {trainer.world_size} -- python …` starts all of them"
+            )
+        begin_once("trainer.fit")
+        folder = self._run.latest_checkpoint()
+        if folder is None:
+            return None
+        # Lightning does not keep them.
+        self._random = torch.load(_random_file(folder, trainer), weights_only=False)
+        return str(folder / _STATE)
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # As at the end of the epoch, from which the next one shuffles its samples.
+        if self._random is not None:
+            _set_random(self._random)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # Lightning's own handler would make the ranks speak to each other in the midst of a step.
+        signal.signal(signal.SIGTERM, self._handler)
+        self._step = trainer.global_step
+        self._total = _total(trainer)
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        # Within an epoch, reading the samples has drawn numbers that were drawn before.
+        if self._random is not None and not self._random["is_epoch_end"]:
+            _set_random(self._random)
+        self._random = None
+
+    # -- each step
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        # With accumulated gradients most batches make no step.
+        if (step := trainer.global_step) == self._step:
+            return
+        self._step = step
+        is_due = step % getattr(trainer, "log_every_n_steps", _LOG_EVERY) == 0
+        metrics = self._training(trainer, outputs) if is_due else {}
+        self._run.log(step=step, total=self._total, epoch=_epoch(trainer, batch_idx), **metrics)
+        is_asked = self._run.should_stop()
+        if is_asked or (self._every_n_steps and step % self._every_n_steps == 0):
+            self._save(trainer, is_epoch_end=trainer.is_last_batch)
+        if is_asked:
+            self._run.leave()
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if (trainer.current_epoch + 1) % self._every_n_epochs == 0:
+            self._save(trainer, is_epoch_end=True)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.sanity_checking or trainer.state.fn != "fit":
+            return
+        metrics = _named(trainer.callback_metrics, _VALIDATION)
+        if metrics:
+            epoch = float(trainer.current_epoch + 1) if trainer.is_last_batch else None
+            self._run.log(step=trainer.global_step, split="validation", epoch=epoch, **metrics)
+
+    def _training(self, trainer: Trainer, outputs: Any) -> dict[str, Any]:
+        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        metrics = {} if loss is None else {"loss": loss}
+        others = {
+            name: value
+            for name, value in trainer.callback_metrics.items()
+            if not name.startswith((*_VALIDATION, "test_", "test/"))
+        }
+        return metrics | _named(others, _TRAINING, all_of_them=True)
+
+    def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
+        with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
+            torch.save(_random(is_epoch_end=is_epoch_end), _random_file(folder, trainer))
+            trainer.save_checkpoint(folder / _STATE)
+
+
+def _total(trainer: Trainer) -> int | None:
+    """The steps of the whole training; None where it has no end."""
+    steps = trainer.estimated_stepping_batches
+    return int(steps) if 0 < steps < float("inf") else None
+
+
+def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
+    """How many epochs are done with this batch."""
+    batches = trainer.num_training_batches
+    return trainer.current_epoch + (batch_idx + 1) / batches if batches != float("inf") else None
+
+
+def _named(
+    metrics: Mapping[str, Any], prefixes: tuple[str, ...], *, all_of_them: bool = False
+) -> dict[str, Any]:
+    """The metrics whose names begin so, without these beginnings."""
+    found: dict[str, Any] = {}
+    for name, value in metrics.items():
+        prefix = next((each for each in prefixes if name.startswith(each)), "")
+        if (prefix or all_of_them) and name not in _NO_SCORES:
+            found[name.removeprefix(prefix)] = value
+    return found
+
+
+def _random_file(folder: Path, trainer: Trainer) -> Path:
+    return folder / f"random_{trainer.global_rank:05d}.pt"
+
+
+def _random(*, is_epoch_end: bool) -> dict[str, Any]:
+    """The state of all random numbers of this process."""
+    return {
+        "is_epoch_end": is_epoch_end,
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+        "numpy": np.random.get_state(),
+        "python": random.getstate(),
+    }
+
+
+def _set_random(state: Mapping[str, Any]) -> None:
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+    np.random.set_state(state["numpy"])
+    random.setstate(state["python"])
+
+
+def _going_on(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """`Trainer.fit` that goes on by itself where the trainer has a RunCallback."""
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def wrapped(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(self, *args, **kwargs)
+        callbacks: Iterable[Any] = self.callbacks  # type: ignore[attr-defined, unused-ignore]
+        ours = next((each for each in callbacks if isinstance(each, RunCallback)), None)
+        if ours is not None and (newest := ours.newest(self)) is not None:
+            given.arguments["ckpt_path"] = newest
+        return fit(*given.args, **given.kwargs)
+
+    return wrapped
+
+
+# A callback cannot choose what a Trainer begins with: it is asked after that.
+Trainer.fit = _going_on(Trainer.fit)  # type: ignore[method-assign, unused-ignore]

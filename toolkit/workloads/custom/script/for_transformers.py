@@ -1,0 +1,138 @@
+"""`stk.transformers`: a callback that makes a Trainer of transformers part of the run."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.trainers import begin_once
+
+__all__ = ["RunCallback"]
+
+_EVALUATION = "eval_"
+#: What the Trainer adds to the metrics of an evaluation.
+_NO_SCORES = frozenset({"runtime", "samples_per_second", "steps_per_second", "model_preparation_time"})
+#: In the one line that it logs at the end, a summary.
+_SUMMARY = "train_runtime"
+
+
+class RunCallback(TrainerCallback):
+    """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.transformers.RunCallback()])`.
+
+    - `trainer.train()` goes on from the newest checkpoint that verifies, whatever the script gives it as
+      resume_from_checkpoint; only False makes it start from the beginning.
+    - Each checkpoint that the Trainer saves, by its save_strategy, is also kept in the run, with checksums.
+    - When the run is asked to stop, the Trainer saves after its step, and the process leaves with status 75.
+    - What the Trainer logs is shown by `stk status`, `watch` and `report`, an evaluation as validation.
+
+    keep   how many of the newest checkpoints stay in the run, and the best one
+    Raises stk.UserError in `train` for save_only_model, of which nothing can go on, and at the second
+    training of a script.
+    """
+
+    def __init__(self, *, keep: int = 2) -> None:
+        self._run = current_run()
+        self._keep = keep
+        self._is_leaving = False
+
+    def newest(self) -> str | None:
+        """The checkpoint that `train` goes on from. Collective. Raises UserError at the second training."""
+        begin_once("trainer.train")
+        found = self._run.latest_checkpoint()
+        return None if found is None else str(found)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        if args.save_only_model:
+            raise UserError(
+                "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a run that is "
+                "stopped could not go on: leave it out"
+            )
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self._run.log(step=state.global_step, total=state.max_steps, epoch=state.epoch)
+        if self._run.should_stop():
+            self._is_leaving = control.should_save = True
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        logs = logs or {}
+        if _SUMMARY in logs:
+            return
+        is_evaluation = any(name.startswith(_EVALUATION) for name in logs)
+        self._run.log(
+            step=state.global_step,
+            total=state.max_steps,
+            epoch=state.epoch,
+            split="validation" if is_evaluation else "train",
+            **_metrics(logs),
+        )
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        saved = Path(args.output_dir or ".", f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
+        is_best = state.best_global_step == state.global_step
+        with self._run.checkpoint(state.global_step, best=is_best, keep=self._keep) as folder:
+            # All ranks have written theirs by now.
+            if args.process_index == 0:
+                shutil.copytree(saved, folder, copy_function=_link, dirs_exist_ok=True)
+        if self._is_leaving:
+            self._run.leave()
+
+
+def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a log under the names that reports know."""
+    named = {"learning_rate": "lr"}
+    found = {named.get(name, name.removeprefix(_EVALUATION)): value for name, value in logs.items()}
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in {"epoch", *_NO_SCORES} and isinstance(value, int | float) and not math.isinf(value)
+    }
+
+
+def _link(source: str, target: str) -> None:
+    """Give a file a second name, where the file system can; else copy it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:
+    """`Trainer.train` that goes on by itself where the trainer has a RunCallback."""
+
+    @functools.wraps(train)
+    def wrapped(self: Trainer, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
+        callbacks = (each for each in self.callback_handler.callbacks if isinstance(each, RunCallback))
+        if (ours := next(callbacks, None)) is not None:
+            newest = ours.newest()
+            if resume_from_checkpoint is not False:
+                resume_from_checkpoint = newest or resume_from_checkpoint
+        return train(self, resume_from_checkpoint, *args, **kwargs)
+
+    return wrapped
+
+
+# A callback cannot choose what a Trainer begins with: it is asked after that.
+Trainer.train = _going_on(Trainer.train)  # type: ignore[method-assign]

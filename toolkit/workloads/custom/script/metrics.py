@@ -1,0 +1,168 @@
+"""What a script logs: metrics.jsonl, and how far it is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import operator
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.files import append_json_line, open_atomic, read_json_lines, write_view
+from toolkit.run.fence import leave_if_fenced
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script.place import Place
+
+_PROGRESS_EVERY_S = 2.0
+#: Lines that wait in memory while the disk is full.
+_MOST_WAITING = 10_000
+_NOT_METRICS = frozenset({"time", "attempt"})
+
+log = logging.getLogger("toolkit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Metrics of one step.
+
+    total  steps of the whole training; None where it is not known
+    epoch  how much of the data has been passed, such as 1.5; None where there are no epochs
+    """
+
+    step: int
+    split: str = "train"
+    total: int | None = None
+    epoch: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The line of metrics.jsonl. JSON has no NaN."""
+        place = {"time": time.time(), "step": self.step, "epoch": self.epoch, "split": self.split}
+        return place | {name: value if math.isfinite(value) else None for name, value in self.metrics.items()}
+
+
+def checked(
+    step: Any, total: Any = None, split: str = "train", epoch: Any = None, metrics: Mapping[str, Any] = {}
+) -> Line:
+    """Make a line of what a script gives. Raises UserError for what is no number."""
+    odd = sorted(_NOT_METRICS & set(metrics))
+    if odd:
+        raise UserError(f"run.log({odd[0]}=…): that name is taken; call the metric something else")
+    if not isinstance(split, str) or not split:
+        raise UserError(f"run.log(split={split!r}): expected a name, such as 'train' or 'validation'")
+    return Line(
+        step=whole(f"run.log(step={step!r})", step),
+        split=split,
+        total=None if total is None else whole(f"run.log(total={total!r})", total),
+        epoch=None if epoch is None else _number("epoch", epoch),
+        metrics={name: _number(name, value) for name, value in metrics.items()},
+    )
+
+
+def whole(call: str, value: Any) -> int:
+    """A whole number of 0 or more; a tensor or an array with one element is one. Raises UserError."""
+    try:
+        found = operator.index(value)
+    except (TypeError, ValueError, RuntimeError):
+        found = -1
+    if found < 0:
+        raise UserError(f"{call}: expected a whole number, 0 or more")
+    return found
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        # Also a tensor or an array with one element; torch warns of one that has a gradient.
+        return float(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise UserError(f"run.log({name}=…): found a {type(value).__name__}, expected one number") from None
+
+
+class MetricsLog:
+    """Writes lines and progress of one start. Only rank 0 has one.
+
+    A full disk does not end training: lines that cannot be written wait in memory.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._run = place.run
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
+        self._newest: dict[str, Any] = {}
+        self._shown: dict[str, float] = {}
+        self._written = -math.inf
+
+    def write(self, line: Line, resumed: int | None) -> None:
+        """Add a line; before the first one, drop those that this start writes again.
+
+        resumed  the step that this start goes on from, -1 for a start from the beginning, None if unknown
+        """
+        is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
+        if is_due:
+            # This process may have been frozen, and another start may write by now.
+            leave_if_fenced(self._run, self._place.nonce)
+        if not self._newest:
+            self._begin(line, resumed)
+        if line.metrics:
+            self._waiting.append(line.to_json())
+            self._flush()
+        self._update(line)
+        if is_due or line.step == line.total:
+            self.progress()
+
+    def progress(self) -> None:
+        """Rewrite progress.json, once there is a line."""
+        if not self._newest:
+            return
+        self._written = time.monotonic()
+        with suppress(OSError):
+            write_view(self._run.progress, {"time": time.time(), **self._newest, "metrics": self._shown})
+
+    def _begin(self, line: Line, resumed: int | None) -> None:
+        self._run.path.mkdir(parents=True, exist_ok=True)
+        begun = line.step - 1 if resumed is None else resumed
+        with suppress(OSError):
+            _drop_lines(self._run, begun, line)
+        self._newest = {
+            "step": line.step,
+            "total_steps": None,
+            "epoch": None,
+            "attempt": self._place.attempt,
+            "first_step": max(0, begun),
+            "resumed": begun > 0,
+            "first_step_time": time.time(),
+        }
+
+    def _flush(self) -> None:
+        try:
+            while self._waiting:
+                append_json_line(self._run.metrics, self._waiting[0])
+                self._waiting.popleft()
+        except OSError as error:
+            log.warning(
+                "%d lines wait for room: %s: %s", len(self._waiting), self._run.metrics, error.strerror
+            )
+
+    def _update(self, line: Line) -> None:
+        self._newest["step"] = max(line.step, self._newest["step"])
+        self._newest["total_steps"] = line.total or self._newest["total_steps"]
+        self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
+        finite = {name: value for name, value in line.metrics.items() if math.isfinite(value)}
+        self._shown.update({f"{line.split}_{name}": value for name, value in finite.items()})
+
+
+def _drop_lines(run: RunDir, begun: int, first: Line) -> None:
+    """Drop what an earlier start logged after the step that this one goes on from. Raises OSError."""
+    if not run.metrics.exists():
+        return
+    with open_atomic(run.metrics) as stream:
+        for each in read_json_lines(run.metrics):
+            step, is_same_split = each.get("step"), each.get("split") == first.split
+            if isinstance(step, int) and step <= begun and not (is_same_split and step >= first.step):
+                stream.write(json.dumps(each) + "\n")

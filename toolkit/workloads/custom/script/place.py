@@ -1,0 +1,81 @@
+"""Which run a script is part of, and which of its processes this is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir, experiment_dir
+
+#: Below the folder of the runs: for scripts that were started without `stk`.
+_ALONE = "alone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A process of a script, and its run.
+
+    run        of a script that was started without `stk`, a stand-in
+    rank, size among all processes of the script
+    attempt    number of this start, from 1; 0 in a stand-in
+    nonce      names this start in the run's files; empty in a stand-in
+    restart    how often torchrun has started the processes again within this start
+    stop_file  exists once the script is asked to leave; None in a stand-in
+    """
+
+    run: RunDir
+    rank: int
+    size: int
+    attempt: int = 0
+    nonce: str = ""
+    restart: int = 0
+    stop_file: Path | None = None
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes what is written once."""
+        return self.rank == 0
+
+    @property
+    def is_in_run(self) -> bool:
+        """Whether `stk` has started the script."""
+        return self.attempt > 0
+
+    @property
+    def start(self) -> str:
+        """A name for this start that all ranks know, and no other start has."""
+        return f"{self.nonce}.{self.attempt}.{self.restart}"
+
+
+def find_place(environ: Mapping[str, str] = os.environ) -> Place:
+    """The place that the environment describes. Raises UserError for ranks that are no numbers."""
+    rank, size = (_whole(environ, name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
+    if "STK_RUN_DIR" not in environ:
+        return Place(run=_stand_in(), rank=rank, size=size)
+    return Place(
+        run=RunDir(Path(environ["STK_RUN_DIR"])),
+        rank=rank,
+        size=size,
+        attempt=_whole(environ, "STK_ATTEMPT", 1),
+        nonce=environ.get("STK_NONCE", ""),
+        restart=_whole(environ, "TORCHELASTIC_RESTART_COUNT", 0),
+        stop_file=Path(environ["STK_STOP_FILE"]),
+    )
+
+
+def _stand_in() -> RunDir:
+    """A folder named after the script."""
+    name = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else ""
+    # `python -c` and a notebook have no script.
+    return RunDir(experiment_dir() / _ALONE / (name if name and not name.startswith("-") else "session"))
+
+
+def _whole(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name) or str(default)
+    if not text.isdecimal():
+        raise UserError(f"{name} is {text!r} in the environment, expected a whole number")
+    return int(text)

@@ -1,0 +1,75 @@
+"""What the ranks of a script agree on, through torch.distributed where the script has initialised it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from toolkit.errors import CheckpointError, UserError
+
+
+def group() -> Any:
+    """torch.distributed, where the script has initialised it, else None. Imports no torch."""
+    found = sys.modules.get("torch.distributed")
+    return found if found is not None and found.is_available() and found.is_initialized() else None
+
+
+def largest(*values: float) -> list[float]:
+    """The largest of each value over all ranks; this rank's own ones without a group. Collective."""
+    distributed = group()
+    if distributed is None:
+        return list(values)
+    torch = sys.modules["torch"]
+    tensor = torch.tensor(values, dtype=torch.float64, device=_device(torch, distributed))
+    distributed.all_reduce(tensor, op=distributed.ReduceOp.MAX)
+    found: list[float] = tensor.tolist()
+    return found
+
+
+def from_rank_0(value: Any) -> Any:
+    """What rank 0 gives, on every rank. Collective; needs a group."""
+    values = [value]
+    group().broadcast_object_list(values, src=0)
+    return values[0]
+
+
+def _device(torch: Any, distributed: Any) -> Any:
+    """Where the default group adds numbers up."""
+    if distributed.get_backend() == "nccl" or "cpu:" not in str(distributed.get_backend_config()):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+#: How a rank tells the others of an error, the gravest last.
+_ERRORS = (None, CheckpointError, UserError)
+
+
+class SharedError:
+    """An error on one rank that all ranks raise, so that none waits for another.
+
+    Use as `with shared: …` around what may fail, then call `raise_together`.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._own: Exception | None = None
+
+    def __enter__(self) -> SharedError:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, OSError):
+            self._own = CheckpointError(f"{self._what}: {error.strerror or error}")
+            self._own.__cause__ = error
+        elif isinstance(error, CheckpointError | UserError):
+            self._own = error
+        return self._own is not None
+
+    def raise_together(self) -> None:
+        """Raise CheckpointError or UserError where any rank has met one. Collective."""
+        own = next((code for code, kind in enumerate(_ERRORS) if kind and isinstance(self._own, kind)), 0)
+        code = int(largest(own)[0])
+        if self._own is not None:
+            raise self._own
+        if (kind := _ERRORS[code]) is not None:
+            raise kind(f"{self._what}: another rank could not; its log says why")

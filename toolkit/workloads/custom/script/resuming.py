@@ -1,0 +1,70 @@
+"""Which checkpoint a start goes on from: rank 0 finds it, and all ranks get its answer."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from toolkit.errors import CheckpointError, UserError
+from toolkit.files import read_json, write_json
+from toolkit.workloads.custom.script.checkpoints import newest_good
+from toolkit.workloads.custom.script.place import Place
+from toolkit.workloads.custom.script.ranks import from_rank_0, group
+
+_POLL_S = 0.1
+#: Checking checksums takes rank 0 a second for two gigabytes.
+_TIMEOUT_S = 1800.0
+
+
+def agreed_newest(place: Place, call: int) -> int | None:
+    """The step of the newest checkpoint that verifies; None without any. Collective.
+
+    In a run the answer travels through a file, so that ranks may ask before they have formed a group.
+
+    call  how many times this process has asked before
+    Raises CheckpointError where all are damaged, or rank 0 does not answer; UserError.
+    """
+    if place.size == 1:
+        return _told(_answer(place))
+    if place.is_in_run:
+        return _told(_through_file(place, call))
+    if group() is None:
+        raise UserError(
+            "run.latest_checkpoint() was called on several ranks that `stk` has not started: call "
+            "torch.distributed.init_process_group() before, or start the script with `stk run`"
+        )
+    return _told(from_rank_0(_answer(place) if place.is_main else None))
+
+
+def _through_file(place: Place, call: int) -> dict[str, Any]:
+    path = place.run.answer(place.start, call)
+    if place.is_main:
+        answer = _answer(place)
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, answer)
+        return answer
+    deadline = time.monotonic() + _TIMEOUT_S
+    while (found := read_json(path)) is None:
+        if time.monotonic() > deadline:
+            raise CheckpointError(
+                f"rank {place.rank} has waited {_TIMEOUT_S:g} s for rank 0 in run.latest_checkpoint(): every "
+                "rank has to call it, in the same order"
+            )
+        time.sleep(_POLL_S)
+    return dict(found)
+
+
+def _answer(place: Place) -> dict[str, Any]:
+    try:
+        return {"step": newest_good(place.run)}
+    except CheckpointError as error:
+        return {"error": str(error)}
+    except OSError as error:
+        return {"error": f"{place.run.checkpoints} cannot be read: {error.strerror or error}"}
+
+
+def _told(answer: dict[str, Any]) -> int | None:
+    if "error" in answer:
+        raise CheckpointError(answer["error"])
+    step: int | None = answer["step"]
+    return step

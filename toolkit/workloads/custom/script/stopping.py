@@ -1,0 +1,90 @@
+"""When a script is asked to leave, and when its ranks agree on it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from toolkit.errors import ExitCode, UserError
+from toolkit.reliability.stop import stop_signals
+from toolkit.workloads.custom.script.ranks import largest
+
+#: Seconds between two agreements of the ranks.
+_AGREE_EVERY_S = 1.0
+#: Calls between two of them at most: steps may become slower all at once.
+_MOST_CALLS = 64
+
+
+class Signals:
+    """Notes that a signal has asked this process to leave."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._before: dict[int, Any] = {}
+        self._parent = os.getppid()
+        self._owner = os.getpid()
+        self._is_in_run = False
+
+    def install(self, *, is_in_run: bool) -> None:
+        """Catch them from now on; handlers of before are called, too. Not in a thread: there it does nothing.
+
+        is_in_run  whether a process of `stk` has started this one and watches it
+        """
+        if self._before or threading.current_thread() is not threading.main_thread():
+            return
+        self._is_in_run = is_in_run
+        numbers = (signal.SIGTERM, signal.SIGUSR2) if is_in_run else stop_signals()
+        for number in numbers:
+            self._before[number] = signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._is_in_run and os.getpid() == self._owner and os.getppid() != self._parent:
+            # The process that watched this one is dead, and the run may have been started anew.
+            os._exit(128 + number)
+        if number == signal.SIGINT and self.came:
+            os._exit(ExitCode.INTERRUPTED)
+        self.came = True
+        before = self._before[number]
+        if callable(before) and before is not signal.default_int_handler:
+            before(number, frame)
+
+
+class Agreement:
+    """Whether all ranks stop: asked after each step, answered together.
+
+    Each agreement fixes after how many calls the next one follows. The ranks derive that number from the time
+    of the slowest of them, so that all of them ask at the same call.
+    """
+
+    def __init__(self, signals: Signals, stop_file: Path | None) -> None:
+        self._signals = signals
+        self._stop_file = stop_file
+        self._is_agreed = False
+        self._calls = 0
+        self._next = 1
+        self._since: float | None = None
+
+    def should_stop(self, every: int | None) -> bool:
+        """Whether to save and leave. Collective. Raises UserError."""
+        if every is not None and every < 1:
+            raise UserError(f"run.should_stop(every={every!r}): expected a number of calls, at least 1")
+        self._calls += 1
+        if not self._is_agreed and self._calls >= (every or self._next):
+            self._agree()
+        return self._is_agreed
+
+    def _agree(self) -> None:
+        now = time.monotonic()
+        call_s = 0.0 if self._since is None else (now - self._since) / self._calls
+        asked, slowest_s = largest(float(self._is_asked()), call_s)
+        self._is_agreed = asked > 0
+        self._next = min(_MOST_CALLS, max(1, int(_AGREE_EVERY_S / slowest_s))) if slowest_s > 0 else 1
+        self._calls, self._since = 0, now
+
+    def _is_asked(self) -> bool:
+        return self._signals.came or (self._stop_file is not None and self._stop_file.exists())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -27,10 +28,14 @@ def largest(*values: float) -> list[float]:
 
 
 def from_rank_0(value: Any) -> Any:
-    """What rank 0 gives, on every rank. Collective; needs a group."""
-    values = [value]
-    group().broadcast_object_list(values, src=0)
-    return values[0]
+    """What rank 0 gives, on every rank: what JSON can say, as no rank unpickles. Collective; needs a group."""
+    distributed, torch = group(), sys.modules["torch"]
+    text = json.dumps(value).encode()
+    (size,) = largest(float(len(text)))
+    padded = torch.frombuffer(bytearray(text.ljust(int(size))), dtype=torch.uint8)
+    told = padded.to(_device(torch, distributed))
+    distributed.broadcast(told, src=0)
+    return json.loads(bytes(told.tolist()))
 
 
 def _device(torch: Any, distributed: Any) -> Any:

@@ -14,7 +14,7 @@ from toolkit.run.attempts.goodput import timeline
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
-from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .interrupted import STEP, TOTAL, Interrupted, logged_steps, weights
 from .training_scripts import PLAIN
 
 ALL_STEPS = list(range(1, TOTAL + 1))
@@ -96,6 +96,17 @@ def test_under_torchrun_without_stk_all_ranks_stop_together(script: Interrupted)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]
     script.stop(script.start(command))
     assert script.alone(command) == expected
+
+
+@pytest.mark.slow
+def test_in_a_run_torchrun_may_start_the_ranks(script: Interrupted) -> None:
+    expected = script.undisturbed(2)
+    (script.work / "hold").touch()
+    words = ("run", "--", "torchrun", "--nproc-per-node", "2", "train.py")
+    assert script.stop(script.start([sys.executable, "-P", "-m", "slurm", *words])) == 130
+    assert script.run.checkpoint_steps() == [5, STEP]
+    assert weights(script.stk(*words).stdout) == expected
+    assert logged_steps(script.run) == ALL_STEPS
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
 from toolkit.errors import UserError
+from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
 from toolkit.workloads.custom.script.trainers import begin_once
 
@@ -73,7 +74,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if folder is None:
             return None
         # Lightning does not keep them.
-        self._random = torch.load(_random_file(folder, trainer), weights_only=False)
+        self._random = read_json(_random_file(folder, trainer))
         return str(folder / _STATE)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -137,7 +138,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
-            torch.save(_random(is_epoch_end=is_epoch_end), _random_file(folder, trainer))
+            write_json(_random_file(folder, trainer), _random(is_epoch_end=is_epoch_end))
             trainer.save_checkpoint(folder / _STATE)
 
 
@@ -166,26 +167,28 @@ def _named(
 
 
 def _random_file(folder: Path, trainer: Trainer) -> Path:
-    return folder / f"random_{trainer.global_rank:05d}.pt"
+    return folder / f"random_{trainer.global_rank:05d}.json"
 
 
 def _random(*, is_epoch_end: bool) -> dict[str, Any]:
-    """The state of all random numbers of this process."""
+    """The state of all random numbers of this process, as JSON: reading it executes nothing."""
+    kind, words, *rest = np.random.get_state(legacy=True)
     return {
         "is_epoch_end": is_epoch_end,
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
-        "numpy": np.random.get_state(),
+        "torch": torch.get_rng_state().tolist(),
+        "cuda": torch.cuda.get_rng_state().tolist() if torch.cuda.is_available() else None,
+        "numpy": [kind, np.asarray(words).tolist(), *rest],
         "python": random.getstate(),
     }
 
 
 def _set_random(state: Mapping[str, Any]) -> None:
-    torch.set_rng_state(state["torch"])
+    torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
     if state["cuda"] is not None and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])
-    np.random.set_state(state["numpy"])
-    random.setstate(state["python"])
+        torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8))
+    np.random.set_state(tuple(state["numpy"]))
+    version, words, gauss = state["python"]
+    random.setstate((version, tuple(words), gauss))
 
 
 def _going_on(fit: Callable[..., Any]) -> Callable[..., Any]:

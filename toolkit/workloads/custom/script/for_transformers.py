@@ -26,7 +26,7 @@ _NO_SCORES = frozenset({"runtime", "samples_per_second", "steps_per_second", "mo
 _SUMMARY = "train_runtime"
 
 
-class RunCallback(TrainerCallback):
+class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.transformers.RunCallback()])`.
 
     - `trainer.train()` goes on from the newest checkpoint that verifies, whatever the script gives it as
@@ -135,4 +135,4 @@ def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # A callback cannot choose what a Trainer begins with: it is asked after that.
-Trainer.train = _going_on(Trainer.train)  # type: ignore[method-assign]
+Trainer.train = _going_on(Trainer.train)  # type: ignore[method-assign, unused-ignore]

@@ -28,7 +28,7 @@ def largest(*values: float) -> list[float]:
 
 
 def from_rank_0(value: Any) -> Any:
-    """What rank 0 gives, on every rank: what JSON can say, as no rank unpickles. Collective; needs a group."""
+    """What rank 0 gives, on every rank, as JSON: no rank unpickles. Collective; needs a group."""
     distributed, torch = group(), sys.modules["torch"]
     text = json.dumps(value).encode()
     (size,) = largest(float(len(text)))

@@ -81,6 +81,7 @@ def test_a_second_training_would_begin_with_the_first_one_s_weights_and_is_refus
     assert "second training" in failure["message"]
 
 
+@pytest.mark.slow
 def test_a_trainer_without_the_callback_is_as_before(tmp_path: Path) -> None:
     code = (
         "import stk, inspect\n"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import Answer, House, house_in
 from toolkit.config import to_yaml
 from toolkit.files import append_json_line, write_json
@@ -66,6 +69,31 @@ def test_an_unfinished_run_of_somebody_else_is_not_started(house: House, words: 
 
 def test_a_step_of_somebody_elses_run_is_not_computed_again(house: House) -> None:
     assert_refused(house, house.call("replay", house.run().run_id, "--step", "1"))
+
+
+@pytest.fixture
+def planted_sweep(house: House) -> Iterator[Path]:
+    """The folder of a sweep, which somebody has planted before its name was used."""
+    folder = house.experiments / "sweeps" / "planted"
+    folder.mkdir(parents=True)
+    os.chown(folder, STRANGER, STRANGER)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_sweep_is_not_begun_in_a_planted_folder(house: House, fake: FakeSlurm, planted_sweep: Path) -> None:
+    before = house.listing
+    answer = house.call("sweep", "tiny.yaml", "optimizer.lr=0.005,0.006", "--name", "planted")
+    assert answer.code == 2, answer.err
+    for fact in (str(planted_sweep), "nobody", "--trust-folder"):
+        assert fact in answer.err
+    assert fake.calls("sbatch") == []
+    assert house.listing == before
+
+
+def test_a_chain_with_a_planted_run_is_not_submitted(house: House, fake: FakeSlurm) -> None:
+    answer = house.call("submit", "tiny.yaml", "seed=7", "--then", "tiny.yaml")
+    assert_refused(house, answer)
 
 
 @pytest.fixture

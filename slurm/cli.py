@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from slurm.commands.command_line import with_file
+from slurm.commands.command_line import with_file, without_a_value
 from slurm.commands.parser import parser_for, room
 from toolkit.errors import ExitCode, StkError
 from toolkit.run import folder_trust
@@ -46,9 +46,7 @@ def _without_secrets(text: str) -> str:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Import the command, only now so that no command pays for another's imports, and run it."""
-    if getattr(arguments, "trust_folder", False):
-        # For this command, and for the processes and jobs that it starts.
-        os.environ[folder_trust.VARIABLE] = "*"
+    folder_trust.trust(getattr(arguments, "trust_folder", []))
     if "workload_run" in arguments:
         from slurm.commands import workloads
 
@@ -60,7 +58,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parsed arguments; key=value and further runs may also stand after options, which argparse refuses."""
     words = with_file(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words[0] if words else "")
-    arguments, rest = parser.parse_known_args(words)
+    arguments, rest = parser.parse_known_args(without_a_value(words, "--trust-folder"))
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")

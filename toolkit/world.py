@@ -27,6 +27,8 @@ class World:
     job, restart            the scheduler's name for what runs this start, and how often it was started
                             before; empty and 0 where there is no scheduler
     gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
+    known_as                names or addresses by which a scheduler's hosts know this one, the best first,
+                            and then those of others of them; empty where nobody has said so
     master_addr             host of a store that somebody else opened (torchrun); else None
     master_port             its port
     """
@@ -41,6 +43,7 @@ class World:
     job: str = ""
     restart: int = 0
     gpus: int | None = None
+    known_as: tuple[str, ...] = ()
     master_addr: str | None = None
     master_port: int | None = None
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 from slurm.status.dependency import NOT_BEGUN
 from slurm.status.rows import status
 from slurm.submissions import last_submission
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import ExitCode, StkError, UntrustedFolder
 from toolkit.run.events import note_event
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir
@@ -36,7 +36,10 @@ def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
     while not leave.is_set():
         why = _against(awaited)
         if why is None:
-            become(run, words)
+            try:
+                become(run, words)
+            except UntrustedFolder as error:
+                why = str(error)
         if why:
             note_event(run, NOT_BEGUN, why=why)
             return ExitCode.FAILED

@@ -87,6 +87,7 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
             job=environ["SLURM_JOB_ID"],
             restart=int(restarts),
             gpus=_granted_gpus(environ),
+            known_as=_names(environ),
         )
     except UserError as error:
         raise SchedulerError(f"the variables of step {nonce} contradict each other: {error}") from None
@@ -97,6 +98,21 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
             "(SLURM_STEP_NUM_TASKS)"
         )
     return world
+
+
+def _names(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """This host, the first other host of the step, and the address from which the step was launched.
+
+    Of the others one is enough to tell which interface leads to them: a name may take seconds to look up.
+    """
+    own = environ.get("SLURMD_NODENAME", "")
+    try:
+        hosts = expand(environ.get("SLURM_STEP_NODELIST", ""))
+    except UserError:
+        hosts = []
+    other = next((host for host in hosts if host != own), "")
+    names = (own, other, environ.get("SLURM_LAUNCH_NODE_IPADDR", ""))
+    return tuple(name for name in names if name)
 
 
 def _granted_gpus(environ: Mapping[str, str]) -> int:

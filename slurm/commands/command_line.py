@@ -22,6 +22,14 @@ def with_file(words: Sequence[str]) -> list[str]:
     return [words[0], str(_given(words[0], words[place + 1 :])), *words[1:place]]
 
 
+def without_a_value(words: Sequence[str], option: str) -> list[str]:
+    """The words with an empty value for an option that takes one only behind `=`.
+
+    argparse would take the word that follows, which may be the experiment file.
+    """
+    return [f"{word}=" if word == option else word for word in words]
+
+
 def _given(name: str, command: Sequence[str]) -> Path:
     from toolkit.config.composition.yaml_files import dump, give_text
     from toolkit.registry import load_code, of_words

@@ -21,7 +21,10 @@ TAKE_WORDS = ("plan", "submit", "sweep", "run")
 _SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
 #: Commands that execute something of a run's folder.
 _EXECUTE = ("submit", "sweep", "run", "resume", "evaluate", "predict", "replay", "prepare", "drill")
-_TRUST_HELP = "execute what is in a run's folder even if another user owns it or may write it"
+_TRUST_HELP = (
+    "execute what is in the run's folder even if another user owns it or may write it; "
+    "--trust-folder=FOLDER: in FOLDER and below, * for every folder"
+)
 _KEYS = """\
 Any key of the experiment can be set: key.path=value, for example
   resources.nodes=2 resources.gres=gpu:2 train.epochs=3 model.kernels=[2,3,4]
@@ -69,7 +72,9 @@ def parser_of(parsers: Parsers, name: str, summary: str, description: str) -> ar
 
 def add_trust_folder(parser: argparse.ArgumentParser) -> None:
     """Add --trust-folder."""
-    parser.add_argument("--trust-folder", action="store_true", help=_TRUST_HELP)
+    parser.add_argument(
+        "--trust-folder", action="append", nargs="?", const="", default=[], metavar="FOLDER", help=_TRUST_HELP
+    )
 
 
 def experiment(

@@ -11,6 +11,7 @@ from slurm.client.topology import scrub
 from toolkit.launch.launcher import rank_environment
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.create_run import experiment_dir
+from toolkit.run.folder_trust import check_run
 from toolkit.run.module_names import module_in
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -38,6 +39,8 @@ def processes(
     found = module_in(run, module, *earlier)
     # -P: or Python would prefer the code in the working directory to the run's own.
     command = [sys.executable, "-P", "-m", found or module, str(run.path), request]
+    # Before the environment is copied, where --trust-folder names the run's folder.
+    check_run(run)
     environ = scrub()
     # Faults are for a run.
     environ.pop("STK_FAULTS", None)

@@ -51,12 +51,14 @@ def waits_for(run: RunDir) -> str | None:
 def why_not_begun(run: RunDir) -> str | None:
     """Why a run that waited for another one was taken out of the queue; None where it was not."""
     first = awaited(run)
-    if first is None or first.result.exists():
+    if first is None:
         return None
     submitted = _moment(_newest_submission(run) or {})
     said = [event.facts.get("why") for event in read_events(run, NOT_BEGUN) if event.time >= submitted]
     if said:
         return f"not begun: {said[-1]}"
+    if first.result.exists():
+        return None
     end = "failed" if read_json(first.failure) is not None else "has not finished"
     return f"not begun: {first.run_id}, which it waited for, {end}"
 

@@ -159,15 +159,13 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
     awaits   a run that must finish first: it is waited for with today's code
     Raises UntrustedFolder.
     """
-    environment = scrub()
-    if awaits is None:
-        environment["PYTHONPATH"] = python_path(run, os.environ.get("PYTHONPATH"))
-    else:
+    own = {} if awaits else {"PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
+    if awaits:
         words = ["slurm.chains.follow", str(awaits.run.path), str(run.path), *words]
     with open(log, "ab") as stream:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", *words],
-            env=environment,
+            env={**scrub(), **own},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,

@@ -29,6 +29,8 @@ NOBODY = 65534
 READY, CONNECTED = "ready", "connected"
 _LISTENS = "0A"
 _ROUND_S = 0.01
+#: Ranks greet at once; what does not is something else.
+_HELLO_S = 0.3
 _TIMEOUT = timedelta(seconds=2)
 
 
@@ -86,11 +88,36 @@ def flood(marker: str, address: str, port: int, done: Counter[str]) -> None:
         link.close()
 
 
+def claim_ranks(marker: str, address: str, port: int, done: Counter[str]) -> None:
+    """Speak the ranks' own protocol without their secret: say nothing, prove falsely, and go on as a rank."""
+    for rank in (1, 0, 99, -1):
+        arrival = json.dumps({"rank": rank, "size": 2, "host": "evil", "route": "127.0.0.1"})
+        claim = {"do": "add", "key": f"claimed/{rank}", "amount": 1}
+        join = {"do": "set", "key": f"joined/{rank}", "value": arrival}
+        sayings = b"".join(_message(each) for each in (claim, join))
+        for saying in (b"", os.urandom(64), os.urandom(64) + sayings):
+            with socket.create_connection((address, port), 1.0) as link:
+                link.settimeout(_HELLO_S)
+                if not link.recv(36, socket.MSG_WAITALL).startswith(b"stk1"):
+                    return
+                link.sendall(saying)
+                done["claims"] += 1
+
+
+def _message(content: object) -> bytes:
+    """A message as the ranks send it, with a proof that is none."""
+    text = json.dumps(content).encode()
+    return len(text).to_bytes(4, "big") + bytes(32) + text
+
+
 def attack(marker: str, places: Callable[[], Iterator[tuple[str, int]]], done: Counter[str]) -> None:
     """Attack all that listens there, over and over."""
     known: set[tuple[str, int]] = set()
     while True:
         for address, port in places():
+            if (address, port) not in known:
+                # Before the flood, in which these connections would be closed as the oldest.
+                _quietly(claim_ranks, marker, address, port, done)
             before = done["connections"]
             _quietly(flood, marker, address, port, done)
             if done["connections"] > before and (address, port) not in known:
@@ -129,7 +156,8 @@ def main(marker: str, *place: str) -> None:
 class Stranger:
     """A stranger at work.
 
-    done  what it has done: connections that it made, torch's stores that it has written to; once it has ended
+    done  what it has done: connections that it made, torch's stores that it has written to, claims to be a
+          rank in the ranks' own protocol; once it has ended
     """
 
     process: subprocess.Popen[str]

@@ -11,11 +11,11 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from toolkit.errors import UntrustedFolder
+from toolkit.errors import UntrustedFolder, UserError
 from toolkit.run.run_dir import RunDir
 
 #: Folders whose contents are executed even if other users may write them, separated by colons; `*` for all.
@@ -23,6 +23,32 @@ VARIABLE = "STK_TRUSTED_FOLDERS"
 _OTHERS_ENTER = 0o011
 #: Linux keeps access lists here; the group's bits of the mode then limit all users named in it.
 _ACCESS_LIST = "system.posix_acl_access"
+#: Whether this process, and no other, trusts each folder that it checks.
+_trusts_what_it_checks = False
+
+
+def trust(named: Sequence[str]) -> None:
+    """Trust what --trust-folder names, each with what is below it: here and in processes started from here.
+
+    An empty name stands for the folders that this process checks: those of the runs that the command is for.
+    They are named to the processes that it starts, and to its jobs; these trust no other folder.
+
+    Raises UserError for a name that is no folder.
+    """
+    global _trusts_what_it_checks
+    _trusts_what_it_checks = "" in named
+    for name in filter(None, named):
+        if name != "*" and not os.path.isdir(name):
+            raise UserError(f"--trust-folder={name}: there is no such folder")
+        _name(name if name == "*" else os.path.realpath(name))
+
+
+def _name(folder: str) -> None:
+    """Name a trusted folder in the environment. Raises UserError if its path would be read as several."""
+    if os.pathsep in folder:
+        raise UserError(f"{folder} cannot be trusted by its name: colons separate folders in {VARIABLE}")
+    named = [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), folder]
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(named))
 
 
 def check_run(run: RunDir) -> None:
@@ -36,6 +62,8 @@ def check_folder(folder: Path, *executed: Path) -> None:
         return
     for path in (str(folder), *_all_of(executed)):
         if why := _fault(path):
+            if _trusts_what_it_checks:
+                return _name(os.path.realpath(folder))
             raise UntrustedFolder(
                 f"{path} {why}, and it would be executed as you. If you know what is in there, give "
                 f"--trust-folder, or set {VARIABLE}={folder}"

@@ -61,6 +61,7 @@ def test_processes_of_one_machine_do_not_let_in_another_user_of_it(
         ((code, _),) = ended([machine.start("run", machines.config, "--procs", 2)])
     assert code == 0
     assert other.done["connections"] > 0
+    assert other.done["claims"] > 0
     assert_undisturbed(machine.run, alone, marker)
     assert refused(machine.run) == {"127.0.0.1"}
 
@@ -76,6 +77,7 @@ def test_machines_joined_by_hand_refuse_a_stranger_of_their_network(
         answers = ended([first, pair.start_one(1)])
     assert [code for code, _ in answers] == [0, 0]
     assert other.done["connections"] > 0
+    assert other.done["claims"] > 0
     assert_undisturbed(pair.first.run, alone, marker)
     assert refused(pair.first.run) == {pair.second.address}
 
@@ -106,6 +108,7 @@ def test_ranks_of_torchrun_refuse_a_stranger(
         )
     assert code == 0
     assert other.done["stores"] > 0
+    assert other.done["claims"] > 0
     assert_undisturbed(machine.run, alone, marker)
     assert refused(machine.run) == {"127.0.0.1"}
 

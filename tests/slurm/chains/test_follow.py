@@ -16,9 +16,10 @@ import pytest
 from filelock import FileLock
 
 from slurm.status.dependency import why_not_begun
-from slurm.submissions import last_submission, submissions
+from slurm.submissions import last_submission, record, submissions
 from tests.patience import PATIENCE_S
 from tests.slurm.house import CONFIG, ROOT, House
+from toolkit.errors import ExitCode
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -88,6 +89,20 @@ def test_it_becomes_the_next_process_when_the_first_run_has_finished(
     pid, arguments, path = json.loads(out)
     assert (pid, arguments) == (follower.pid, ["a b"])
     assert path.split(os.pathsep)[0] == str(second.code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_code_that_another_user_has_planted_meanwhile_is_not_begun_and_its_run_says_why(
+    runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]
+) -> None:
+    first, second = runs
+    wait_until_listening(follower.pid)
+    record(second, cluster="local", job_id=f"local-{follower.pid}", name="second", awaits=str(first.path))
+    os.chown(second.code / "probe.py", 65534, 65534)
+    write_json(first.result, {"state": "finished", "step": 4})
+    out, _ = follower.communicate(timeout=PATIENCE_S)
+    assert (out, follower.returncode) == ("", ExitCode.FAILED)
+    assert f"{second.code / 'probe.py'} belongs to nobody" in str(why_not_begun(second))
 
 
 def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]) -> None:

@@ -120,10 +120,37 @@ def test_array_tasks_steps_and_restarts_have_different_nonces() -> None:
     assert (world_from_step(environ).job, world_from_step(environ).restart) == ("13", 1)
 
 
+@pytest.mark.parametrize(
+    "name, names",
+    [
+        ("srun of 4 tasks on 3 hosts, rank 0", ("rack1node01", "rack1node02")),
+        ("srun of 1 task", ("rack1node01",)),
+    ],
+)
+def test_a_world_knows_its_host_and_another_one_by_slurms_names(name: str, names: tuple[str, ...]) -> None:
+    assert world_from_step(ENVIRONMENTS[name]).known_as == names
+    launched = {**ENVIRONMENTS[name], "SLURM_LAUNCH_NODE_IPADDR": "10.117.3.11"}
+    assert world_from_step(launched).known_as == (*names, "10.117.3.11")
+
+
+def test_a_list_of_hosts_that_cannot_be_read_names_none() -> None:
+    environ = {**ENVIRONMENTS["srun of 1 task"], "SLURM_STEP_NODELIST": "rack1node[0"}
+    assert world_from_step(environ).known_as == ("rack1node01",)
+
+
 def test_a_world_is_joined_by_nonce_not_by_address() -> None:
     world = world_from_step(ENVIRONMENTS["srun of 1 task"])
     assert world == World(
-        rank=0, size=1, local_rank=0, local_size=1, node=0, nodes=1, nonce="3.0.0", job="3", gpus=0
+        rank=0,
+        size=1,
+        local_rank=0,
+        local_size=1,
+        node=0,
+        nodes=1,
+        nonce="3.0.0",
+        job="3",
+        gpus=0,
+        known_as=("rack1node01",),
     )
 
 

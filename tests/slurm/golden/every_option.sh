@@ -34,10 +34,10 @@
 
 # Refuse to execute anything here that another user owns or may write.
 refuse_others() {
-    local each found group=(-perm -g+w) named
+    local each found group=(-perm -g+w) named here; here=$(pwd -P)
     IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
     for each in "${named[@]}"; do
-        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* ]] || return 0
+        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* && $here/ != "${each%/}"/* ]] || return 0
     done
     [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")
     local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")

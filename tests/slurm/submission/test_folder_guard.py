@@ -32,7 +32,8 @@ def start(folder: Path, trusted: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [bash, "-c", "\n".join([*LINES, "echo executed"])],
         cwd=folder,
-        env={**os.environ, folder_trust.VARIABLE: trusted},
+        # By PWD bash knows how it came here.
+        env={**os.environ, "PWD": str(folder), folder_trust.VARIABLE: trusted},
         capture_output=True,
         text=True,
         check=False,
@@ -85,3 +86,11 @@ def test_a_folder_that_is_named_as_trusted_is_executed(folder: Path, named: str)
     parent = named == "{}/.."
     assert not was_refused(start(folder, str(folder.parent) if parent else named.format(folder)))
     assert was_refused(start(folder, f"{folder}x:/nowhere"))
+
+
+def test_a_trusted_folder_that_is_reached_by_a_link_is_executed(folder: Path, tmp_path: Path) -> None:
+    """--trust-folder names the folder itself, whatever led to it."""
+    folder.chmod(0o777)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    assert not was_refused(start(link, str(folder)))

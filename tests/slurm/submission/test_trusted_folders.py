@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import Answer, House, house_in
 from toolkit.config import to_yaml
 from toolkit.files import append_json_line, write_json
 from toolkit.run.create_run import create_run
+from toolkit.run.folder_trust import VARIABLE
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -25,7 +29,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         planted = str(house.root / "was-here")
         run.job.write_text(to_yaml(house.experiment(f"resources.setup=[': > {planted}']").resources))
         for package in ("toolkit", "slurm"):
-            (run.code / package / "__init__.py").write_text(f"open({planted!r}, 'w')\n")
+            (run.code / package / "__init__.py").write_text(
+                f"import os; print(os.environ.get({VARIABLE!r}), file=open({planted!r}, 'w'))\n"
+            )
         run.submitit.mkdir()
         (run.submitit / "1_submitted.pkl").write_bytes(b"cos\nsystem\n(S': > %b'\ntR." % planted.encode())
         append_json_line(run.step_records, {"step": 1, "samples": "00000000", "loss": 1.0})
@@ -66,6 +72,31 @@ def test_a_step_of_somebody_elses_run_is_not_computed_again(house: House) -> Non
 
 
 @pytest.fixture
+def planted_sweep(house: House) -> Iterator[Path]:
+    """The folder of a sweep, which somebody has planted before its name was used."""
+    folder = house.experiments / "sweeps" / "planted"
+    folder.mkdir(parents=True)
+    os.chown(folder, STRANGER, STRANGER)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_sweep_is_not_begun_in_a_planted_folder(house: House, fake: FakeSlurm, planted_sweep: Path) -> None:
+    before = house.listing
+    answer = house.call("sweep", "tiny.yaml", "optimizer.lr=0.005,0.006", "--name", "planted")
+    assert answer.code == 2, answer.err
+    for fact in (str(planted_sweep), "nobody", "--trust-folder"):
+        assert fact in answer.err
+    assert fake.calls("sbatch") == []
+    assert house.listing == before
+
+
+def test_a_chain_with_a_planted_run_is_not_submitted(house: House, fake: FakeSlurm) -> None:
+    answer = house.call("submit", "tiny.yaml", "seed=7", "--then", "tiny.yaml")
+    assert_refused(house, answer)
+
+
+@pytest.fixture
 def finished(house: House) -> Iterator[RunDir]:
     run = house.run()
     write_json(run.result, {"state": "finished"})
@@ -98,7 +129,42 @@ def test_looking_at_it_is_allowed_and_executes_nothing(
     assert not executed(house)
 
 
-def test_who_trusts_the_folder_executes_it(house: House) -> None:
-    assert house.call("replay", house.run().run_id, "--step", "1", "--trust-folder").code != 0
-    assert executed(house)
-    (house.root / "was-here").unlink()
+@pytest.fixture
+def trusted(house: House) -> Iterator[Callable[[], list[str]]]:
+    """Which folders the planted code was told are trusted, when it was executed."""
+    planted = house.root / "was-here"
+    yield lambda: planted.read_text().split()
+    planted.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "RUN", "--step", "1", "--trust-folder"),
+        ("replay", "--trust-folder", "RUN", "--step", "1"),
+        ("replay", "RUN", "--step", "1", "--trust-folder=FOLDER"),
+    ],
+)
+def test_who_trusts_the_folder_executes_it_and_trusts_no_other(
+    house: House, trusted: Callable[[], list[str]], words: tuple[str, ...]
+) -> None:
+    run = house.run()
+    place = {"RUN": run.run_id, "--trust-folder=FOLDER": f"--trust-folder={run.path}"}
+    assert house.call(*(place.get(word, word) for word in words)).code != 0
+    assert trusted() == [str(run.path)]
+
+
+def test_who_writes_a_star_trusts_every_folder(house: House, trusted: Callable[[], list[str]]) -> None:
+    assert house.call("replay", house.run().run_id, "--step", "1", "--trust-folder=*").code != 0
+    assert trusted() == ["*"]
+
+
+def test_trusting_another_folder_does_not_help(house: House) -> None:
+    other = f"--trust-folder={house.root / 'prepared'}"
+    (house.root / "prepared").mkdir(exist_ok=True)
+    assert_refused(house, house.call("replay", house.run().run_id, "--step", "1", other))
+
+
+def test_a_trusted_folder_that_does_not_exist_is_named(house: House) -> None:
+    answer = house.call("run", "tiny.yaml", "--trust-folder=/nowhere/runs")
+    assert (answer.code, answer.err) == (2, "error: --trust-folder=/nowhere/runs: there is no such folder\n")

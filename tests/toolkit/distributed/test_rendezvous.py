@@ -410,6 +410,72 @@ def test_the_file_of_a_killed_start_is_no_hindrance(run: RunDir, threads: Thread
     assert len(left) == len(again) == 2
 
 
+STRANGER = 65534
+
+
+def plant(folder: Path, what: str) -> None:
+    """What a stranger may put where the ranks will make their folder."""
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir(mode=0o700, parents=True)
+    match what:
+        case "a folder of another user":
+            folder.mkdir(mode=0o700)
+            os.chown(folder, STRANGER, STRANGER)
+        case "a folder that others may write":
+            folder.mkdir()
+            folder.chmod(0o777)
+        case "a folder that the group may enter":
+            folder.mkdir()
+            folder.chmod(0o750)
+        case "a link to a folder":
+            folder.symlink_to(elsewhere)
+        case "a link to nothing":
+            folder.symlink_to(folder.parent / "nowhere")
+        case "a file":
+            folder.touch(0o600)
+
+
+@pytest.mark.parametrize(
+    "what, kind",
+    [
+        pytest.param(
+            "a folder of another user",
+            "drwx------",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away"),
+        ),
+        ("a folder that others may write", "drwxrwxrwx"),
+        ("a folder that the group may enter", "drwxr-x---"),
+        ("a link to a folder", "lrwxrwxrwx"),
+        ("a link to nothing", "lrwxrwxrwx"),
+        ("a file", "-rw-------"),
+    ],
+)
+def test_what_a_stranger_has_planted_in_place_of_the_folder_is_refused_by_every_rank(
+    run: RunDir, threads: ThreadPoolExecutor, what: str, kind: str
+) -> None:
+    ranks = worlds(2, "7.0.0")
+    folder = run.rendezvous("7.0.0").with_name("7.0.0.filestore")
+    plant(folder, what)
+    before = sorted(os.listdir(folder.parent))
+    owner = STRANGER if "another user" in what else os.geteuid()
+    expected = (
+        rf"7\.0\.0\.filestore must be a folder of this user .* found {kind} of user {owner}\. Remove it"
+    )
+    for each in by_file(threads, run, ranks, PATIENCE_S):
+        with pytest.raises(UserError, match=expected):
+            each.result()
+    assert {*os.listdir(folder.parent)} - {"7.0.0.secret"} == {*before}
+    assert os.listdir(folder.parent / "elsewhere") == []
+
+
+def test_a_folder_of_the_user_alone_which_another_rank_has_made_is_used(
+    run: RunDir, threads: ThreadPoolExecutor
+) -> None:
+    run.rendezvous("7.0.0").with_name("7.0.0.filestore").mkdir(mode=0o700, parents=True)
+    for each in by_file(threads, run, worlds(2, "7.0.0"), PATIENCE_S):
+        assert each.result().world.size == 2
+
+
 def test_ranks_that_are_missing_at_a_file_are_named(run: RunDir, threads: ThreadPoolExecutor) -> None:
     ranks = worlds(3, "7.0.0")
     host, guest = by_file(threads, run, ranks[:2], 1.0)

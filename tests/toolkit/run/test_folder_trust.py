@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.slurm.house import CONFIG
 from toolkit.config import load, run_id
-from toolkit.errors import UntrustedFolder
+from toolkit.errors import UntrustedFolder, UserError
 from toolkit.run import folder_trust
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -99,6 +99,61 @@ def test_a_folder_that_is_named_as_trusted_is_not_looked_at(
         monkeypatch.setenv(folder_trust.VARIABLE, str(other))
         with pytest.raises(UntrustedFolder):
             folder_trust.check_run(run)
+
+
+@pytest.fixture
+def variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]]:
+    """What the processes that this one starts are told is trusted; afterwards nothing is any more."""
+    monkeypatch.setenv(folder_trust.VARIABLE, "/before")
+    yield lambda: os.environ[folder_trust.VARIABLE]
+    folder_trust.trust([])
+
+
+def test_the_switch_trusts_only_the_folders_that_the_command_checks(
+    run: RunDir, tmp_path: Path, variable: Callable[[], str]
+) -> None:
+    other, own = tmp_path / "run-2", tmp_path / "run-3"
+    for path, mode in ((run.path, 0o777), (other, 0o777), (own, 0o755)):
+        path.mkdir(exist_ok=True)
+        path.chmod(mode)
+    folder_trust.trust([""])
+    folder_trust.check_run(run)
+    folder_trust.check_run(RunDir(own))
+    assert variable() == f"/before:{run.path}"
+    # As in a process that this one starts.
+    folder_trust.trust([])
+    folder_trust.check_run(run)
+    with pytest.raises(UntrustedFolder):
+        folder_trust.check_folder(other)
+
+
+def test_the_switch_with_a_name_trusts_that_folder_and_what_is_below(
+    run: RunDir, tmp_path: Path, variable: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.path.chmod(0o777)
+    (tmp_path / "link").symlink_to(run.path.parent)
+    monkeypatch.chdir(tmp_path)
+    folder_trust.trust(["link"])
+    folder_trust.check_run(run)
+    assert variable() == f"/before:{run.path.parent}"
+    (tmp_path.parent / "beside").mkdir(mode=0o700)
+    (tmp_path.parent / "beside").chmod(0o777)
+    with pytest.raises(UntrustedFolder):
+        folder_trust.check_folder(tmp_path.parent / "beside")
+
+
+def test_a_folder_whose_path_would_be_read_as_several_is_not_trusted(
+    tmp_path: Path, variable: Callable[[], str]
+) -> None:
+    planted = tmp_path / "a:" / "b"
+    planted.mkdir(parents=True)
+    planted.chmod(0o777)
+    with pytest.raises(UserError, match="colons separate folders"):
+        folder_trust.trust([str(planted)])
+    folder_trust.trust([""])
+    with pytest.raises(UserError, match="colons separate folders"):
+        folder_trust.check_folder(planted)
+    assert variable() == "/before"
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in _
 
 from toolkit.distributed.rendezvous.network import find_published, host, join, publish, understood
 from toolkit.distributed.rendezvous.result import Place, Rendezvous, Start
-from toolkit.distributed.secure.addresses import addresses_of, own_addresses
+from toolkit.distributed.rendezvous.where_to_listen import where_to_listen
+from toolkit.distributed.secure.addresses import addresses_of
 from toolkit.distributed.secure.secret import given_secret
 from toolkit.errors import RendezvousError, UserError
 
@@ -48,7 +49,7 @@ def _beside_torchrun(start: Start, address: str, port: int, environ: Mapping[str
         key = _SignedKey(start, address, port)
         announce, find = key.publish, key.find
     if start.world.is_main:
-        rendezvous = host(start, own_addresses(start.world.nodes), publish=announce)
+        rendezvous = host(start, where_to_listen(start, [address]), publish=announce)
     else:
         rendezvous = join(start, find)
     return replace(rendezvous, world=replace(rendezvous.world, master_addr=address, master_port=port))

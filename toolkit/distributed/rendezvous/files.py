@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,14 +55,15 @@ def by_file(start: Start) -> Rendezvous:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only this user may enter. Raises UserError if it exists and another user may."""
+    """Make a folder that only this user may enter. Raises UserError if something else is in its place."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=stat.S_IRWXU)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise UserError(
             f"{folder} must be a folder of this user with mode 700, because its files decide what the ranks "
-            f"do; found user {found.st_uid}, mode {stat.S_IMODE(found.st_mode):o}. Remove it."
+            f"do; found {stat.filemode(found.st_mode)} of user {found.st_uid}. Remove it."
         )
 
 

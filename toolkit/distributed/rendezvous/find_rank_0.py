@@ -11,7 +11,7 @@ from toolkit.distributed.rendezvous.environment import by_environment
 from toolkit.distributed.rendezvous.files import by_file
 from toolkit.distributed.rendezvous.network import find_published, host, join, publish
 from toolkit.distributed.rendezvous.result import Rendezvous, Start
-from toolkit.distributed.secure.addresses import own_addresses
+from toolkit.distributed.rendezvous.where_to_listen import where_to_listen
 from toolkit.distributed.secure.secret import shared_secret
 from toolkit.run.run_dir import RunDir
 from toolkit.world import World
@@ -40,5 +40,7 @@ def meet(
     if way == "env" or world.master_addr is not None:
         return by_environment(start, environ)
     if world.is_main:
-        return host(start, own_addresses(world.nodes), publish=partial(publish, start.publication))
+        return host(
+            start, where_to_listen(start, world.known_as), publish=partial(publish, start.publication)
+        )
     return join(start, partial(find_published, start.publication))

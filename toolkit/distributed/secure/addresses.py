@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import psutil
 
-_LOOPBACK = "127.0.0.1"
+_LOOPBACK, _LOOPBACK_NET = "127.0.0.1", "127."
 #: Any port works: connecting a datagram socket sends nothing.
 _DISCARD = 9
 
@@ -19,8 +20,46 @@ def own_addresses(machines: int) -> list[str]:
         return [_LOOPBACK]
     every = _every_address()
     named = [address for address in _looked_up(socket.gethostname()) if address in every]
-    found = [address for address in dict.fromkeys([*named, *every]) if not address.startswith("127.")]
+    found = [address for address in dict.fromkeys([*named, *every]) if not address.startswith(_LOOPBACK_NET)]
     return found or [_LOOPBACK]
+
+
+def addresses_towards(
+    known_as: Sequence[str],
+    own: Collection[str],
+    look_up: Callable[[str], Sequence[str]],
+    source_for: Callable[[str], str],
+) -> list[str]:
+    """Return the addresses of this host that other hosts use; empty if nothing follows from what is known.
+
+    known_as    names or addresses of this host, then of others
+    own         the addresses of its interfaces
+    look_up     returns the addresses of a name
+    source_for  returns the own address on the route to another one; empty if there is no route
+
+    A name may be looked up as a loopback address on the host that bears it, as Debian sets it up (127.0.1.1):
+    then the next name decides.
+    """
+    usable = {address for address in own if not address.startswith(_LOOPBACK_NET)}
+    for name in known_as:
+        found = [address for address in look_up(name) if not address.startswith(_LOOPBACK_NET)]
+        if here := [address for address in found if address in usable]:
+            return here
+        if leading := [source for source in map(source_for, found) if source in usable]:
+            return leading[:1]
+    return []
+
+
+def known_addresses(known_as: Sequence[str]) -> list[str]:
+    """`addresses_towards` for this host, as it is now."""
+    return addresses_towards(known_as, _every_address(), _looked_up, _source_for)
+
+
+def _source_for(address: str) -> str:
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, _DISCARD))
+        return str(probe.getsockname()[0])
+    return ""
 
 
 def _looked_up(name: str) -> list[str]:
@@ -44,16 +83,19 @@ def _every_address() -> list[str]:
 def addresses_of(name: str, machines: int) -> list[str]:
     """Return the addresses of this host that a name stands for; all if only this host can use the name."""
     own, named = {_LOOPBACK, *_every_address()}, _looked_up(name)
-    found = [address for address in named if address in own or (address.startswith("127.") and machines == 1)]
+    found = [
+        address
+        for address in named
+        if address in own or (address.startswith(_LOOPBACK_NET) and machines == 1)
+    ]
     return found or own_addresses(machines)
 
 
 def route_to(addresses: list[str]) -> tuple[str, str]:
     """Return the first reachable address, and the address of this host on that route. Sends nothing."""
     for address in addresses:
-        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, _DISCARD))
-            return address, str(probe.getsockname()[0])
+        if source := _source_for(address):
+            return address, source
     return _LOOPBACK, _LOOPBACK
 
 

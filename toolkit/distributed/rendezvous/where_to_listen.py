@@ -1,0 +1,26 @@
+"""Where rank 0 listens: on the interface that the other hosts use, and on every one only if none is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.distributed.rendezvous.result import Start
+from toolkit.distributed.secure.addresses import known_addresses, own_addresses
+from toolkit.run.events import note_event
+
+#: Rank 0 listens on several interfaces until all ranks have joined.
+EVENT = "listens_on_every_address"
+
+
+def where_to_listen(start: Start, known_as: Sequence[str]) -> list[str]:
+    """Return the addresses at which rank 0 listens; record in events.jsonl if nothing says which.
+
+    known_as  names or addresses of this host, then of others, as whoever started the ranks knows them
+    """
+    nodes = start.world.nodes
+    if nodes > 1 and (known := known_addresses(known_as)):
+        return known
+    every = own_addresses(nodes)
+    if len(every) > 1:
+        note_event(start.run, EVENT, addresses=every, looked_up=list(known_as))
+    return every

@@ -45,7 +45,12 @@ def _shell_text(value: str) -> str:
     """A value for the shell; a secret is taken from the job's own environment, which must have it."""
     parts = split_references(getattr(value, "reference", value))
     words = [
-        f'"${{{part}?is not set where the job was submitted}}"' if is_name else shlex.quote(part)
+        f'"${{{part}?is not set where the job was submitted}}"' if is_name else _word(part)
         for part, is_name in parts
     ]
     return "".join(words) or "''"
+
+
+def _word(text: str) -> str:
+    # sbatch refuses a script with a carriage return before a line break, also between quotes.
+    return shlex.quote(text).replace("\r", r"'$'\r''")

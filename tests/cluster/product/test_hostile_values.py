@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,27 @@ ENVIRONMENT = {
     "LEADING": "  \t spaces \t ",
     "EMPTY": "",
 }
+
+
+#: What a value is drawn from: all that a shell, sbatch, YAML or a terminal may take for something else.
+_LETTERS = [
+    *map(chr, range(1, 0x7F)),
+    *"\x85\xa0äß漢🙂\u2028\ufeff",
+    "$(id)",
+    "${PATH}",
+    "%j",
+    "\r\n",
+    "--",
+    "~",
+]
+
+
+def _random_values(count: int) -> dict[str, str]:
+    choice = random.Random(28)
+    return {
+        f"RANDOM_{number}": "".join(choice.choices(_LETTERS, k=choice.randrange(1, 40)))
+        for number in range(count)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +86,9 @@ def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactor
 
 def _literally(value: object) -> str:
     """A value for the command line in which ${…} is not a reference but the text itself."""
-    return json.dumps(value, ensure_ascii=False).replace("${", "\\\\${")
+    text = json.dumps(value, ensure_ascii=False).replace("${", "\\\\${")
+    # YAML takes these for line breaks, and for the mark at the beginning of a file.
+    return re.sub("[\x85\u2028\ufeff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @pytest.mark.slow
@@ -84,6 +109,19 @@ def test_the_code_is_that_of_the_run_folder(story: Story) -> None:
 def test_a_variable_reaches_every_rank_unchanged(story: Story, name: str) -> None:
     values = [environment.get(name) for environment in story.user.environments_of_ranks()]
     assert values == [ENVIRONMENT[name]] * 2
+
+
+@pytest.mark.slow
+def test_sixty_random_values_reach_the_rank_through_sbatch_unchanged(user: User) -> None:
+    values = _random_values(60)
+    user.install_probe()
+    environment = f"resources.environment={_literally(values)}"
+    run, job_id = user.submit("quick", environment, env={"PYTHONPATH": str(user.home / "probe")})
+    user.wait_until_finished(run, job_id)
+    (found,) = user.environments_of_ranks()
+    # One by one: pytest would print the difference of all.
+    for name, value in values.items():
+        assert found.get(name) == value
 
 
 def test_what_setup_lines_and_the_submitting_shell_export_reaches_every_rank(story: Story) -> None:

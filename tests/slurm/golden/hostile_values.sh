@@ -32,7 +32,7 @@ refuse_others
 
 source '/opt/my env/activate'
 export REMARK='it'"'"'s "50 %" of $HOME, `date` \ #1 <é漢🙂> 
-second line
+second line'$'\r''
 '
 export EMPTY=''
 export lower=a,b

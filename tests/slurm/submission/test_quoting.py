@@ -149,6 +149,13 @@ def test_a_directive_refuses_what_sbatch_cannot_take(text: str) -> None:
     assert "line break or NUL" in str(refusal.value)
 
 
+def test_a_value_with_the_line_breaks_of_dos_puts_none_into_the_script() -> None:
+    """sbatch refuses a script that holds one, whatever is around it."""
+    line = export("A", "it's\r\ntwo\r")
+    assert "\r" not in line
+    assert shell(line + "\nA=${A//$'\\r'/CR}").stdout == "it'sCR\ntwoCR"
+
+
 def test_a_variable_refuses_nul() -> None:
     with pytest.raises(UserError, match=r"TOKEN_FILE: .*NUL"):
         export("TOKEN_FILE", "a\0b")

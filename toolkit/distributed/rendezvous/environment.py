@@ -33,7 +33,8 @@ def by_environment(start: Start, environ: Mapping[str, str]) -> Rendezvous:
     if environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return _beside_torchrun(start, address, int(port), environ)
     if start.world.is_main:
-        return host(start, addresses_of(address, start.world.nodes), int(port))
+        named = addresses_of(address, start.world.nodes)
+        return host(start, named or where_to_listen(start, [address]), int(port))
     place = Place(host=address, addresses=[address], port=int(port))
     return join(start, lambda: place)
 

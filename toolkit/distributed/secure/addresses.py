@@ -81,14 +81,13 @@ def _every_address() -> list[str]:
 
 
 def addresses_of(name: str, machines: int) -> list[str]:
-    """Return the addresses of this host that a name stands for; all if only this host can use the name."""
-    own, named = {_LOOPBACK, *_every_address()}, _looked_up(name)
-    found = [
+    """Return the addresses of this host that a name stands for; empty if it stands for none of them."""
+    own = {_LOOPBACK, *_every_address()}
+    return [
         address
-        for address in named
+        for address in _looked_up(name)
         if address in own or (address.startswith(_LOOPBACK_NET) and machines == 1)
     ]
-    return found or own_addresses(machines)
 
 
 def route_to(addresses: list[str]) -> tuple[str, str]:

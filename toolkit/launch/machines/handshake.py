@@ -17,7 +17,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from toolkit.config.sections import with_hint
-from toolkit.distributed.secure.addresses import addresses_of
+from toolkit.distributed.secure.addresses import addresses_of, own_addresses
 from toolkit.distributed.secure.channel import Channel, NotAuthenticated, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals
@@ -147,7 +147,8 @@ def _place(machines: Machines) -> str:
 
 
 def _listen(machines: Machines) -> list[socket.socket]:
-    addresses = addresses_of(machines.master_addr or socket.gethostname(), len(machines.layout.counts))
+    name, count = machines.master_addr or socket.gethostname(), len(machines.layout.counts)
+    addresses = addresses_of(name, count) or own_addresses(count)
     try:
         return listen(addresses, machines.master_port)
     except OSError as error:

@@ -101,3 +101,12 @@ def test_that_it_listens_on_every_address_is_recorded(
 def test_on_one_machine_the_loopback_address_is_enough(tmp_path: Path) -> None:
     assert where_to_listen(start(tmp_path, 1), [COMPUTE]) == ["127.0.0.1"]
     assert recorded(tmp_path) == []
+
+
+def test_a_master_address_that_is_a_name_of_this_host_is_the_only_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
+    assert addresses.addresses_of(COMPUTE, 2) == [COMPUTE]
+    assert addresses.addresses_of("127.0.0.1", 2) == ["127.0.0.1"]
+    assert addresses.addresses_of("192.0.2.1", 2) == []

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolkit.distributed.secure.addresses import own_addresses
+from toolkit.distributed.secure.addresses import known_addresses, own_addresses
 from toolkit.errors import RendezvousError
 from toolkit.files import read_json, write_json
 from toolkit.run.run_dir import RunDir
@@ -30,7 +30,8 @@ def publish(run: RunDir, world: World, attempt: int) -> None:
     """Let the other ranks begin. Rank 0 calls it once it holds the run, and all that they need is there."""
     path = run.address(world.nonce)
     path.parent.mkdir(exist_ok=True)
-    address = own_addresses(world.nodes)[0]
+    known = known_addresses(world.known_as) if world.nodes > 1 else []
+    address = (known or own_addresses(world.nodes))[0]
     write_json(path, {"address": address, "port": _free_port(), "attempt": attempt})
 
 

@@ -27,8 +27,8 @@ class World:
     job, restart            the scheduler's name for what runs this start, and how often it was started
                             before; empty and 0 where there is no scheduler
     gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
-    known_as                names or addresses by which a scheduler's hosts know this one, the best first,
-                            and then those of others of them; empty where nobody has said so
+    known_as                names or addresses of this host, the best first, and then of other hosts, as the
+                            scheduler knows them; empty where there is none
     master_addr             host of a store that somebody else opened (torchrun); else None
     master_port             its port
     """

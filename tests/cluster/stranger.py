@@ -1,8 +1,8 @@
 """A stranger on a run's host or network: another user who joins it, floods it, and answers in its place.
 
-python -m tests.cluster.stranger MARKER [ADDRESS PORT]: attacks what listens there, or, without an address,
-whatever comes to listen on this host, until its input ends; then says in JSON what it has done. If any
-process unpickles what the stranger sends, the file MARKER comes into being.
+python -m tests.cluster.stranger MARKER [ADDRESS PORT]: attacks what listens there. Without an address it
+attacks each port that opens on this host. When its input ends, it says in JSON what it has done. A process
+that unpickles what the stranger sends makes the file MARKER.
 """
 
 from __future__ import annotations

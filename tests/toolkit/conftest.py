@@ -1,14 +1,21 @@
-"""A run's folder, empty and with checkpoints; a test file with other wishes has its own."""
+"""A run's folder, empty and with checkpoints, and runs of the tiny experiment.
+
+A test file with other wishes has its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.toolkit.checkpointing import save
 from toolkit.run.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from tests.toolkit.tiny_training import Lab
 
 
 @pytest.fixture
@@ -33,3 +40,11 @@ def saved(run: RunDir) -> RunDir:
     """With checkpoints of step 10, which is the best, and of step 20."""
     save(run, 10, 20, best=10)
     return run
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """Runs that the tests of one file share."""
+    from tests.toolkit.tiny_training import Lab  # imports torch
+
+    return Lab(tmp_path_factory.mktemp("lab"))

@@ -1,4 +1,4 @@
-"""The files of a checkpoint and their checksums, whatever they hold. Imports no torch."""
+"""Checksums of a checkpoint's files, which may be of any kind. Imports no torch."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _trusts_what_it_checks = False
 def trust(named: Sequence[str]) -> None:
     """Trust what --trust-folder names, each with what is below it: here and in processes started from here.
 
-    An empty name stands for the folders that this process checks: those of the runs that the command is for.
+    An empty name stands for the folders that this process checks: the folders of the command's runs.
     They are named to the processes that it starts, and to its jobs; these trust no other folder.
 
     Raises UserError for a name that is no folder.
@@ -89,7 +89,7 @@ def _all_of(paths: tuple[Path, ...]) -> Iterator[str]:
             yield str(path)
         for folder, folders, files in os.walk(path):
             if not os.stat(folder).st_mode & _OTHERS_ENTER:
-                # Only the owner can enter, whatever the modes inside.
+                # Only the owner can enter: the modes inside do not matter.
                 folders.clear()
                 continue
             yield from (os.path.join(folder, name) for name in (*folders, *files))
@@ -105,13 +105,13 @@ def _fault(path: str) -> str:
         return f"cannot be looked at ({error.strerror})"
     mode = stat.filemode(found.st_mode)
     if found.st_uid not in (os.geteuid(), 0):
-        return f"belongs to {_user(found.st_uid)} (mode {mode})"
+        return f"belongs to user {_user(found.st_uid)} (mode {mode})"
     if found.st_mode & stat.S_IWOTH:
-        return f"belongs to {_user(found.st_uid)}, and everybody may write it (mode {mode})"
+        return f"belongs to user {_user(found.st_uid)}, and everybody may write it (mode {mode})"
     is_own_group = found.st_gid == _private_group(os.geteuid()) and not _has_access_list(path)
     if found.st_mode & stat.S_IWGRP and not is_own_group:
         who = f"the group {_group(found.st_gid)} may write it"
-        return f"belongs to {_user(found.st_uid)}, and {who} (mode {mode})"
+        return f"belongs to user {_user(found.st_uid)}, and {who} (mode {mode})"
     return ""
 
 

@@ -56,8 +56,8 @@ class BatchSource(Protocol):
 class OnDemand:
     """Makes each batch in this process when it is asked for.
 
-    seeds_again  whether the forward pass draws the same numbers whatever making the batch has drawn, as it
-                 does where another process makes it
+    seeds_again  whether to seed again after a batch is made, so that the forward pass draws the same random
+                 numbers as it does where another process makes the batch
     """
 
     def __init__(self, *, seeds_again: bool = False) -> None:
@@ -109,7 +109,7 @@ def make_batches(
 ) -> Iterator[Any]:
     """Yield the batches of some requests in their order; with 0 workers this process makes them.
 
-    The generators are seeded by the request when its batch comes, in whichever process it was made.
+    The generators are seeded by the request when its batch comes, also where another process made it.
     """
     if not workers:
         for request in requests:

@@ -62,7 +62,7 @@ class User:
         self.runs = home / "experiments"
         home.mkdir(parents=True, exist_ok=True)
         for name, epochs in EPOCHS.items():
-            # JSON strings are YAML, whatever the path holds.
+            # JSON strings are YAML: any path can be written so.
             paths = {"table": json.dumps(str(table)), "prepared": json.dumps(str(table.parent / "prepared"))}
             text = _EXPERIMENT.format(name=name, epochs=epochs, **paths)
             (home / f"{name}.yaml").write_text(text, encoding="utf-8")

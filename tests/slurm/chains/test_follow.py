@@ -66,7 +66,7 @@ def wait_until_listening(pid: int) -> None:
 
 
 def wait_for_the_end_of(pid: int) -> None:
-    """Return when a process has ended, whoever started it."""
+    """Return when a process has ended, also one that another process started."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -102,7 +102,7 @@ def test_code_that_another_user_has_planted_meanwhile_is_not_begun_and_its_run_s
     write_json(first.result, {"state": "finished", "step": 4})
     out, _ = follower.communicate(timeout=PATIENCE_S)
     assert (out, follower.returncode) == ("", ExitCode.FAILED)
-    assert f"{second.code / 'probe.py'} belongs to nobody" in str(why_not_begun(second))
+    assert f"{second.code / 'probe.py'} belongs to user nobody" in str(why_not_begun(second))
 
 
 def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subprocess.Popen[str]) -> None:

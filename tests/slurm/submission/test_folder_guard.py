@@ -89,7 +89,7 @@ def test_a_folder_that_is_named_as_trusted_is_executed(folder: Path, named: str)
 
 
 def test_a_trusted_folder_that_is_reached_by_a_link_is_executed(folder: Path, tmp_path: Path) -> None:
-    """--trust-folder names the folder itself, whatever led to it."""
+    """--trust-folder names the folder that a link leads to."""
     folder.chmod(0o777)
     link = tmp_path / "link"
     link.symlink_to(folder)

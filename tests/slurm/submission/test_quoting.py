@@ -150,7 +150,7 @@ def test_a_directive_refuses_what_sbatch_cannot_take(text: str) -> None:
 
 
 def test_a_value_with_the_line_breaks_of_dos_puts_none_into_the_script() -> None:
-    """sbatch refuses a script that holds one, whatever is around it."""
+    """sbatch refuses a script with one, even between quotes."""
     line = export("A", "it's\r\ntwo\r")
     assert "\r" not in line
     assert shell(line + "\nA=${A//$'\\r'/CR}").stdout == "it'sCR\ntwoCR"

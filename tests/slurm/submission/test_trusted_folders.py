@@ -47,7 +47,7 @@ def executed(house: House) -> bool:
 def assert_refused(house: House, answer: Answer) -> None:
     assert answer.code == 2, answer.err
     assert "Traceback" not in answer.err
-    for fact in (str(house.run().path), "nobody", "drwx", "--trust-folder"):
+    for fact in (str(house.run().path), "user nobody", "drwx", "--trust-folder"):
         assert fact in answer.err
     assert not executed(house)
 
@@ -85,7 +85,7 @@ def test_a_sweep_is_not_begun_in_a_planted_folder(house: House, fake: FakeSlurm,
     before = house.listing
     answer = house.call("sweep", "tiny.yaml", "optimizer.lr=0.005,0.006", "--name", "planted")
     assert answer.code == 2, answer.err
-    for fact in (str(planted_sweep), "nobody", "--trust-folder"):
+    for fact in (str(planted_sweep), "user nobody", "--trust-folder"):
         assert fact in answer.err
     assert fake.calls("sbatch") == []
     assert house.listing == before

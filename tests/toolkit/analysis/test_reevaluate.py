@@ -33,11 +33,6 @@ def make() -> Make:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def trained(make: Make, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """A finished run with the experiment's own kind of tokens."""
     lab = Lab(tmp_path_factory.mktemp("lab"))

@@ -26,11 +26,6 @@ TOTAL_STEPS = 2 * STEPS_PER_EPOCH
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def exact(lab: Lab) -> Experiment:
     return tiny(lab.folder, "train.reduction=exact", "checkpoint.every_steps=3")
 

@@ -90,11 +90,6 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def long(lab: Lab) -> Experiment:
     return tiny(lab.folder, f"train.epochs={EPOCHS}", "train.eval_per_epoch=1")
 

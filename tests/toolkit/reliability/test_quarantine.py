@@ -85,11 +85,6 @@ def quarantined(run: RunDir) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def experiment(lab: Lab) -> Experiment:
     """Two micro-batches of four samples in each step."""
     return tiny(lab.folder, *EXACT, "train.quarantine=2")

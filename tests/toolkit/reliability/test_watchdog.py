@@ -46,11 +46,6 @@ def train_rank(world: World, path: Path, spec: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def experiment(lab: Lab) -> Experiment:
     return tiny(lab.folder, f"train.hang_timeout_s={HANG_S}", "checkpoint.every_steps=2")
 

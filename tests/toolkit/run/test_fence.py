@@ -198,11 +198,6 @@ def train_rank(world: World, path: Path, spec: str, job: str, restart: int) -> s
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
 def test_frozen_start_that_wakes_up_behind_the_fence_leaves_before_it_writes(lab: Lab) -> None:
     """SIGSTOP in the middle of a step, the job again, SIGCONT while that one trains."""
     experiment = tiny(lab.folder, "train.hang_timeout_s=10", "checkpoint.every_steps=2")

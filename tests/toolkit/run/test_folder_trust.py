@@ -43,7 +43,7 @@ def test_what_another_user_owns_is_refused_by_name_owner_mode_and_with_the_switc
     with pytest.raises(UntrustedFolder) as caught:
         folder_trust.check_run(run)
     mode = stat.filemode((run.path / what).stat().st_mode)
-    for fact in (str(run.path / what), "nobody", mode, "--trust-folder"):
+    for fact in (str(run.path / what), "user nobody", mode, "--trust-folder"):
         assert fact in str(caught.value)
 
 

@@ -244,11 +244,6 @@ def test_the_last_step_is_the_newest_that_any_file_knows_of(run: RunDir) -> None
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def exact(lab: Lab) -> Experiment:
     return tiny(lab.folder, "train.reduction=exact")
 

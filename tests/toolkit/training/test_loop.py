@@ -32,11 +32,6 @@ NO_DROPOUT = ("model.dropout=0", "model.embedding_dropout=0")
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def exact(lab: Lab) -> Experiment:
     return tiny(lab.folder, "train.reduction=exact")
 

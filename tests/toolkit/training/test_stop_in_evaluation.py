@@ -16,11 +16,6 @@ FIRST = STEPS_PER_EPOCH // 2
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("lab"))
-
-
-@pytest.fixture(scope="module")
 def undisturbed(lab: Lab) -> RunDir:
     return lab.train(tiny(lab.folder), Attempt())
 

@@ -1,4 +1,4 @@
-"""Where rank 0 listens: on the interface that the other hosts use, and on every one only if none is known."""
+"""Where rank 0 listens: on the interface that the other hosts use. If none is known, on all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVENT = "listens_on_every_address"
 def where_to_listen(start: Start, known_as: Sequence[str]) -> list[str]:
     """Return the addresses at which rank 0 listens; record in events.jsonl if nothing says which.
 
-    known_as  names or addresses of this host, then of others, as whoever started the ranks knows them
+    known_as  names or addresses of this host, then of other hosts, as the scheduler knows them
     """
     nodes = start.world.nodes
     if nodes > 1 and (known := known_addresses(known_as)):

@@ -29,11 +29,6 @@ KEY = "train.start_from_checkpoint"
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("beginning"))
-
-
-@pytest.fixture(scope="module")
 def source(lab: Lab) -> RunDir:
     return lab.train(tiny(lab.folder, "train.epochs=1"), Attempt())
 

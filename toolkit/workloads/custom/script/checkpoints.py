@@ -139,8 +139,8 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
 def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: Callable[[], None]) -> None:
     """Update the links to the newest and the best checkpoint, and delete all but these and the newest ones.
 
-    best  whether the one of this step is the best so far
-    keep  how many of the newest stay. The one of this step does, whatever its number
+    best  whether this step's is the best so far
+    keep  how many of the newest stay, beside the one of this step
     """
     try:
         link(run, step, step if best else None)

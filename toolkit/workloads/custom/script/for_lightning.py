@@ -33,8 +33,8 @@ _NO_SCORES = frozenset({"epoch", "step"})
 class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.lightning.RunCallback()])`.
 
-    - `trainer.fit(model)` goes on from the newest checkpoint that verifies, random numbers included, whatever
-      the script gives it as ckpt_path.
+    - `trainer.fit(model)` goes on from the newest checkpoint that verifies, random numbers included. It
+      ignores ckpt_path then.
     - At the end of each epoch, and every so many steps, it saves in the run, with checksums.
     - When the run is asked to stop, it saves after the step, and the process leaves with status 75.
     - What the module logs is shown by `stk status`, `watch` and `report`: names that begin with `val` or

@@ -29,7 +29,7 @@ _SUMMARY = "train_runtime"
 class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.transformers.RunCallback()])`.
 
-    - `trainer.train()` goes on from the newest checkpoint that verifies, whatever the script gives it as
+    - `trainer.train()` goes on from the newest checkpoint that verifies and ignores a path in
       resume_from_checkpoint; only False makes it start from the beginning.
     - Each checkpoint that the Trainer saves, by its save_strategy, is also kept in the run, with checksums.
     - When the run is asked to stop, the Trainer saves after its step, and the process leaves with status 75.

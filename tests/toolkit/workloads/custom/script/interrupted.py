@@ -15,10 +15,12 @@ import time
 from pathlib import Path
 
 from toolkit.files import read_json_lines
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, find_runs
 
 TOTAL = 12
 STEP = 8
+ALL_STEPS = list(range(1, TOTAL + 1))
 
 MOMENTS = f"""
 import hashlib, os, signal, time
@@ -142,3 +144,29 @@ def weights(output: str) -> str:
 def logged_steps(run: RunDir) -> list[int]:
     """The steps of all lines of training."""
     return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == "train"]
+
+
+def assert_goes_on_after_a_stop(script: Interrupted, procs: int, *, saved: int) -> RunDir:
+    """Stopped at step 8, it ends with the weights of an undisturbed run, and does each step once.
+
+    saved  the step of the checkpoint before
+    """
+    expected = script.undisturbed(procs)
+    run = script.stopped(procs)
+    assert run.checkpoint_steps() == [saved, STEP]
+    assert script.train(procs) == expected
+    first, second = read_attempts(run)
+    assert (first.last_step, second.first_step, second.last_step) == (STEP, STEP, TOTAL)
+    assert logged_steps(run) == ALL_STEPS
+    return run
+
+
+def assert_goes_on_after_a_kill(script: Interrupted, procs: int, *, saved: int) -> RunDir:
+    """Killed at step 8, it goes on from its newest checkpoint to the weights of an undisturbed run."""
+    expected = script.undisturbed(procs)
+    (script.work / "kill").touch()
+    assert script.train(procs) == expected
+    first, second = read_attempts(script.run)
+    assert (first.why, second.first_step) == ("killed", saved)
+    assert logged_steps(script.run) == ALL_STEPS
+    return script.run

@@ -14,10 +14,16 @@ from toolkit.run.attempts.goodput import timeline
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
-from .interrupted import STEP, TOTAL, Interrupted, logged_steps, weights
+from .interrupted import (
+    ALL_STEPS,
+    STEP,
+    TOTAL,
+    Interrupted,
+    assert_goes_on_after_a_kill,
+    logged_steps,
+    weights,
+)
 from .training_scripts import PLAIN
-
-ALL_STEPS = list(range(1, TOTAL + 1))
 
 
 @pytest.fixture
@@ -51,13 +57,9 @@ def test_stopped_and_resumed_it_ends_with_the_same_weights(script: Interrupted, 
 @pytest.mark.slow
 @pytest.mark.parametrize("procs", [1, 2])
 def test_a_killed_rank_costs_the_steps_since_the_last_save(script: Interrupted, procs: int) -> None:
-    expected = script.undisturbed(procs)
-    (script.work / "kill").touch()
-    assert script.train(procs) == expected
-    assert logged_steps(script.run) == ALL_STEPS
-    first, second = read_attempts(script.run)
-    assert (first.why, first.last_step, second.first_step) == ("killed", STEP, 5)
-    assert timeline(script.run, time.time())[0].spent.repeated > 0
+    run = assert_goes_on_after_a_kill(script, procs, saved=5)
+    assert read_attempts(run)[0].last_step == STEP
+    assert timeline(run, time.time())[0].spent.repeated > 0
 
 
 @pytest.mark.slow

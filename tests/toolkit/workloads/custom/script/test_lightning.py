@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from toolkit.files import read_json, read_json_lines
-from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
-from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .interrupted import (
+    ALL_STEPS,
+    STEP,
+    TOTAL,
+    Interrupted,
+    assert_goes_on_after_a_kill,
+    assert_goes_on_after_a_stop,
+    logged_steps,
+)
 from .training_scripts import LIGHTNING
 
 pytest.importorskip("lightning")
@@ -58,13 +65,7 @@ def validated_steps(run: RunDir) -> list[int]:
 def test_stopped_at_the_end_of_an_epoch_it_goes_on_to_the_same_weights(
     trainer: Interrupted, procs: int
 ) -> None:
-    expected = trainer.undisturbed(procs)
-    run = trainer.stopped(procs)
-    assert run.checkpoint_steps() == [4, STEP]
-    assert trainer.train(procs) == expected
-    first, second = read_attempts(run)
-    assert (first.last_step, second.first_step, second.last_step) == (STEP, STEP, TOTAL)
-    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    run = assert_goes_on_after_a_stop(trainer, procs, saved=4)
     result = read_json(run.result)
     assert set(result["metrics"]["train"]) == {"loss", "size"}
     assert set(result["metrics"]["validation"]) == {"loss"}
@@ -84,19 +85,14 @@ def test_stopped_within_an_epoch_it_goes_on_exactly_with_a_resumable_loader(trai
     run = trainer.stopped(1)
     assert run.checkpoint_steps() == [4, 6]
     assert trainer.train(1) == expected
-    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    assert logged_steps(run) == ALL_STEPS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("procs", [1, 2])
 def test_a_killed_trainer_goes_on_from_the_last_epoch(trainer: Interrupted, procs: int) -> None:
-    expected = trainer.undisturbed(procs)
-    (trainer.work / "kill").touch()
-    assert trainer.train(procs) == expected
-    first, second = read_attempts(trainer.run)
-    assert (first.why, second.first_step) == ("killed", 4)
-    assert logged_steps(trainer.run) == list(range(1, TOTAL + 1))
-    assert validated_steps(trainer.run) == [4, 8, TOTAL]
+    run = assert_goes_on_after_a_kill(trainer, procs, saved=4)
+    assert validated_steps(run) == [4, 8, TOTAL]
 
 
 @pytest.mark.slow

@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from toolkit.files import read_json, read_json_lines
-from toolkit.run.attempts.records import read_attempts
 
-from .interrupted import STEP, TOTAL, Interrupted, logged_steps
+from .interrupted import (
+    TOTAL,
+    Interrupted,
+    assert_goes_on_after_a_kill,
+    assert_goes_on_after_a_stop,
+)
 from .training_scripts import TRANSFORMERS
 
 pytest.importorskip("accelerate")
@@ -25,13 +29,7 @@ def trainer(tmp_path: Path) -> Interrupted:
 
 @pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_stopped_trainer_goes_on_to_the_same_weights(trainer: Interrupted, procs: int) -> None:
-    expected = trainer.undisturbed(procs)
-    run = trainer.stopped(procs)
-    assert run.checkpoint_steps() == [5, STEP]
-    assert trainer.train(procs) == expected
-    first, second = read_attempts(run)
-    assert (first.last_step, second.first_step, second.last_step) == (STEP, STEP, TOTAL)
-    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    run = assert_goes_on_after_a_stop(trainer, procs, saved=5)
     result = read_json(run.result)
     assert result["step"] == TOTAL
     assert {"loss", "lr", "grad_norm"} <= set(result["metrics"]["train"])
@@ -42,12 +40,7 @@ def test_a_stopped_trainer_goes_on_to_the_same_weights(trainer: Interrupted, pro
 @pytest.mark.slow
 @pytest.mark.parametrize("procs", [1, 2])
 def test_a_killed_trainer_goes_on_from_its_last_save(trainer: Interrupted, procs: int) -> None:
-    expected = trainer.undisturbed(procs)
-    (trainer.work / "kill").touch()
-    assert trainer.train(procs) == expected
-    first, second = read_attempts(trainer.run)
-    assert (first.why, second.first_step) == ("killed", 5)
-    assert logged_steps(trainer.run) == list(range(1, TOTAL + 1))
+    assert_goes_on_after_a_kill(trainer, procs, saved=5)
 
 
 @pytest.mark.slow

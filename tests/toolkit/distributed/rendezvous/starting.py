@@ -1,0 +1,26 @@
+"""Starting the ranks of a rendezvous in threads, for its tests."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from toolkit.distributed.rendezvous import Rendezvous, meet
+from toolkit.files import write_json
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+SHORT_S = 0.3
+
+
+def start(
+    pool: ThreadPoolExecutor, run: RunDir, ranks: list[World], timeout_s: float, *way: Any
+) -> list[Future[Rendezvous]]:
+    """Let each rank meet the others; `way` as in `meet`."""
+    return [pool.submit(meet, run, world, timeout_s, *way) for world in ranks]
+
+
+def write_with_folder(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, value)

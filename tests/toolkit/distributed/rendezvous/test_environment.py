@@ -1,0 +1,60 @@
+"""Ranks that meet at MASTER_ADDR and MASTER_PORT."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.ports import free_port
+from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
+from tests.toolkit.ranks import worlds
+from toolkit.distributed.rendezvous import meet
+from toolkit.errors import RendezvousError, UserError
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.fixture
+def place() -> dict[str, str]:
+    return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+
+
+def test_ranks_meet_where_the_environment_says(
+    run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
+) -> None:
+    joined = [each.result() for each in start(threads, run, worlds(3), PATIENCE_S, "env", place)]
+    assert {str(each.world.master_port) for each in joined} == {place["MASTER_PORT"]}
+    joined[0].store.set("greeting", "hello")
+    assert all(each.store.get("greeting") == b"hello" for each in joined)
+    assert not run.rendezvous(joined[0].world.nonce).exists()
+
+
+def test_one_port_serves_one_start_after_another(
+    run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
+) -> None:
+    for nonce in ("first", "second"):
+        for each in start(threads, run, worlds(2, nonce), PATIENCE_S, "env", place):
+            assert each.result().world.master_addr == "127.0.0.1"
+            each.result().close()
+
+
+def test_ranks_that_the_environment_misses_are_named(
+    run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
+) -> None:
+    """By torch itself only their number would be known, and that after minutes."""
+    (host,) = start(threads, run, worlds(3)[:1], SHORT_S, "env", place)
+    with pytest.raises(RendezvousError, match=r"2 of 3 ranks did not arrive .*: rank 1, rank 2"):
+        host.result()
+
+
+def test_a_master_address_that_leads_nowhere_is_named(run: RunDir, place: dict[str, str]) -> None:
+    expected = rf"\(rank 1\) cannot reach rank 0 on host 127.0.0.1 at 127.0.0.1 port {place['MASTER_PORT']}"
+    with pytest.raises(RendezvousError, match=expected):
+        meet(run, worlds(2)[1], SHORT_S, "env", place)
+
+
+@pytest.mark.parametrize("environ", [{}, {"MASTER_ADDR": "a"}, {"MASTER_ADDR": "a", "MASTER_PORT": "x"}])
+def test_without_a_place_in_the_environment_that_is_said(run: RunDir, environ: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="needs MASTER_ADDR and MASTER_PORT, but they are"):
+        meet(run, worlds(2)[0], SHORT_S, "env", environ)

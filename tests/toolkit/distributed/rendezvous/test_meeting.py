@@ -1,0 +1,137 @@
+"""The ranks of one start find each other, and no others; who does not come is named."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
+from tests.toolkit.ranks import worlds
+from toolkit.distributed.rendezvous import Rendezvous, meet
+from toolkit.errors import RendezvousError, UserError
+from toolkit.files import read_json, write_json
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
+def test_all_ranks_meet_at_one_store_whoever_comes_first(
+    run: RunDir, threads: ThreadPoolExecutor, order: list[int]
+) -> None:
+    ranks = worlds(4)
+    joined = [each.result() for each in start(threads, run, [ranks[i] for i in order], PATIENCE_S)]
+    assert {each.world.master_port for each in joined} == {joined[0].world.master_port}
+    assert {each.world.master_addr for each in joined} == {"127.0.0.1"}
+    joined[0].store.set("greeting", "hello")
+    assert all(each.store.get("greeting") == b"hello" for each in joined)
+
+
+def test_two_starts_at_once_do_not_mix(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    first, second = worlds(2, "job.1"), worlds(2, "job.2")
+    joined = [each.result() for each in start(threads, run, [*first, *second], PATIENCE_S)]
+    ports = [each.world.master_port for each in joined]
+    assert ports[0] == ports[1] != ports[2] == ports[3]
+
+
+def test_publication_of_another_start_is_never_joined(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """Though a store listens there: that of the start before, which is still ending."""
+    old = [each.result() for each in start(threads, run, worlds(2, "job.1"), PATIENCE_S)]
+    assert run.rendezvous("job.1").is_file()
+    with pytest.raises(RendezvousError, match=r"rank 1 on .* found no .*job\.2.*rank 0 did not start"):
+        meet(run, worlds(2, "job.2")[1], SHORT_S)
+    assert old[0].world.master_port == read_json(run.rendezvous("job.1"))["port"]
+
+
+def test_missing_ranks_are_named_by_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    ranks = worlds(5)
+    host, guest = start(threads, run, [ranks[0], ranks[2]], 3.0)
+    with pytest.raises(
+        RendezvousError, match=r"3 of 5 ranks did not arrive .*: rank 1, rank 3, rank 4\..*timeout_s"
+    ):
+        host.result()
+    with pytest.raises(RendezvousError, match=r"rank 2 .* joined rank 0 .* but not all ranks arrived"):
+        guest.result()
+
+
+def test_unreachable_rank_0_names_both_hosts_and_the_port(run: RunDir) -> None:
+    with socket.socket() as silent:
+        # Bound, so that nobody else gets the port, but not listening.
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        world = worlds(2)[1]
+        place = {"host": "node17", "addresses": ["127.0.0.1"], "port": port}
+        run.rendezvous(world.nonce).parent.mkdir()
+        write_json(run.rendezvous(world.nonce), place)
+        expected = (
+            rf"host {socket.gethostname()} \(rank 1\) cannot reach rank 0 on host node17 "
+            rf"at 127.0.0.1 port {port}"
+        )
+        with pytest.raises(RendezvousError, match=expected):
+            meet(run, world, SHORT_S)
+
+
+def test_first_address_that_answers_is_taken(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """Rank 0 lists all of its host's addresses; some may lead nowhere."""
+    ranks = worlds(2)
+    publication = run.rendezvous(ranks[0].nonce)
+    (host,) = start(threads, run, ranks[:1], PATIENCE_S)
+    while (place := read_json(publication)) is None:
+        time.sleep(0.01)
+    write_json(publication, {**place, "addresses": ["127.255.255.254", *place["addresses"]]})
+    joined = meet(run, ranks[1], PATIENCE_S)
+    assert joined.world.master_port == host.result().world.master_port
+
+
+def test_interface_towards_rank_0_is_told_to_gloo(
+    tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # First set, so that the end of the test puts back what was there.
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "")
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME")
+    for each in start(threads, RunDir(tmp_path), worlds(2), PATIENCE_S):
+        each.result()
+    assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
+
+
+def test_ranks_of_two_worlds_are_told_at_once_on_both_sides(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """As where somebody has typed another number of processes on the second machine."""
+    ranks = [*worlds(4, "typed")[:2], worlds(5, "typed")[3]]
+    expected = r"rank 3 on .* has a world of 5 ranks, rank 0 on .* of 4"
+    for each in start(threads, run, ranks, PATIENCE_S):
+        with pytest.raises(UserError, match=expected):
+            each.result()
+
+
+def test_two_processes_with_one_rank_are_told_at_once_on_every_side(
+    run: RunDir, threads: ThreadPoolExecutor
+) -> None:
+    ranks = worlds(3, "typed")
+    started = start(threads, run, [ranks[0], ranks[1], ranks[1]], PATIENCE_S)
+    for each in started:
+        with pytest.raises(UserError, match="two processes have the rank 1"):
+            each.result()
+
+
+def exchange(pool: ThreadPoolExecutor, joined: list[Rendezvous], timeout_s: float) -> list[Future[list[Any]]]:
+    return [pool.submit(each.exchange, "device", {"rank": each.world.rank}, timeout_s) for each in joined]
+
+
+@pytest.mark.parametrize("way", ["auto", "file"])
+def test_every_rank_learns_what_the_others_tell(run: RunDir, threads: ThreadPoolExecutor, way: str) -> None:
+    started = [threads.submit(meet, run, world, PATIENCE_S, way) for world in worlds(3)]
+    joined = [each.result() for each in started]
+    told = [{"rank": rank} for rank in range(3)]
+    assert [each.result() for each in exchange(threads, joined, PATIENCE_S)] == [told] * 3
+
+
+def test_a_rank_that_tells_nothing_is_named(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    joined = [each.result() for each in start(threads, run, worlds(3), PATIENCE_S)]
+    for each in exchange(threads, joined[:2], SHORT_S):
+        with pytest.raises(RendezvousError, match="rank 2 did not send their device"):
+            each.result()

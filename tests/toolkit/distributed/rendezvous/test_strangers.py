@@ -1,0 +1,103 @@
+"""Who does not know the secret of a start neither joins it nor is joined."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import psutil
+import pytest
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+from tests.patience import PATIENCE_S
+from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start, write_with_folder
+from tests.toolkit.ranks import worlds
+from tests.toolkit.tiny import events
+from toolkit.distributed.rendezvous import meet
+from toolkit.distributed.secure.channel import Channel
+from toolkit.distributed.secure.listener import SecureListener, listen
+from toolkit.distributed.secure.refusals import Refusals
+from toolkit.errors import RendezvousError
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir
+from toolkit.world import World
+
+
+def place_of(run: RunDir, world: World) -> dict[str, Any]:
+    """Where rank 0 listens, as soon as it has said so."""
+    while (place := read_json(run.rendezvous(world.nonce))) is None:
+        time.sleep(0.01)
+    return place
+
+
+def refused(run: RunDir) -> list[str]:
+    """The addresses of those that were refused, as soon as there are some."""
+    while not (lines := events(run, "connection_refused")):
+        time.sleep(0.01)
+    return [line["address"] for line in lines]
+
+
+def test_a_stranger_who_joins_as_a_rank_does_not_count_and_is_named(
+    run: RunDir, threads: ThreadPoolExecutor
+) -> None:
+    ranks = worlds(2)
+    (host,) = start(threads, run, ranks[:1], PATIENCE_S)
+    stranger = World(rank=1, size=2, local_rank=1, local_size=2, nonce=ranks[0].nonce)
+    place, secret = place_of(run, ranks[0]), run.secret(ranks[0].nonce)
+    other = RunDir(run.path / "strangers")
+    write_with_folder(other.rendezvous(stranger.nonce), place)
+    with pytest.raises(RendezvousError, match=r"no rank 0 that shares its secret.*STK_SECRET_FILE"):
+        meet(other, stranger, SHORT_S)
+    assert secret.read_bytes() != other.secret(stranger.nonce).read_bytes()
+    (guest,) = start(threads, run, ranks[1:], PATIENCE_S)
+    assert host.result().store.get("claimed/1") == b"1"
+    guest.result()
+    assert {*refused(run)} == {"127.0.0.1"}
+
+
+def test_torchs_own_store_gets_nothing_from_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """As a stranger would speak to it who knows how torch's ranks meet."""
+    ranks = worlds(2)
+    (host,) = start(threads, run, ranks[:1], PATIENCE_S)
+    port = place_of(run, ranks[0])["port"]
+    with pytest.raises(RuntimeError):
+        TCPStore("127.0.0.1", port, timeout=timedelta(seconds=1), wait_for_workers=False).set("joined/1", "x")
+    (guest,) = start(threads, run, ranks[1:], PATIENCE_S)
+    assert (host.result().world.size, guest.result().world.size) == (2, 2)
+
+
+def test_a_false_rank_0_is_not_joined(run: RunDir, threads: ThreadPoolExecutor) -> None:
+    """Its publication lies in the run's folder, and it answers; the true one comes later."""
+    ranks = worlds(2)
+    told: list[Any] = []
+    refusals = Refusals(lambda event, **facts: told.append(event))
+    false = SecureListener(listen(["127.0.0.1"]), b"another secret", Channel.close, refusals)
+    place = {"host": "node17", "addresses": ["127.0.0.1"], "port": false.port}
+    write_with_folder(run.rendezvous(ranks[0].nonce), place)
+    (guest,) = start(threads, run, ranks[1:], PATIENCE_S)
+    while not refusals.count:
+        time.sleep(0.01)
+    (host,) = start(threads, run, ranks[:1], PATIENCE_S)
+    assert guest.result().world.master_port == host.result().world.master_port != false.port
+    false.close()
+
+
+@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "{}", '{"host": 1, "addresses": 2, "port": 1e999}'])
+def test_a_publication_that_nobody_understands_counts_as_none(run: RunDir, text: str) -> None:
+    world = worlds(2)[1]
+    run.rendezvous(world.nonce).parent.mkdir()
+    run.rendezvous(world.nonce).write_text(text)
+    with pytest.raises(RendezvousError, match=r"found no .*rank 0 did not start"):
+        meet(run, world, SHORT_S)
+
+
+def test_one_machine_listens_where_no_other_machine_can_connect(
+    run: RunDir, threads: ThreadPoolExecutor
+) -> None:
+    for each in start(threads, run, worlds(2), PATIENCE_S):
+        port = each.result().world.master_port
+    assert {line.laddr.ip for line in psutil.net_connections("tcp") if line.laddr.port == port} == {
+        "127.0.0.1"
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from slurm.submission.checks.gpu_checks import hidden_gpus, ranks_without_gpus
+from slurm.submission.checks.gpu_checks import gpus_without_ranks, hidden_gpus, ranks_without_gpus
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.precheck.check_inputs import input_violations
@@ -34,6 +34,7 @@ def check_before_queue(
         found += check_shapes(experiment)
     warnings = list(experiment_warnings(experiment, of_data="data" not in sections))
     if cluster == "slurm":
+        warnings += gpus_without_ranks(experiment)
         warnings += hidden_gpus(experiment)
     raise_violations(found, origins, warnings)
     return violation_lines(warnings, origins)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from slurm.config.resources import Resources
 from slurm.submission.checks.host_fit import Request
-from slurm.submission.job_options import components
+from slurm.submission.job_options import Component, components
 from toolkit.config.schema import Experiment
 from toolkit.workload import Violation
 
@@ -16,12 +16,23 @@ def ranks_without_gpus(experiment: Experiment) -> Iterator[Violation]:
     if not experiment.each_rank_needs_a_gpu:
         return
     for part in components(experiment.resources):
-        wanted = Request.of(part).gres
-        gpus = sum(count for (name, _), count in wanted.items() if name == "gpu")
+        gpus = _gpus(part)
         if 0 < gpus < part.tasks_per_node:
             ranks = part.tasks_per_node
             problem = f"{ranks} ranks on each host, but {gpus} GPU{'s' if gpus > 1 else ''} there"
             hint = f"{gpus} ranks, or {ranks} GPUs: each rank needs one (train.device: cpu needs none)"
+            yield Violation(key=("resources", _blamed(experiment.resources)), problem=problem, hint=hint)
+
+
+def gpus_without_ranks(experiment: Experiment) -> Iterator[Violation]:
+    """Find hosts that get more GPUs than ranks, where each rank computes on one: the others would be idle."""
+    if not experiment.each_rank_needs_a_gpu or experiment.train.parallel == "dp":
+        return
+    for part in components(experiment.resources):
+        gpus, ranks = _gpus(part), part.tasks_per_node
+        if gpus > ranks:
+            problem = f"{ranks} rank{'s' if ranks > 1 else ''} on each host, but {gpus} GPUs there"
+            hint = f"{gpus} ranks would use them all, {ranks} leave {gpus - ranks} idle; the result is the same"
             yield Violation(key=("resources", _blamed(experiment.resources)), problem=problem, hint=hint)
 
 
@@ -36,6 +47,11 @@ def hidden_gpus(experiment: Experiment) -> Iterator[Violation]:
                 hint="gres or gpus_per_node shows them all to every rank of a host",
             )
             return
+
+
+def _gpus(part: Component) -> int:
+    """GPUs of each host, of all types."""
+    return sum(count for (name, _), count in Request.of(part).gres.items() if name == "gpu")
 
 
 def _blamed(resources: Resources) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.checks.gpu_checks import hidden_gpus, ranks_without_gpus
+from slurm.submission.checks.gpu_checks import gpus_without_ranks, hidden_gpus, ranks_without_gpus
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from toolkit.errors import DataError
@@ -82,3 +82,23 @@ def test_gpus_of_each_task_are_hidden_from_the_others(house: House, nodes: str) 
     assert ".".join(odd.key) == "resources.gpus_per_task"
     assert not list(hidden_gpus(house.experiment(*asked, "resources.gres=gpu:2")))
     assert not list(hidden_gpus(house.experiment("resources.gpus_per_task=1")))
+
+
+def test_gpus_that_no_rank_would_use_are_told(house: House) -> None:
+    (idle,) = gpus_without_ranks(house.experiment("resources.gpus_per_node=a100:4"))
+    assert ".".join(idle.key) == "resources.tasks_per_node"
+    assert "3 idle" in (idle.hint or "")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("resources.gres=gpu:1",),
+        ("resources.gpus_per_node=4", "resources.tasks_per_node=4"),
+        ("resources.gpus_per_node=4", "train.device=cpu"),
+        ("resources.gpus_per_node=4", "train.parallel=dp"),
+        ("resources.groups=[{nodes: 1, gpus: 3}, {nodes: 2, gpus: 1}]",),
+    ],
+)
+def test_of_a_rank_for_each_gpu_nothing_is_told(house: House, asked: tuple[str, ...]) -> None:
+    assert not list(gpus_without_ranks(house.experiment(*asked)))

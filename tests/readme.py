@@ -1,4 +1,4 @@
-"""The README's commands, and which test runs each of them.
+"""The commands of the README and of its first pages, and which test runs each of them.
 
 A command is claimed by its beginning. Every command must be claimed exactly once: `test_readme.py`
 fails otherwise, so a new one cannot go untested.
@@ -11,9 +11,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+COMMANDS = ROOT / "docs" / "commands.md"
+RUN_FOLDER = ROOT / "docs" / "run-folder.md"
+STARTING = ROOT / "docs" / "starting.md"
 
 QUICKSTART = "./scripts/quickstart"
 ACTIVATE = "source .venv/bin/activate"
+
+#: One after the other, in an empty folder: tests/test_installed.py, tests/cluster/test_readme_on_slurm.py.
+FIRST = ("stk init digits", "stk run digits.yaml", "stk submit digits.yaml")
 
 #: One after the other, as a reader would, with small data: tests/test_readme.py.
 EVERY_DAY = (
@@ -38,16 +44,20 @@ OWN_CLUSTER = ("./scripts/cluster up", "./scripts/cluster shell", "./scripts/clu
 #: Commands that no test runs, and why.
 EXEMPT = {"./scripts/test": "it is what runs the tests"}
 
-CLAIMS = (QUICKSTART, ACTIVATE, *EVERY_DAY, TORCHRUN, *JOBS, *IN_THE_FOREGROUND, *OWN_CLUSTER, *EXEMPT)
+CLAIMS = (
+    *(QUICKSTART, ACTIVATE, *FIRST, *EVERY_DAY, TORCHRUN),
+    *(*JOBS, *IN_THE_FOREGROUND, *OWN_CLUSTER, *EXEMPT),
+)
 
 _SHELL_BLOCK = re.compile(r"^```(?:sh|bash|shell|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[str]:
-    """Every command of the README's shell blocks; continued lines are one command."""
-    blocks = _SHELL_BLOCK.findall(README.read_text(encoding="utf-8"))
+    """Every command of the shell blocks, once; continued lines are one command."""
+    pages = (page.read_text(encoding="utf-8") for page in (README, COMMANDS, STARTING))
+    blocks = [block for page in pages for block in _SHELL_BLOCK.findall(page)]
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return [*dict.fromkeys(line.strip() for line in lines if line.strip() and not line.startswith("#"))]
 
 
 def command(claim: str) -> str:

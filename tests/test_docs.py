@@ -11,7 +11,7 @@ import pytest
 
 from slurm.commands.parser import make_parser
 from slurm.submission.batch_script import JobPlan
-from tests.readme import README, ROOT
+from tests.readme import ROOT
 from toolkit.config import load
 from toolkit.config.composition.yaml_files import parse
 from toolkit.run.run_dir import RunDir
@@ -42,6 +42,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / file if file else page
         assert target.exists(), f"{page.name}: {link}"
         assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
+    pages = [page for page in PAGES if page.parent.name == "docs" and page != index]
+    assert [page.name for page in pages if page.resolve() not in listed] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -88,10 +95,9 @@ def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> 
     assert [line for line in block.splitlines() if line not in script.splitlines()] == []
 
 
-def test_the_experiment_in_the_readme_is_one(tmp_path: Path) -> None:
-    (block,) = re.findall(
-        r"^```yaml\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+def test_the_experiment_on_its_page_is_one(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "experiment-file.md").read_text(encoding="utf-8")
+    block = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     file = tmp_path / "experiment.yaml"
     file.write_text(block, encoding="utf-8")
     shown, shipped = (load(path, config_root=ROOT / "configs") for path in (file, QUICKSTART))

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "own-code.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def stk(folder: Path, *words: str) -> str:
@@ -60,9 +61,10 @@ def test_the_files_of_an_example_fit_each_other(name: str) -> None:
     assert plan["config"]["name"] == name
 
 
+@pytest.mark.parametrize("page", [README, PAGE], ids=["README", "own-code"])
 @pytest.mark.parametrize("name", ["digits.py", "digits.yaml"])
-def test_the_page_shows_the_example(name: str) -> None:
-    blocks = re.findall(r"^```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+def test_the_page_shows_the_example(name: str, page: str) -> None:
+    blocks = re.findall(r"^```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert (EXAMPLES / "digits" / name).read_text(encoding="utf-8") in blocks
 
 

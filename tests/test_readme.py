@@ -1,4 +1,4 @@
-"""What the README says can be done is done here, word for word."""
+"""What the README and its first pages say can be done is done here, word for word."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ from toolkit.run.run_dir import RunDir, find_runs
 
 _CODE = re.compile(r"`([^`]+)`")
 _FOREIGN = ("STK_", "SLURM_", "SBATCH_", "TORCHELASTIC_")
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(readme.README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 def test_every_command_is_run_by_a_test() -> None:
@@ -200,7 +204,7 @@ def test_the_quickstart_ends_with_scores_and_report(quickstart: tuple[RunDir, st
 # ---- tables
 
 
-def table_of(heading: str, page: Path = readme.README) -> list[str]:
+def table_of(heading: str, page: Path = readme.COMMANDS) -> list[str]:
     """The first column of the first table below a heading of a page, its code spans."""
     text = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
@@ -217,17 +221,17 @@ def parsers() -> Mapping[str, argparse.ArgumentParser]:
 
 def test_the_table_of_commands_is_that_of_the_parser() -> None:
     ours = set(parsers()) - WORKLOAD.commands.keys()
-    assert {code.split()[1] for code in table_of("Every day")} == ours
+    assert {code.split()[1] for code in table_of("All commands")} == ours
 
 
 def test_commands_with_json_are_those_that_take_it() -> None:
-    (sentence,) = re.findall(r"([^.]*) take `--json`", readme.README.read_text(encoding="utf-8"))
+    (sentence,) = re.findall(r"([^.]*) take `--json`", readme.COMMANDS.read_text(encoding="utf-8"))
     takers = [name for name, parser in parsers().items() if "--json" in parser.format_help()]
     assert sorted(set(_CODE.findall(sentence)) & set(parsers())) == sorted(takers)
 
 
 def test_options_in_the_table_of_commands_exist() -> None:
-    for line in readme.README.read_text(encoding="utf-8").splitlines():
+    for line in readme.COMMANDS.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `stk "):
             name, text = line.split()[2].strip("`"), parsers()[line.split()[2].strip("`")].format_help()
             for option in re.findall(r"--[a-z-]+", line):
@@ -256,7 +260,7 @@ def test_environment_variables_are_those_that_are_read() -> None:
 
 def test_names_in_the_run_folder_are_those_of_the_code(quickstart: tuple[RunDir, str]) -> None:
     """What a finished run holds is shown; the rest belongs to submissions, failures and commands."""
-    text = readme.README.read_text(encoding="utf-8").partition("## A run's folder")[2]
+    text = readme.RUN_FOLDER.read_text(encoding="utf-8")
     shown = set(re.findall(r"^[├└]── (\S+?)/?(?: |$)", text, re.MULTILINE))
     there = {path.name for path in quickstart[0].path.iterdir() if not path.name.startswith(".")}
     assert there <= shown

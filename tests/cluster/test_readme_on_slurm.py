@@ -100,6 +100,16 @@ def test_a_job_trains_on_two_hosts(
     assert all(rank["cuda_visible_devices"] for rank in ranks)
 
 
+def test_a_task_of_ones_own_trains_on_two_hosts(login_node: LoginNode) -> None:
+    init, _, submit = readme.FIRST
+    printed = login_node.run(f"{readme.command(init)} && {readme.command(submit)}")
+    (job_id,) = re.findall(r"job +(\d+)", printed)
+    state = login_node.cluster.wait_for_state(job_id, _ENDED)["JobState"]
+    (run,) = find_runs(login_node.home / "digits" / "experiments")
+    assert state == "COMPLETED", "\n".join(path.read_text() for path in run.logs.iterdir())
+    assert next(iter(read_json_lines(run.attempts)))["world_size"] == 4
+
+
 @pytest.mark.parametrize("claim, name, size", [("srun -n 4", "tasks", 4), ("salloc", "shell", 2)])
 def test_it_trains_in_the_foreground(login_node: LoginNode, claim: str, name: str, size: int) -> None:
     assert claim in readme.IN_THE_FOREGROUND

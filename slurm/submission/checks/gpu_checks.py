@@ -31,8 +31,11 @@ def gpus_without_ranks(experiment: Experiment) -> Iterator[Violation]:
     for part in components(experiment.resources):
         gpus, ranks = _gpus(part), part.tasks_per_node
         if gpus > ranks:
-            problem = f"{ranks} rank{'s' if ranks > 1 else ''} on each host, but {gpus} GPUs there"
-            hint = f"{gpus} ranks would use them all, {ranks} leave {gpus - ranks} idle; the result is the same"
+            problem = (
+                f"{ranks} rank{'s' if ranks > 1 else ''} on each host, but {gpus} GPUs there: "
+                f"{gpus - ranks} would be idle"
+            )
+            hint = f"{gpus} ranks use all of them, with the same result"
             yield Violation(key=("resources", _blamed(experiment.resources)), problem=problem, hint=hint)
 
 

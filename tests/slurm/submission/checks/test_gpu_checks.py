@@ -87,7 +87,7 @@ def test_gpus_of_each_task_are_hidden_from_the_others(house: House, nodes: str) 
 def test_gpus_that_no_rank_would_use_are_told(house: House) -> None:
     (idle,) = gpus_without_ranks(house.experiment("resources.gpus_per_node=a100:4"))
     assert ".".join(idle.key) == "resources.tasks_per_node"
-    assert "3 idle" in (idle.hint or "")
+    assert "3 would be idle" in idle.problem
 
 
 @pytest.mark.parametrize(

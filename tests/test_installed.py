@@ -65,7 +65,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     python = environment / "bin" / "python"
     (wheel,) = wheels.glob("*.whl")
     subprocess.run([*pip, "--python", python, "install", "--no-deps", wheel], check=True)
-    # What the wheel needs comes from the environment of these tests; a path in a .pth file brings no editable install.
+    # What the wheel needs comes from the environment of these tests. A .pth file brings no editable install.
     (site,) = environment.glob("lib/python*/site-packages")
     (site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return User(environment)

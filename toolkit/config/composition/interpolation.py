@@ -302,10 +302,11 @@ def _source(value: Any, key: Key, faults: Faults) -> Any:
 
 
 def _config(source: dict[str, Any]) -> Any:
-    from omegaconf import OmegaConf
+    from omegaconf import OmegaConf, __version__
 
-    # Renamed in OmegaConf 2.4.
-    register = getattr(OmegaConf, "register_resolver", None) or OmegaConf.register_new_resolver
+    # Renamed in OmegaConf 2.4. Hydra 1.3 wants 2.3, where register_resolver is another function.
+    is_old = __version__.startswith("2.3")
+    register = OmegaConf.register_new_resolver if is_old else OmegaConf.register_resolver
     register(_RESOLVER, _variable, replace=True)
     return OmegaConf.create({**_LATER, **source})
 

@@ -20,11 +20,12 @@ from toolkit.run.run_dir import RunDir
 
 
 def submit_links(
-    links: Sequence[Link], parent: Path, cluster: str, *, fresh: bool, last: bool
+    links: Sequence[Link], parent: Path, cluster: str, *, fresh: bool, new_code: bool, last: bool
 ) -> Iterator[Submitted]:
     """Hand in one run after the other, each to wait for the one before; yield what came of each.
 
-    last   whether nothing is to wait for the last one
+    new_code   whether runs that exist go on with the code as it is now
+    last       whether nothing is to wait for the last one
 
     A run that has finished is left out, and the next one does not wait for it. One that is live is waited
     for as it is; if nothing is to wait for it, it is refused. Raises RunBusy, SchedulerError; what was
@@ -35,10 +36,10 @@ def submit_links(
         if is_awaited and not fresh and (live := _live(link.run)) is not None:
             yield live
         elif number == 0:
-            yield submit(link.experiment, parent, cluster, fresh=fresh)
+            yield submit(link.experiment, parent, cluster, fresh=fresh, new_code=new_code)
         else:
             with held(links[number - 1].run, cluster) as first:
-                yield submit(link.experiment, parent, cluster, fresh=fresh, awaits=first)
+                yield submit(link.experiment, parent, cluster, fresh=fresh, new_code=new_code, awaits=first)
 
 
 def _live(run: RunDir) -> Submitted | None:

@@ -95,6 +95,15 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
+def new_code_option(parser: argparse.ArgumentParser) -> None:
+    """Add --new-code."""
+    parser.add_argument(
+        "--new-code",
+        action="store_true",
+        help="go on with the code as it is now; without it a run keeps the code that it was begun with",
+    )
+
+
 def cluster(parser: argparse.ArgumentParser, default: str = "auto", help: str = _AUTO_HELP) -> None:
     """Add --cluster."""
     parser.add_argument("--cluster", choices=("auto", "slurm", "local"), default=default, help=help)

@@ -27,6 +27,7 @@ from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import create_run
+from toolkit.run.edited_code import take_new_code
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir, archive_run
 
@@ -76,11 +77,13 @@ def submit(
     *,
     resources: Resources | None = None,
     fresh: bool = False,
+    new_code: bool = False,
     awaits: Awaited | None = None,
 ) -> Submitted:
     """Hand the experiment's run to Slurm, or to processes on this machine; join the run if it exists.
 
-    awaits   a run that must finish first
+    new_code   whether a run that exists goes on with the code as it is now
+    awaits     a run that must finish first
 
     Raises RunBusy where it is live, SlurmRefused with all known limits before anything is written,
     SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
@@ -93,6 +96,8 @@ def submit(
         if run.result.exists():
             return Submitted(run, None)
         refuse_if_live(run)
+        if new_code:
+            take_new_code(run, experiment)
         reset_counters(run)
         if cluster == "local":
             return Submitted(run, _start_here(run, replace(experiment, resources=resources), awaits))

@@ -14,6 +14,7 @@ from toolkit.config.serialize import flat
 from toolkit.errors import UserError
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.edited_code import new_code_of
 from toolkit.run.records.step_records import StepRecord, read_saves, read_step_records
 from toolkit.run.run_dir import RunDir
 
@@ -40,6 +41,7 @@ class Difference:
     weights     the first of these with different weights, None where all are equal
     config      dotted keys whose values differ, with the values; None for a key that one has not
     code        files of the code snapshots that differ: changed, or only in one
+    new_code    files that each run took anew on its way, and from which step on
     data        fingerprints of the data, empty where no checkpoint tells
     torch       versions of torch
     trained_on  what the attempts trained on
@@ -54,6 +56,7 @@ class Difference:
     weights: int | None
     config: Mapping[str, tuple[Any, Any]]
     code: Mapping[str, Sequence[str]]
+    new_code: tuple[Sequence[str], Sequence[str]]
     data: tuple[str, str]
     torch: tuple[str, str]
     trained_on: tuple[Sequence[str], Sequence[str]]
@@ -87,6 +90,7 @@ def compare(one: RunDir, other: RunDir) -> Difference:
         weights=weights,
         config=_compare_config(one, other),
         code=_compare_code(one.code, other.code),
+        new_code=(new_code_of(one), new_code_of(other)),
         data=(manifests[0].get("data", ""), manifests[1].get("data", "")),
         torch=(manifests[0].get("torch", ""), manifests[1].get("torch", "")),
         trained_on=(trained_on(one), trained_on(other)),

@@ -43,6 +43,7 @@ class RunSummary:
     curves   metrics of each split over the steps
     by_epoch loss and scores of each epoch
     own      what the task adds; None where the task kind is not installed
+    new_code edited files that the run took on its way, and from which step on
     scored   of an evaluation: which data, and whose weights; else empty
     as_of    time of the newest line of metrics or events, in seconds since 1970
     goodput  where the time went
@@ -71,6 +72,7 @@ class RunSummary:
     world_size: int | None
     device: str | None
     events: dict[str, int]
+    new_code: tuple[str, ...]
     failure: FailureRecord | None
     scored: str
     as_of: float | None

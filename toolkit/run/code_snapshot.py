@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shutil
 import uuid
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -17,17 +17,15 @@ from toolkit.files import fsync_dir
 from toolkit.registry import GROUP, installed, kept_files
 from toolkit.run.run_dir import RunDir
 
-#: The core's.
-_PACKAGES = ("toolkit", "slurm")
-#: The public API, a module of its own.
-_API = "stk.py"
-_WORKLOADS = "workloads"
+#: The core's packages, and the public API, a module of its own.
+CORE = ("toolkit", "slurm", "stk.py")
 _DISTRIBUTION = "slurm-toolkit"
 
 _COMPILED = shutil.ignore_patterns("__pycache__")
 #: Rights to write that are taken from everybody but the owner.
 _OTHERS_WRITE = 0o022
 _SOURCE = Path(__file__).resolve().parents[2]
+_WORKLOADS = _SOURCE / "toolkit" / "workloads"
 
 
 def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
@@ -47,7 +45,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         shutil.copytree(run.code, temporary, copy_function=_link, ignore=_COMPILED)
         _keep_for_owner(temporary)
     else:
-        _copy_or_nothing(temporary, experiment)
+        copy_or_nothing(temporary, experiment)
     try:
         if is_link:
             # Where another process was first, this is no link any more, and stays.
@@ -61,7 +59,8 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
     fsync_dir(run.path)
 
 
-def _copy_or_nothing(target: Path, experiment: Experiment) -> None:
+def copy_or_nothing(target: Path, experiment: Experiment) -> None:
+    """Copy the code of an experiment into a folder that is made for it, or leave no folder behind."""
     try:
         copy_code(target, [experiment.task.kind], kept_files(experiment))
     except (OSError, UserError):
@@ -75,20 +74,11 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     files   further ones, each with its place in the folder
     Raises UserError where a package of a workload cannot be found.
     """
-    # First, because there may be too many, or one may be missing.
-    for file, place in files:
+    kinds = list(kinds)
+    for file, place in code_files(kinds, files):
         (target / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, target / place)
-    for package in _PACKAGES:
-        source = _SOURCE / package
-        if source.is_dir():
-            shutil.copytree(source, target / package, ignore=_without_workloads)
-    if (_SOURCE / _API).is_file():
-        shutil.copyfile(_SOURCE / _API, target / _API)
     used = {each.name: each for each in map(installed, kinds)}
-    for found in used.values():
-        for package in found.workload.packages:
-            _copy_package(package, target)
     kept = {each.distribution.folder: each.distribution for each in used.values() if each.workload.packages}
     ours = distribution(_DISTRIBUTION)
     for each in {ours.folder: ours, **kept}.values():
@@ -96,20 +86,40 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     _keep_for_owner(target)
 
 
-def _without_workloads(folder: str, names: list[str]) -> set[str]:
-    is_parent = Path(folder) == _SOURCE / "toolkit" / _WORKLOADS
-    return {name for name in names if name == "__pycache__" or (is_parent and not name.endswith(".py"))}
+def code_files(kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()) -> Iterator[tuple[Path, str]]:
+    """Yield the files of the core, and of the workloads of these task kinds, each with its place in a copy.
+
+    files   further ones, which come first: there may be too many, or one may be missing
+    Raises UserError where a package of a workload cannot be found.
+    """
+    yield from files
+    for name in CORE:
+        yield from _below(_SOURCE / name, name)
+    for found in {each.name: each for each in map(installed, kinds)}.values():
+        for package in found.workload.packages:
+            source = _package(package)
+            is_folder = source.name == "__init__.py"
+            place = package.replace(".", "/") if is_folder else source.name
+            yield from _below(source.parent if is_folder else source, place)
 
 
-def _copy_package(name: str, target: Path) -> None:
+def _below(source: Path, place: str) -> Iterator[tuple[Path, str]]:
+    """A file, or all below a folder, but what is compiled; of the core no workload."""
+    if source.is_file():
+        yield source, place
+    for around, folders, names in os.walk(source):
+        folders[:] = [] if Path(around) == _WORKLOADS else sorted(set(folders) - {"__pycache__"})
+        inside = os.path.relpath(around, source)
+        for name in sorted(names):
+            yield Path(around, name), os.path.normpath(os.path.join(place, inside, name))
+
+
+def _package(name: str) -> Path:
+    """The first file of a package, or the file of a module."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise UserError(f"the package {name}, which a workload names, cannot be found: is it installed?")
-    source = Path(spec.origin)
-    if spec.submodule_search_locations:
-        shutil.copytree(source.parent, target.joinpath(*name.split(".")), ignore=_COMPILED)
-    else:
-        shutil.copyfile(source, target / source.name)
+    return Path(spec.origin)
 
 
 def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) -> None:

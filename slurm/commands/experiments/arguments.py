@@ -12,6 +12,7 @@ from slurm.commands.common import (
     command,
     experiment,
     json_option,
+    new_code_option,
     positive,
 )
 from slurm.commands.experiments.resource_options import add_resource_options
@@ -122,6 +123,7 @@ def submit(parsers: Parsers) -> None:
     )
     cluster(parser)
     parser.add_argument("--fresh", action="store_true", help="set the runs' folders aside and start anew")
+    new_code_option(parser)
     json_option(parser)
     add_resource_options(parser)
 
@@ -157,6 +159,7 @@ def sweep(parsers: Parsers) -> None:
     parser.add_argument("--metric", metavar="SPLIT.METRIC", help="what the report ranks by")
     parser.add_argument("--goal", choices=("max", "min"), help="whether more or less of it is better")
     parser.add_argument("--cancel-removed", action="store_true", help="end live runs that were removed")
+    new_code_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
     cluster(parser)
     json_option(parser)
@@ -175,6 +178,7 @@ def run(parsers: Parsers) -> None:
         "--world-size", type=int, metavar="N", help="fail unless the world has exactly N ranks"
     )
     parser.add_argument("--fresh", action="store_true", help="set the run's folder aside and start anew")
+    new_code_option(parser)
     json_option(parser)
     _machines(parser)
     add_resource_options(parser)
@@ -206,6 +210,7 @@ def resume(parsers: Parsers) -> None:
         help="also from checkpoints of another experiment or of data that have changed since; "
         "damaged ones are never used",
     )
+    new_code_option(parser)
     cluster(parser)
     json_option(parser)
 

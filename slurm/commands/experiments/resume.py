@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from slurm.commands.common import warn
 from slurm.commands.experiments.submit import choose, tell
 from slurm.submission.submit import submit
 from slurm.submissions import last_resources
@@ -11,6 +12,7 @@ from toolkit.config import load_to_run, run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.run.create_run import experiment_dir
+from toolkit.run.edited_code import told
 from toolkit.run.events import FORCED, note_event
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -22,7 +24,14 @@ def run(arguments: Namespace) -> int:
     if arguments.force:
         note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
-    submitted = submit(experiment, target.path.parent, cluster, resources=last_resources(target))
+    warn(told(target, experiment, new_code=arguments.new_code))
+    submitted = submit(
+        experiment,
+        target.path.parent,
+        cluster,
+        resources=last_resources(target),
+        new_code=arguments.new_code,
+    )
     return tell(submitted, arguments.json)
 
 

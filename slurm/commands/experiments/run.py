@@ -13,12 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from slurm.client.topology import how_started, world_from_step
+from slurm.commands.common import warn
 from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
 from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand
 from slurm.local.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.submission.submit import archive, refuse_if_live
+from slurm.submissions import exclusively
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
@@ -28,6 +30,7 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.run.edited_code import take_new_code, told
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.lasting_streams import outlive_streams
@@ -45,6 +48,7 @@ def run(arguments: Namespace) -> int:
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
+        _tell_of_edited_code(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
     machines = machines_here(arguments, experiment, os.environ)
     environ = rank_environ(machines, arguments, experiment)
@@ -94,6 +98,16 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 
 
+def _tell_of_edited_code(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
+    if arguments.new_code:
+        raise UserError(
+            "--new-code: this is one of several ranks, and one command alone can take the code. Give it to "
+            "`stk submit`, `stk resume` or `stk run --procs N`"
+        )
+    if world.rank == 0:
+        warn(told(RunDir(parent / run_id(experiment)), experiment, new_code=False))
+
+
 def _run_here(
     experiment: Experiment,
     parent: Path,
@@ -105,8 +119,8 @@ def _run_here(
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
     if target.result.exists() and not arguments.fresh:
-        return _show_finished(target, arguments)
-    existed = _make_room(target, experiment, fresh=arguments.fresh)
+        return _show_finished(target, experiment, arguments)
+    existed = _make_room(target, experiment, arguments)
     create_run(experiment, parent)
     procs = machines.count
     resources = experiment.resources
@@ -143,8 +157,8 @@ def _run_together(
     """
     if machines.node == 0:
         if target.result.exists() and not arguments.fresh:
-            return _show_finished(target, arguments)
-        _make_room(target, experiment, fresh=arguments.fresh)
+            return _show_finished(target, experiment, arguments)
+        _make_room(target, experiment, arguments)
     whole = machines.layout
     print(
         f"{target.run_id}: {machines.describe(machines.node)} of {len(whole.counts)} machines, {whole.size} "
@@ -172,7 +186,8 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
     return code
 
 
-def _show_finished(target: RunDir, arguments: Namespace) -> int:
+def _show_finished(target: RunDir, experiment: Experiment, arguments: Namespace) -> int:
+    warn(told(target, experiment, new_code=False))
     print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
     return _show_result(target, arguments.json)
 
@@ -182,13 +197,17 @@ def has_trained(target: RunDir) -> bool:
     return any(each.first_step is not None for each in read_attempts(target))
 
 
-def _make_room(target: RunDir, experiment: Experiment, *, fresh: bool) -> bool:
+def _make_room(target: RunDir, experiment: Experiment, arguments: Namespace) -> bool:
     """See that the run can start; return whether its folder is there. Raises DataError, RunBusy."""
     check_inputs(experiment)
-    if fresh and target.path.exists():
+    if arguments.fresh and target.path.exists():
         archive(target)
     elif target.path.exists():
         refuse_if_live(target)
+        warn(told(target, experiment, new_code=arguments.new_code))
+        if arguments.new_code:
+            with exclusively(target):
+                take_new_code(target, experiment)
     return target.path.exists()
 
 

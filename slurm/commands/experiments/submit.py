@@ -20,6 +20,7 @@ from slurm.submissions import last_resources, last_submission
 from toolkit.config import load_with_origins, run_id
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.create_run import experiment_dir
+from toolkit.run.edited_code import told, told_of_many
 from toolkit.run.run_dir import RunDir
 
 
@@ -32,7 +33,11 @@ def run(arguments: Namespace) -> int:
     cluster = choose(arguments.cluster, target)
     if arguments.fresh or not target.result.exists():
         warn(check_before_queue(experiment, origins, cluster))
-    submitted = submit(experiment, target.path.parent, cluster, fresh=arguments.fresh)
+    if not arguments.fresh:
+        warn(told(target, experiment, new_code=arguments.new_code))
+    submitted = submit(
+        experiment, target.path.parent, cluster, fresh=arguments.fresh, new_code=arguments.new_code
+    )
     return tell(submitted, arguments.json)
 
 
@@ -43,10 +48,13 @@ def _run_chain(arguments: Namespace) -> int:
     links = read_links([[arguments.config, *arguments.overrides], *arguments.then], parent)
     cluster = choose(arguments.cluster, *(link.run for link in links))
     warn(check_links(links, cluster, fresh=arguments.fresh))
+    if not arguments.fresh:
+        warn(told_of_many(((link.run, link.experiment) for link in links), new_code=arguments.new_code))
     handed_in: list[Submitted] = []
     evaluation = None
     try:
-        for submitted in submit_links(links, parent, cluster, fresh=arguments.fresh, last=words is None):
+        how = {"fresh": arguments.fresh, "new_code": arguments.new_code}
+        for submitted in submit_links(links, parent, cluster, **how, last=words is None):
             if not arguments.json:
                 print(end="\n" if handed_in else "")
                 tell(submitted, as_json=False)

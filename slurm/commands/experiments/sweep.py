@@ -34,6 +34,7 @@ def run(arguments: Namespace) -> int:
     runs = [one.run for one in wanted.to_start]
     cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
     warn(_check_candidates(wanted.to_start, cluster))
+    sweep_actions.tell_of_edited_code(wanted.to_start, arguments)
     if not arguments.json:
         # rich is not free, and --json does without it.
         from slurm.sweeps.table import show

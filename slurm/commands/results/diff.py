@@ -87,6 +87,8 @@ def _render_causes(found: Difference) -> Iterator[str]:
     yield ""
     yield from _block("config", [f"{key}: A {a!r}, B {b!r}" for key, (a, b) in found.config.items()])
     yield from _block("code", [f"{name} {what}" for kind, what in _CODE for name in found.code[kind]])
+    a, b = ("; ".join(each) or "none" for each in found.new_code)
+    yield from _block("new code", _pair((a, b)))
     yield from _block("data", _pair(found.data))
     yield from _block("torch", _pair(found.torch))
     yield from _block("quarantine", _pair(found.quarantine))
@@ -98,7 +100,7 @@ def _render_causes(found: Difference) -> Iterator[str]:
 def _has_cause(found: Difference) -> bool:
     """Whether something differs that changes results; names and resources do not."""
     keys = [key for key in found.config if key != "name" and not key.startswith("resources.")]
-    pairs = (found.data, found.torch, found.quarantine)
+    pairs = (found.data, found.torch, found.quarantine, found.new_code)
     return bool(keys) or any(found.code.values()) or any(a != b for a, b in pairs)
 
 

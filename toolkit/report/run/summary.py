@@ -34,6 +34,7 @@ from toolkit.report.reading import read, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
+from toolkit.run.edited_code import new_code_of
 from toolkit.run.events import Event, read_events
 from toolkit.run.records.epoch_metrics import Epoch, by_epoch, trained
 from toolkit.run.records.failures import FailureRecord
@@ -122,6 +123,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         world_size=last.world_size if last else None,
         device=last.device if last else None,
         events=_tally(events),
+        new_code=tuple(clean(each) for each in new_code_of(run)),
         failure=failure,
         scored=_scored(result),
         as_of=max(times, default=None),

@@ -85,7 +85,9 @@ def attempts_table(summary: RunSummary) -> Table:
     ]
     head = ["start", "job", "hosts", "ranks", "steps", "began", "took", "ended because"]
     tally = ", ".join(f"{name} ({number})" for name, number in summary.events.items())
-    return table("Starts", head, rows, texts=len(head), note=f"Events: {tally}" if tally else "")
+    notes = [f"Events: {tally}"] if tally else []
+    notes += [f"New code: {each}" for each in summary.new_code]
+    return table("Starts", head, rows, texts=len(head), note=". ".join(notes))
 
 
 def _span(start: float | None, end: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What docs/own-code.md shows works as it stands there."""
+"""What docs/own-command.md and docs/own-script.md show works as it stands there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.script.current_run import CurrentRun
 
-_TEXT = (Path(__file__).parents[4] / "docs" / "own-code.md").read_text(encoding="utf-8")
-PAGE = _TEXT.partition("## Any command")[2]
-CALLS = _TEXT.partition("## A few calls in a script")[2]
+_DOCS = Path(__file__).parents[4] / "docs"
+PAGE = (_DOCS / "own-command.md").read_text(encoding="utf-8")
+CALLS = (_DOCS / "own-script.md").read_text(encoding="utf-8")
 
 
 def block(language: str, page: str = PAGE) -> str:

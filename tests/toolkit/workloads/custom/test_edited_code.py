@@ -1,0 +1,183 @@
+"""Code that was edited since a run was begun is named, and used only where that is asked for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slurm.cli import main
+from toolkit.config import load
+from toolkit.config.schema import Experiment
+from toolkit.run.create_run import create_run
+from toolkit.run.edited_code import NEW_CODE, edits_since, new_code_of, take_new_code, told, told_of_many
+from toolkit.run.events import read_events
+from toolkit.run.run_dir import RunDir, find_runs
+
+from .own_digits import write_digits
+
+#: Leaves after each start as if it had been asked to, but for the last version of it.
+_TRAIN = "import pathlib, sys; import helper; pathlib.Path('said').write_text(helper.SAYS); sys.exit({})\n"
+
+Begun = tuple[RunDir, Experiment]
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Begun:
+    """A run of three functions that has its code, in a folder with what the user works on."""
+    experiment = load(write_digits(tmp_path / "work"))
+    return create_run(experiment, tmp_path / "runs"), experiment
+
+
+def edit(tmp_path: Path, name: str, text: str = "# edited\n") -> None:
+    file = tmp_path / "work" / name
+    file.write_text((file.read_text() if file.exists() else "") + text)
+
+
+def test_of_code_that_nobody_edited_nothing_is_said(begun: Begun) -> None:
+    run, experiment = begun
+    assert not edits_since(run, experiment)
+    assert told(run, experiment, new_code=False) == []
+    take_new_code(run, experiment)
+    assert not list(read_events(run))
+
+
+def test_changed_new_and_removed_files_are_named_as_the_user_knows_them(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    edit(tmp_path, "digits.py")
+    edit(tmp_path, "my_project/layers.py")
+    (tmp_path / "work" / "my_project" / "models.py").unlink()
+    edits = edits_since(run, experiment)
+    assert edits.own == ("digits.py", "my_project/layers.py", "my_project/models.py")
+    assert edits.core == ()
+
+
+def test_an_edit_that_leaves_size_and_content_is_none(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    (tmp_path / "work" / "digits.py").touch()
+    assert not edits_since(run, experiment)
+
+
+def test_another_release_of_the_toolkit_is_one_word(begun: Begun) -> None:
+    run, experiment = begun
+    for name in ("ratio.py", "world.py"):
+        (run.code / "toolkit" / name).write_text("# of before\n")
+    assert str(edits_since(run, experiment)) == "slurm-toolkit itself"
+
+
+def test_where_the_users_code_is_gone_there_is_nothing_to_compare(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    shutil.rmtree(tmp_path / "work")
+    assert not edits_since(run, experiment)
+
+
+def test_new_code_is_taken_as_a_whole_and_leaves_an_event(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    edit(tmp_path, "digits.py")
+    take_new_code(run, experiment)
+    assert not edits_since(run, experiment)
+    (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
+    assert event.facts["files"] == ["digits.py"]
+    assert event.facts["step"] == 0
+    assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
+
+
+def test_a_link_to_the_code_of_a_sweep_becomes_code_of_the_runs_own(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    shared = tmp_path / "runs" / "shared"
+    run.code.rename(shared)
+    run.code.symlink_to(shared)
+    edit(tmp_path, "digits.py")
+    take_new_code(run, experiment)
+    assert not run.code.is_symlink()
+    assert "# edited" not in (shared / "project" / "digits.py").read_text()
+
+
+def test_many_runs_of_equal_edits_take_one_line(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    shutil.copytree(run.path, tmp_path / "runs" / "other", symlinks=True)
+    edit(tmp_path, "digits.py")
+    (line,) = told_of_many([begun, (RunDir(tmp_path / "runs" / "other"), experiment)], new_code=False)
+    assert "2 runs" in line
+    assert "digits.py" in line
+
+
+# ---- the commands, on a command of the user's own
+
+
+@pytest.fixture
+def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs `stk` beside a script that wants another start each time."""
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    edit(tmp_path, "train.py", _TRAIN.format(75))
+    edit(tmp_path, "helper.py", "SAYS = 'first'\n")
+    edit(tmp_path, "train.yaml", "name: own\ntask: {kind: command, run: [python3, train.py]}\n")
+    return lambda *words: main([*words])
+
+
+def said(tmp_path: Path) -> str:
+    (run,) = find_runs(tmp_path / "runs")
+    return (run.work / "said").read_text()
+
+
+def test_a_run_goes_on_with_its_code_until_it_is_told_to_take_the_new(
+    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stk("run", "train.yaml")
+    (run,) = find_runs(tmp_path / "runs")
+    edit(tmp_path, "helper.py", "SAYS = 'second'\n")
+    capfd.readouterr()
+    stk("run", "train.yaml")
+    warning = capfd.readouterr().err
+    assert all(each in warning for each in ("helper.py", "--new-code", "--fresh"))
+    assert said(tmp_path) == "first"
+    (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
+    assert stk("run", run.run_id, "--new-code") == 0
+    assert said(tmp_path) == "second"
+    (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
+    assert event.facts["files"] == ["helper.py", "train.py"]
+    edit(tmp_path, "helper.py")
+    capfd.readouterr()
+    assert stk("run", "train.yaml", "--new-code") == 0
+    assert "has finished with other code" in capfd.readouterr().err
+    assert stk("report", run.run_id) == 0
+    assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
+
+
+@pytest.mark.parametrize("command", ["submit", "sweep"])
+def test_each_way_to_go_on_says_so(
+    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    words = {"submit": ["submit", "train.yaml"], "sweep": ["sweep", "train.yaml", "params.x=1", "--dry-run"]}
+    overrides = [] if command == "submit" else ["params.x=1"]
+    experiment = load(tmp_path / "work" / "train.yaml", overrides)
+    create_run(experiment, tmp_path / "runs")
+    (tmp_path / "work" / "train.py").write_text(_TRAIN.format(0))
+    stk(*words[command], "--cluster", "local")
+    assert "train.py" in capfd.readouterr().err
+
+
+def test_ranks_of_a_launcher_do_not_take_new_code(
+    stk: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    world = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    for name, value in {**world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert stk("run", "train.yaml", "--new-code") == 2
+    assert "--new-code" in capfd.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_tells_from_which_step_on_it_had_new_code(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    edit(tmp_path, "digits.py")
+    take_new_code(run, experiment)
+    assert new_code_of(run) == ["digits.py, from step 1 on"]

@@ -1,0 +1,160 @@
+"""Code that was edited since a run was begun: which files, and taking the new ones."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.config.schema import Experiment
+from toolkit.errors import UserError
+from toolkit.files import fsync_dir
+from toolkit.registry import kept_files
+from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
+from toolkit.run.events import note_event, read_events
+from toolkit.run.run_dir import RunDir
+
+#: The event of a run that goes on with new code; `files` names what changed, `step` is where it goes on.
+NEW_CODE = "new_code"
+
+#: Files that a message names.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Files that differ between a run's code and today's: changed, new and removed ones.
+
+    own   the user's by the names that they have where the user works, and those of installed workloads
+    core  those of the toolkit itself
+    """
+
+    own: tuple[str, ...]
+    core: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.own or self.core)
+
+    def __str__(self) -> str:
+        """The user's files by name, such as `digits.py, model.py and slurm-toolkit itself`."""
+        shown = ", ".join(self.own[:_NAMED])
+        if len(self.own) > _NAMED:
+            shown += f" and {len(self.own) - _NAMED} more"
+        return " and ".join(filter(None, [shown, "slurm-toolkit itself" if self.core else ""]))
+
+
+def edits_since(run: RunDir, experiment: Experiment) -> Edits:
+    """What was edited since the run got its code; nothing where it has none, or the user's code is gone."""
+    if not run.code.exists():
+        return Edits((), ())
+    try:
+        files = list(kept_files(experiment))
+        today = {place: file for file, place in code_files([experiment.task.kind], files)}
+    except UserError:
+        return Edits((), ())
+    kept = {str(file.relative_to(run.code)) for file in _files(run.code)}
+    names = {name for name, file in today.items() if name in kept and not _is_same(file, run.code / name)}
+    names |= kept ^ today.keys()
+    core = tuple(sorted(name for name in names if name.partition("/")[0] in CORE))
+    # A run keeps the user's files in folders of its own, whose names say nothing to the user.
+    folders = tuple({f"{place.partition('/')[0]}/" for _, place in files})
+    own = (name.partition("/")[2] if name.startswith(folders) else name for name in names.difference(core))
+    return Edits(tuple(sorted(own)), core)
+
+
+def told(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
+    """What to say of edited code before the run goes on; nothing where nothing was edited."""
+    edits = edits_since(run, experiment)
+    if not edits:
+        return []
+    if run.result.exists():
+        return [f"{run.run_id} has finished with other code; since then changed: {edits}"]
+    return [_goes_on(f"{run.run_id} goes", "it was", edits, new_code)]
+
+
+def told_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
+    """The same of several runs that go on: a line for those of equal edits."""
+    found: dict[str, list[str]] = {}
+    for run, experiment in runs:
+        if edits := edits_since(run, experiment):
+            found.setdefault(str(edits), []).append(run.run_id)
+    return [
+        _goes_on(f"{ids[0]} goes", "it was", edits, new_code)
+        if len(ids) == 1
+        else _goes_on(f"{len(ids)} runs go", "they were", edits, new_code)
+        for edits, ids in found.items()
+    ]
+
+
+def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
+    if new_code:
+        return f"{who} on with new code; changed: {edits}"
+    return (
+        f"{who} on with the code that {it_was} begun with; since then changed: {edits} "
+        "(--new-code takes the new code, --fresh starts anew)"
+    )
+
+
+def new_code_of(run: RunDir) -> list[str]:
+    """What a run took of edited code on its way, such as `digits.py, from step 41 on`."""
+    taken = (each.facts for each in read_events(run) if each.name == NEW_CODE)
+    return [f"{', '.join(each.get('files', ()))}, from step {each.get('step', 0) + 1} on" for each in taken]
+
+
+def take_new_code(run: RunDir, experiment: Experiment) -> None:
+    """Give the run today's code, with an event; nothing where none was edited. The run must not be live.
+
+    Raises UserError where the user's code is gone.
+    """
+    edits = edits_since(run, experiment)
+    if not edits:
+        # Said here where the code cannot be found.
+        list(kept_files(experiment))
+        return
+    unique = uuid.uuid4().hex
+    new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))
+    copy_or_nothing(new, experiment)
+    before = _files(run.user_code)
+    try:
+        # A crash in between leaves a run without code, which gets today's as well.
+        os.rename(run.code, old)
+        os.rename(new, run.code)
+        fsync_dir(run.path)
+        _renew_work(run, (file.relative_to(run.user_code) for file in before))
+    finally:
+        if old.is_symlink():
+            old.unlink()
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
+    note_event(run, NEW_CODE, files=[*edits.own, *edits.core], step=max(run.checkpoint_steps(), default=0))
+
+
+def _renew_work(run: RunDir, before: Iterable[Path]) -> None:
+    """Put new copies of the user's files where the user's program runs."""
+    if not run.work.exists():
+        return
+    for name in before:
+        (run.work / name).unlink(missing_ok=True)
+    for file in _files(run.user_code):
+        target = run.work / file.relative_to(run.user_code)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy2(file, target)
+
+
+def _files(folder: Path) -> list[Path]:
+    """All files of a copy of code but what was compiled of it, and what says which version it is."""
+    found: list[Path] = []
+    for around, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".dist-info")]
+        found += (Path(around, name) for name in names)
+    return found
+
+
+def _is_same(file: Path, kept: Path) -> bool:
+    # Equal in size and time of change means equal: a copy keeps both.
+    return filecmp.cmp(file, kept, shallow=True)

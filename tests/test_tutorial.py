@@ -81,7 +81,7 @@ def test_what_the_page_adds_for_predictions_predicts(project: Path) -> None:
     rows = (json.dumps({"pixels": list(image)}) for image in images[9::10])
     (project / "rows.jsonl").write_text("\n".join(rows) + "\n")
     printed = do(commands.replace("RUN", run.run_id), project)
-    assert len(json.loads(printed.splitlines()[-1])["prediction"]) == 10
+    assert len(json.loads(printed.splitlines()[-1])) == 10
     with (project / "predictions.csv").open(newline="") as file:
         scores = [[float(row[f"prediction.{digit}"]) for digit in range(10)] for row in csv.DictReader(file)]
     found = [max(range(10), key=row.__getitem__) for row in scores]

@@ -89,15 +89,17 @@ def submit(
     SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
     """
     resources = resources or experiment.resources
+    target = RunDir(parent / run_id(experiment))
     if cluster == "slurm":
-        check(experiment, resources, RunDir(parent / run_id(experiment)))
+        check(experiment, resources, target)
+    existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
         resolve_if_possible(run)
         if run.result.exists():
             return Submitted(run, None)
         refuse_if_live(run)
-        if new_code:
-            take_new_code(run, experiment)
+        if existed:
+            take_new_code(run, experiment, asked=new_code)
         reset_counters(run)
         if cluster == "local":
             return Submitted(run, _start_here(run, replace(experiment, resources=resources), awaits))

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,21 +74,28 @@ def told(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
         return []
     if run.result.exists():
         return [f"{run.run_id} has finished with other code; since then changed: {edits}"]
-    return [_goes_on(f"{run.run_id} goes", "it was", edits, new_code)]
+    return [_goes_on(f"{run.run_id} goes", "it was", edits, new_code or begins_anew(run))]
 
 
 def told_of_many(runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool) -> list[str]:
     """The same of several runs that go on: a line for those of equal edits."""
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, bool], list[str]] = {}
     for run, experiment in runs:
         if edits := edits_since(run, experiment):
-            found.setdefault(str(edits), []).append(run.run_id)
+            found.setdefault((str(edits), new_code or begins_anew(run)), []).append(run.run_id)
     return [
-        _goes_on(f"{ids[0]} goes", "it was", edits, new_code)
+        _goes_on(f"{ids[0]} goes", "it was", edits, is_new)
         if len(ids) == 1
-        else _goes_on(f"{len(ids)} runs go", "they were", edits, new_code)
-        for edits, ids in found.items()
+        else _goes_on(f"{len(ids)} runs go", "they were", edits, is_new)
+        for (edits, is_new), ids in found.items()
     ]
+
+
+def begins_anew(run: RunDir) -> bool:
+    """Whether nothing was saved yet, so that no work hangs on the code that the run was begun with."""
+    with suppress(FileNotFoundError):
+        return all(entry.name.startswith(".") for entry in os.scandir(run.checkpoints))
+    return True
 
 
 def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
@@ -105,15 +113,20 @@ def new_code_of(run: RunDir) -> list[str]:
     return [f"{', '.join(each.get('files', ()))}, from step {each.get('step', 0) + 1} on" for each in taken]
 
 
-def take_new_code(run: RunDir, experiment: Experiment) -> None:
-    """Give the run today's code, with an event; nothing where none was edited. The run must not be live.
+def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
+    """Give a run that begins anew today's code, with an event; any other only where that is `asked` for.
+
+    Nothing happens where no code was edited. The run must not be live.
 
     Raises UserError where the user's code is gone.
     """
+    if not asked and not begins_anew(run):
+        return
     edits = edits_since(run, experiment)
     if not edits:
-        # Said here where the code cannot be found.
-        list(kept_files(experiment))
+        if asked:
+            # Said here where the code cannot be found.
+            list(kept_files(experiment))
         return
     unique = uuid.uuid4().hex
     new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))

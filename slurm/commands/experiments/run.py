@@ -205,9 +205,8 @@ def _make_room(target: RunDir, experiment: Experiment, arguments: Namespace) -> 
     elif target.path.exists():
         refuse_if_live(target)
         warn(told(target, experiment, new_code=arguments.new_code))
-        if arguments.new_code:
-            with exclusively(target):
-                take_new_code(target, experiment)
+        with exclusively(target):
+            take_new_code(target, experiment, asked=arguments.new_code)
     return target.path.exists()
 
 

@@ -104,13 +104,13 @@ def _report(arguments: Namespace) -> int:
 
 
 def tell_of_edited_code(runs: Sequence[Candidate], arguments: Namespace) -> None:
-    """Say which code runs that are there go on with; with --new-code give them today's."""
+    """Say which code runs that are there go on with; give today's to those that take it."""
     there = [(one.run, one.experiment) for one in runs if one.run.path.exists()]
     warn(told_of_many(there, new_code=arguments.new_code))
-    if arguments.new_code and not arguments.dry_run:
+    if not arguments.dry_run:
         for run, experiment in there:
             with exclusively(run):
-                take_new_code(run, experiment)
+                take_new_code(run, experiment, asked=arguments.new_code)
 
 
 #: What each word does.

@@ -172,6 +172,9 @@ def read_text(path: Path) -> str:
     """The text of a file. Raises Unreadable, which says why not."""
     if (given := _GIVEN.get(path)) is not None:
         return given
+    if path.suffix == ".py" and path.is_file():
+        hint = f"an experiment file that trains it: `name: {path.stem}`, `task: {path.name}`"
+        raise Unreadable("this is a Python file, expected a YAML file", hint=hint)
     try:
         raw = read_regular(path, MAX_BYTES)
         return raw.decode("utf-8-sig")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.config.composition.yaml_files import dump, parse
+from toolkit.config.composition.yaml_files import Unreadable, dump, parse, read_text
 
 TEXTS = [
     "1:00:00", "1-12:00", "12:30:45.6", "no", "yes", "on", "off", "No", "y", "n", "2024-01-01",
@@ -109,3 +110,10 @@ def test_what_is_written_is_read_again(value):
     assert document.value == value
     assert repr(document.value) == repr(value)
     assert document.faults == []
+
+
+def test_a_python_file_in_place_of_an_experiment_is_told_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "digits.py").write_text("def model(): ...\n")
+    with pytest.raises(Unreadable) as raised:
+        read_text(tmp_path / "digits.py")
+    assert "task: digits.py" in (raised.value.hint or "")

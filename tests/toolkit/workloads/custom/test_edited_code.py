@@ -15,11 +15,18 @@ from toolkit.run.create_run import create_run
 from toolkit.run.edited_code import NEW_CODE, edits_since, new_code_of, take_new_code, told, told_of_many
 from toolkit.run.events import read_events
 from toolkit.run.run_dir import RunDir, find_runs
+from toolkit.workloads.custom.functions.user_code import UserCode
 
 from .own_digits import write_digits
 
 #: Leaves after each start as if it had been asked to, but for the last version of it.
-_TRAIN = "import pathlib, sys; import helper; pathlib.Path('said').write_text(helper.SAYS); sys.exit({})\n"
+_TRAIN = """
+import os, pathlib, sys
+import helper
+pathlib.Path(os.environ["STK_CHECKPOINT_DIR"], "saved").touch()
+pathlib.Path("said").write_text(helper.SAYS)
+sys.exit({})
+"""
 
 Begun = tuple[RunDir, Experiment]
 
@@ -40,7 +47,7 @@ def test_of_code_that_nobody_edited_nothing_is_said(begun: Begun) -> None:
     run, experiment = begun
     assert not edits_since(run, experiment)
     assert told(run, experiment, new_code=False) == []
-    take_new_code(run, experiment)
+    take_new_code(run, experiment, asked=True)
     assert not list(read_events(run))
 
 
@@ -76,12 +83,33 @@ def test_where_the_users_code_is_gone_there_is_nothing_to_compare(begun: Begun, 
 def test_new_code_is_taken_as_a_whole_and_leaves_an_event(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
-    take_new_code(run, experiment)
+    take_new_code(run, experiment, asked=True)
     assert not edits_since(run, experiment)
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
     assert event.facts["files"] == ["digits.py"]
     assert event.facts["step"] == 0
     assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
+
+
+def test_a_run_that_has_saved_nothing_begins_with_the_code_of_today(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    edit(tmp_path, "digits.py")
+    (line,) = told(run, experiment, new_code=False)
+    assert "digits.py" in line
+    assert "--new-code" not in line
+    take_new_code(run, experiment, asked=False)
+    assert not edits_since(run, experiment)
+
+
+def test_a_run_that_has_saved_keeps_its_code_unless_it_is_told(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    run.checkpoint(3).mkdir(parents=True)
+    edit(tmp_path, "digits.py")
+    take_new_code(run, experiment, asked=False)
+    assert edits_since(run, experiment)
+    take_new_code(run, experiment, asked=True)
+    (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
+    assert event.facts["step"] == 3
 
 
 def test_a_link_to_the_code_of_a_sweep_becomes_code_of_the_runs_own(begun: Begun, tmp_path: Path) -> None:
@@ -90,7 +118,7 @@ def test_a_link_to_the_code_of_a_sweep_becomes_code_of_the_runs_own(begun: Begun
     run.code.rename(shared)
     run.code.symlink_to(shared)
     edit(tmp_path, "digits.py")
-    take_new_code(run, experiment)
+    take_new_code(run, experiment, asked=True)
     assert not run.code.is_symlink()
     assert "# edited" not in (shared / "project" / "digits.py").read_text()
 
@@ -102,6 +130,15 @@ def test_many_runs_of_equal_edits_take_one_line(begun: Begun, tmp_path: Path) ->
     (line,) = told_of_many([begun, (RunDir(tmp_path / "runs" / "other"), experiment)], new_code=False)
     assert "2 runs" in line
     assert "digits.py" in line
+
+
+def test_messages_name_the_file_that_the_user_edits(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    code = UserCode(experiment.task, run.code)
+    assert code.path.is_relative_to(run.code)
+    assert code.place("step").startswith(f"{tmp_path / 'work' / 'digits.py'}:")
+    shutil.rmtree(tmp_path / "work")
+    assert UserCode(experiment.task, run.code).place("step").startswith(f"{code.path}:")
 
 
 # ---- the commands, on a command of the user's own
@@ -179,5 +216,5 @@ def test_ranks_of_a_launcher_do_not_take_new_code(
 def test_a_run_tells_from_which_step_on_it_had_new_code(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
     edit(tmp_path, "digits.py")
-    take_new_code(run, experiment)
+    take_new_code(run, experiment, asked=True)
     assert new_code_of(run) == ["digits.py, from step 1 on"]

@@ -51,11 +51,11 @@ class FunctionsTask:
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
         """Import the functions, so that what is wrong with that is said by one process."""
         code = UserCode(experiment.task)
-        return f"data() of {code.path} makes the samples"
+        return f"data() of {code.shown} makes the samples"
 
     def on(self, data: Any, report: Report | None = None) -> FunctionsTask:
         raise UserError(
-            f"the samples of {self._code.path} come from its function data: other files cannot be scored. "
+            f"the samples of {self._code.shown} come from its function data: other files cannot be scored. "
             "Let a parameter of data name them, and score its split test"
         )
 

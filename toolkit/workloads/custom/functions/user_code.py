@@ -25,7 +25,10 @@ class UserCode:
 
     Their file names are relative to `task.folder`, which becomes the working folder of this process.
 
-    code   folder of a run's code, where this is not the run's own code
+    path    the file that is imported
+    shown   the file that messages name: the user's own, which the user edits, where it is there
+
+    code    folder of a run's code, where this is not the run's own code
     Raises UserError where they cannot be read or imported.
     """
 
@@ -38,15 +41,18 @@ class UserCode:
             self.functions = read_functions(self.path, task.class_name)
         except (Unfit, OSError) as error:
             raise UserError(f"the task {task.module} cannot be used: {error}") from error
-        root = str(root_of(task.module, self.path))
-        if root not in sys.path:
-            sys.path.insert(0, root)
-        module = _imported(task.module, self.path)
-        self._owner = module if task.class_name is None else _made(module, task.class_name, self.path)
+        root = root_of(task.module, self.path)
+        if str(root) not in sys.path:
+            sys.path.insert(0, str(root))
+        theirs = Path(task.module if is_file(task.module) else self.path.relative_to(root))
+        theirs = Path(task.folder or "") / theirs
+        self.shown = theirs if theirs.is_file() else self.path
+        module = _imported(task.module, self.path, self.shown)
+        self._owner = module if task.class_name is None else self._made(module, task.class_name)
 
     def place(self, function: str) -> str:
         """File and line of a function, for messages."""
-        return f"{self.path}:{self.functions.lines.get(function, 1)}"
+        return f"{self.shown}:{self.functions.lines.get(function, 1)}"
 
     def find(self, name: str) -> Any:
         """What the module, or the class, has under a name; None if it has nothing."""
@@ -60,28 +66,27 @@ class UserCode:
         """What the function `data` makes of a split and the values in an experiment."""
         return self.find("data")(split, **_given(self.functions.data, values))
 
+    def _made(self, module: ModuleType, class_name: str) -> Any:
+        """An object of a class of the user's."""
+        try:
+            return getattr(module, class_name)()
+        except Exception as error:
+            place = f"{self.shown}:{line_of(error, self.path)}"
+            raise UserError(f"{place}: {class_name}() fails ({type(error).__name__}: {error})") from error
+
 
 def _given(parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> dict[str, Any]:
     known = {each.name: each for each in parameters}
     return {name: known[name].given(value) if name in known else value for name, value in values.items()}
 
 
-def _made(module: ModuleType, class_name: str, path: Path) -> Any:
-    """An object of a class of the user's."""
-    try:
-        return getattr(module, class_name)()
-    except Exception as error:
-        place = f"{path}:{line_of(error, path)}"
-        raise UserError(f"{place}: {class_name}() fails ({type(error).__name__}: {error})") from error
-
-
 @cache
-def _imported(module: str, path: Path) -> ModuleType:
+def _imported(module: str, path: Path, shown: Path) -> ModuleType:
     try:
         return _of_file(path) if is_file(module) else importlib.import_module(module)
     except Exception as error:
         line = line_of(error, path)
-        raise UserError(f"{path}:{line}: cannot be imported ({type(error).__name__}: {error})") from error
+        raise UserError(f"{shown}:{line}: cannot be imported ({type(error).__name__}: {error})") from error
 
 
 def line_of(error: BaseException, path: Path) -> int:

@@ -55,7 +55,7 @@ class FunctionsPredictor:
     ) -> list[Any]:
         own = self._code.find(PREDICT)
         if own is None:
-            raise UserError(lacks_predict(self._code.path))
+            raise UserError(lacks_predict(self._code.shown))
         batch = moved(self._collated(list(samples)), device)
         try:
             found = own(model, batch)
@@ -83,7 +83,7 @@ class FunctionsPredictor:
         """Where a function of the user's failed, and why."""
         place = self._code.place(function)
         if line := line_of(error, self._code.path):
-            place = f"{self._code.path}:{line}"
+            place = f"{self._code.shown}:{line}"
         return f"{place}: {function} failed ({type(error).__name__}: {error})"
 
     def _hint(self) -> str:

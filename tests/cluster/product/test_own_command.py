@@ -49,6 +49,23 @@ if dist.get_rank() == 0:
 dist.destroy_process_group()
 """
 
+#: The same with accelerate, which starts its processes where it believes in GPUs, and computes without.
+ACCELERATES = """
+import os
+import torch
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True)
+total = accelerator.reduce(torch.tensor([float(accelerator.process_index)]), "sum")
+if accelerator.is_main_process:
+    with open(os.path.join(os.environ["STK_RUN_DIR"], "total"), "w") as stream:
+        stream.write(f"{accelerator.num_processes} {total.item():g}")
+"""
+LAUNCHES = r"""
+accelerate launch --multi_gpu --mixed_precision no --dynamo_backend no \
+    --num_machines "$WORLD_SIZE" --num_processes $((2 * WORLD_SIZE)) --machine_rank "$RANK" \
+    --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" train.py
+"""
+
 
 def submit(
     user: User, script: str, *words: str, command: tuple[str, ...] = ("python",)
@@ -119,3 +136,15 @@ def test_torchrun_starts_the_processes_of_each_host(user: User, hosts: int) -> N
     assert (run.path / "total").read_text() == "4 6", user.story(run)
     assert len(set(starts(run)[0]["hosts"])) == hosts
     assert read_json(run.result)["attempts"] == 1
+
+
+@pytest.mark.slow
+def test_a_shell_script_starts_accelerate_on_each_host(user: User) -> None:
+    (user.home / "launch.sh").write_text(LAUNCHES, encoding="utf-8")
+    (user.home / "train.py").write_text(ACCELERATES, encoding="utf-8")
+    words = ("code=[train.py,launch.sh]", "--nodes", "2", "--", "bash", "launch.sh")
+    answer = json.loads(user.run("stk", "submit", "--json", *words).stdout)
+    run = RunDir(Path(answer["run_dir"]))
+    user.wait_until_finished(run, answer["job_id"])
+    assert (run.path / "total").read_text() == "4 6", user.story(run)
+    assert len(set(starts(run)[0]["hosts"])) == 2

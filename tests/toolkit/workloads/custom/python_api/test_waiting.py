@@ -1,0 +1,27 @@
+"""A run that has not ended: its state, a wait that is too short, its end by hand."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+import stk
+from tests.cluster.waiting import wait_until
+
+
+def test_a_live_run_can_be_waited_for_and_cancelled(work: ModuleType) -> None:
+    run = stk.submit(work.waits, cluster="local")
+    wait_until((run.folder / "started").exists, lambda: repr(run.status()))
+    assert run.id in repr(run)
+    assert run.status()["state"] == "running"
+    with pytest.raises(TimeoutError, match=run.id):
+        run.result(timeout=0)
+    with pytest.raises(stk.UserError, match="cannot be started twice"):
+        stk.submit(work.waits, cluster="local")
+    run.cancel()
+    assert run.wait().status()["state"] == "cancelled"
+    assert "cancelled" in repr(run) or "stopped" in repr(run)
+    with pytest.raises(stk.RunCancelled, match=run.id):
+        run.result()
+    assert "nothing to cancel" in run.cancel()

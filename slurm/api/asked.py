@@ -58,7 +58,7 @@ def _of_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
         if name in _parameters(function):
             raise UserError(
                 f"{name} is a parameter of {function.__qualname__} and an option of this call: rename "
-                f"the parameter"
+                "the parameter"
             )
     if not (code := of_function()):
         raise UserError("no workload is installed that calls a function: install slurm-toolkit again")
@@ -115,7 +115,10 @@ def check_cluster(cluster: str) -> None:
         raise UserError(f"cluster is {cluster!r}: expected one of {', '.join(_CLUSTERS)}")
 
 
-def warn(lines: Iterable[str]) -> None:
-    """Give each line once as a Python warning, at the caller of the public function."""
+def warn(lines: Iterable[str], *, depth: int = 1) -> None:
+    """Give each line once as a Python warning, at the caller of the public function.
+
+    depth   how many functions below that one this is called: 1 in it
+    """
     for line in dict.fromkeys(lines):
-        warnings.warn(line, stacklevel=3)
+        warnings.warn(line, stacklevel=depth + 2)

@@ -118,5 +118,5 @@ def _submitted(
     submitted = submit_experiment(experiment, target.path.parent, chosen, fresh=fresh)
     if submitted.submission is not None and chosen == "slurm":
         warnings += measured_warnings(submitted.run)
-    warn(warnings)
+    warn(warnings, depth=2)
     return handle(submitted.run)

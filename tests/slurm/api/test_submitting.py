@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,19 @@ def test_what_is_set_means_the_same_as_on_the_command_line(house: House, fake: F
     assert found["resources"]["comment"] == "a, b"
     lists = stk.plan(house.config, overrides={"model.kernels": (2, 3), "data.prepared_dir": Path("p")}).config
     assert lists["model"]["kernels"] == [2, 3]
+
+
+def test_what_a_command_would_warn_of_is_a_warning_at_the_call(house: House, fake: FakeSlurm) -> None:
+    values = {"train.epochs": None, "train.steps": 10, "lr_scheduler.warmup": 5000}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stk.plan(house.config, values)
+        of_plan = len(caught)
+        stk.submit(house.config, values)
+    told = [str(each.message) for each in caught if "lr_scheduler.warmup" in str(each.message)]
+    assert len(told) == 2
+    assert 0 < of_plan < len(caught)
+    assert {each.filename for each in caught} == {__file__}
 
 
 def test_waiting_goes_on_over_a_requeue_until_there_is_a_result(

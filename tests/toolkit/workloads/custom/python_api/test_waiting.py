@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
 
 import stk
 from tests.cluster.waiting import wait_until
+from tests.patience import PATIENCE_S
 
 
 def test_a_live_run_can_be_waited_for_and_cancelled(work: ModuleType) -> None:
@@ -25,3 +29,13 @@ def test_a_live_run_can_be_waited_for_and_cancelled(work: ModuleType) -> None:
     with pytest.raises(stk.RunCancelled, match=run.id):
         run.result()
     assert "nothing to cancel" in run.cancel()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_that_is_waited_for(work: ModuleType) -> None:
+    plan = stk.plan(work.waits)
+    process = subprocess.Popen([sys.executable, "-c", "import stk, work; stk.run(work.waits)"])
+    wait_until((plan.folder / "started").exists, lambda: str(process.poll()))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) != 0
+    assert stk.Run(plan.folder).status()["state"] == "cancelled"

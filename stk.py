@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolkit.errors import CheckpointError as CheckpointError
     from toolkit.errors import RunCancelled as RunCancelled
     from toolkit.errors import RunFailed as RunFailed
+    from toolkit.errors import SchedulerError as SchedulerError
     from toolkit.errors import UserError as UserError
     from toolkit.workload import Metric as Metric
     from toolkit.workloads.custom.functions.base import Task as Task
@@ -37,6 +38,7 @@ __all__ = [
     "Run",
     "RunCancelled",
     "RunFailed",
+    "SchedulerError",
     "Task",
     "UserError",
     "current_run",
@@ -59,6 +61,7 @@ _PLACES = {
     "Run": "slurm.api.handle:Run",
     "RunCancelled": "toolkit.errors:RunCancelled",
     "RunFailed": "toolkit.errors:RunFailed",
+    "SchedulerError": "toolkit.errors:SchedulerError",
     "Task": "toolkit.workloads.custom.functions.base:Task",
     "UserError": "toolkit.errors:UserError",
     "current_run": "toolkit.workloads.custom.script.current_run:current_run",

@@ -17,6 +17,7 @@ NAMES = [
     "Run",
     "RunCancelled",
     "RunFailed",
+    "SchedulerError",
     "Task",
     "UserError",
     "current_run",

@@ -32,13 +32,15 @@ def submit(
         run = stk.submit(train, "data.csv", lr=3e-4, overrides={"resources.time": "4:00:00"})
 
     what       an experiment file; a command, as a list of words; or a function, called in the job
-    args, kwargs  of a file or a command: one dictionary, as `overrides`; of a function: its arguments
+    args       of a file or a command: one dictionary, as `overrides`; of a function: its arguments
+    kwargs     further arguments of a function, by name
     overrides  keys of the experiment to set, with their values
     cluster    slurm, local: processes on this machine, or auto: Slurm where a controller answers
     fresh      whether to set the run's folder aside and start anew
 
     The same experiment, or the same call of the same function, joins its run: that is refused while the run
-    is live, has its result where it has finished, and otherwise goes on from its latest checkpoint.
+    is live, has its result where it has finished, and otherwise goes on from its latest checkpoint. The run
+    goes on with the code that it keeps: once you have edited yours, give `fresh=True`.
 
     A function is imported in the job by its name, from a copy of the code around it: the files that git
     tracks in the folder where you work, else all small ones. It is a command in every other way: it is
@@ -52,8 +54,8 @@ def submit(
     that reads it, and because another version of a library often cannot read it.
 
     Raises stk.UserError with all faults of the experiment, for a live run, and for a function that a job
-    cannot import (a lambda, one within another, one of a notebook); an error that is not a UserError where
-    Slurm refuses the job or does not answer. Nothing is left behind then.
+    cannot import (a lambda, one within another, one of a notebook). Raises stk.SchedulerError where Slurm
+    refuses the job or does not answer. Nothing is left behind then.
     """
     check_cluster(cluster)
     options = {"overrides": overrides is not None, "cluster": cluster != "auto", "fresh": fresh}

@@ -55,8 +55,8 @@ def sweep(
     Runs that have finished or are live are left out of what is started, and are in the list. A run that Slurm
     does not take yet is in the list too, with a warning; `stk sweep resume` starts it.
 
-    Raises stk.UserError with the faults of all runs; nothing is submitted then. An error that is not a
-    UserError where Slurm refuses them or does not answer.
+    Raises stk.UserError with the faults of all runs; nothing is submitted then. Raises stk.SchedulerError
+    where Slurm refuses them or does not answer.
     """
     check_cluster(cluster)
     if callable(what):

@@ -13,7 +13,6 @@ import pytest
 import stk
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
-from toolkit.errors import SchedulerError
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 
@@ -132,7 +131,7 @@ def test_a_sweep_is_an_array(house: House, fake: FakeSlurm) -> None:
 
 def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(house: House, fake: FakeSlurm) -> None:
     fake.goes_away()
-    with pytest.raises(SchedulerError):
+    with pytest.raises(stk.SchedulerError):
         stk.submit(house.config, cluster="slurm")
     assert house.runs == []
 

@@ -11,9 +11,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from slurm.api.handle import Run as Run
+    from slurm.api.handle import runs as runs
+    from slurm.api.planning import Plan as Plan
+    from slurm.api.planning import plan as plan
+    from slurm.api.submitting import run as run
+    from slurm.api.submitting import submit as submit
+    from slurm.api.sweeping import sweep as sweep
     from toolkit import testing as testing
     from toolkit.analysis.prediction.load import load_model as load
     from toolkit.errors import CheckpointError as CheckpointError
+    from toolkit.errors import RunCancelled as RunCancelled
+    from toolkit.errors import RunFailed as RunFailed
+    from toolkit.errors import SchedulerError as SchedulerError
     from toolkit.errors import UserError as UserError
     from toolkit.workload import Metric as Metric
     from toolkit.workloads.custom.functions.base import Task as Task
@@ -24,11 +34,21 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointError",
     "Metric",
+    "Plan",
+    "Run",
+    "RunCancelled",
+    "RunFailed",
+    "SchedulerError",
     "Task",
     "UserError",
     "current_run",
     "lightning",
     "load",
+    "plan",
+    "run",
+    "runs",
+    "submit",
+    "sweep",
     "testing",
     "transformers",
 ]
@@ -37,11 +57,21 @@ __all__ = [
 _PLACES = {
     "CheckpointError": "toolkit.errors:CheckpointError",
     "Metric": "toolkit.workload:Metric",
+    "Plan": "slurm.api.planning:Plan",
+    "Run": "slurm.api.handle:Run",
+    "RunCancelled": "toolkit.errors:RunCancelled",
+    "RunFailed": "toolkit.errors:RunFailed",
+    "SchedulerError": "toolkit.errors:SchedulerError",
     "Task": "toolkit.workloads.custom.functions.base:Task",
     "UserError": "toolkit.errors:UserError",
     "current_run": "toolkit.workloads.custom.script.current_run:current_run",
     "lightning": "toolkit.workloads.custom.script.for_lightning",
     "load": "toolkit.analysis.prediction.load:load_model",
+    "plan": "slurm.api.planning:plan",
+    "run": "slurm.api.submitting:run",
+    "runs": "slurm.api.handle:runs",
+    "submit": "slurm.api.submitting:submit",
+    "sweep": "slurm.api.sweeping:sweep",
     "testing": "toolkit.testing",
     "transformers": "toolkit.workloads.custom.script.for_transformers",
 }

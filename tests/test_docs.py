@@ -65,10 +65,10 @@ def test_commands_that_a_page_names_exist(page: Path) -> None:
     assert [name for name in named if not re.search(rf"^ +{name} ", usage, re.MULTILINE)] == []
 
 
-def test_the_reference_of_keys_is_current() -> None:
-    script = ROOT / "docs" / "make_reference"
+@pytest.mark.parametrize("script", ["make_reference", "make_python_api"])
+def test_the_reference_is_current(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, script, "--check"],
+        [sys.executable, ROOT / "docs" / script, "--check"],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -13,11 +13,21 @@ import stk
 NAMES = [
     "CheckpointError",
     "Metric",
+    "Plan",
+    "Run",
+    "RunCancelled",
+    "RunFailed",
+    "SchedulerError",
     "Task",
     "UserError",
     "current_run",
     "lightning",
     "load",
+    "plan",
+    "run",
+    "runs",
+    "submit",
+    "sweep",
     "testing",
     "transformers",
 ]
@@ -36,9 +46,7 @@ def test_each_of_them_is_there_and_documented(name: str) -> None:
 
 
 def test_another_name_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(
-        AttributeError, match="Metric, Task, UserError, current_run, lightning, load, testing, transformers"
-    ):
+    with pytest.raises(AttributeError, match=", ".join(NAMES)):
         getattr(stk, "submitt")  # noqa: B009
 
 
@@ -46,3 +54,10 @@ def test_importing_it_imports_nothing_else() -> None:
     code = "import sys, stk; print([name for name in sys.modules if name in ('toolkit', 'slurm', 'torch')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_starts_runs_imports_no_torch() -> None:
+    names = ("Plan", "Run", "plan", "run", "runs", "submit", "sweep")
+    code = f"import sys, stk; [getattr(stk, name) for name in {names}]; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

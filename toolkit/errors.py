@@ -15,6 +15,7 @@
         ├── RendezvousError         the ranks did not find each other
         ├── DeviceError             the GPU of a host cannot be used
         ├── CheckpointError         no checkpoint could be loaded or written
+        ├── RunCancelled            the run was ended before it was done
         ├── TrainingDiverged        the loss is not a finite number
         ├── RanksDiverged           ranks that must hold the same weights do not
         └── NoProgress              start after start without a step
@@ -140,6 +141,10 @@ class DeviceError(RunFailed):
 
 class CheckpointError(RunFailed):
     """No checkpoint could be loaded, or none could be written."""
+
+
+class RunCancelled(RunFailed):
+    """The run was ended before it was done: by a person, or by Slurm for good. It can go on."""
 
 
 class TrainingDiverged(RunFailed):

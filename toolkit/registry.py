@@ -92,6 +92,11 @@ def of_words() -> str:
     return next((each.workload.of_words for each in _installed() if each.workload.of_words), "")
 
 
+def of_function() -> str:
+    """Code that makes an experiment of a function: `Workload.of_function` of the first that has it."""
+    return next((each.workload.of_function for each in _installed() if each.workload.of_function), "")
+
+
 def example() -> str:
     """Code that writes an experiment: `Workload.example` of the first workload that has one; else empty."""
     return next((each.workload.example for each in _installed() if each.workload.example), "")

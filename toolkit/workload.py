@@ -360,6 +360,8 @@ class Workload:
     evaluate   "module:attribute" of toolkit.command.EvaluateOptions; empty: none
     of_words   "module:function" that makes an experiment, a tree of plain values, of the words of a command
                line, for `stk run -- COMMAND`; empty: none
+    of_function  the same of a function of the user's and its arguments, for `stk.submit(function, …)`: it is
+               called with the function, a list and a dictionary; empty: none
     example    "module:function" that writes a small experiment with its data into a folder and returns its
                file, for `stk drill`; empty: none
     """
@@ -370,4 +372,5 @@ class Workload:
     commands: Mapping[str, str] = field(default_factory=dict)
     evaluate: str = ""
     of_words: str = ""
+    of_function: str = ""
     example: str = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from slurm.commands.common import TAKE_WORDS
 from toolkit.errors import UserError
@@ -31,14 +32,24 @@ def without_a_value(words: Sequence[str], option: str) -> list[str]:
 
 
 def _given(name: str, command: Sequence[str]) -> Path:
-    from toolkit.config.composition.yaml_files import dump, give_text
-    from toolkit.registry import load_code, of_words
-
     if not command:
         raise UserError(f"no command stands behind --, as in: stk {name} -- python train.py --lr 1e-3")
+    return file_of_command(command)
+
+
+def file_of_command(words: Sequence[str]) -> Path:
+    """Return the name of a file that holds the experiment of a command, in this process. Raises UserError."""
+    from toolkit.registry import load_code, of_words
+
     if not (code := of_words()):
         raise UserError("no workload is installed that runs a command: install slurm-toolkit again")
-    tree = load_code(code)(command)
+    return file_of(load_code(code)(words))
+
+
+def file_of(tree: Mapping[str, Any]) -> Path:
+    """Return the name of a file that holds an experiment, a tree with a name, in this process."""
+    from toolkit.config.composition.yaml_files import dump, give_text
+
     text = dump(tree)
     # Other words are another file: a sweep is of one.
     path = Path.cwd() / f"<{tree['name']} {hashlib.sha256(text.encode()).hexdigest()[:8]}>.yaml"

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from slurm.client import programs
 from slurm.runs.cancel_requeue import check_jobs
 from slurm.status.rows import RunStatus, is_launcher_alive
-from slurm.submissions import hold, last_submission
+from slurm.submissions import exclusively, hold, last_submission
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.request import Wanted
 from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_to_run
+from toolkit.run.edited_code import take_new_code, told_of_many
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import Record, SweepDir, make_sweep, read_record, write_record
@@ -49,6 +50,19 @@ def start(
         elif not any(one.run.path.exists() for one in wanted.to_start if one.now is None):
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
+
+
+def renew_code(runs: Sequence[Candidate], *, asked: bool, dry_run: bool = False) -> list[str]:
+    """Give today's code to runs that are there and take it; return what to say of edited code.
+
+    asked   whether runs that have saved take it as well
+    """
+    there = [(one.run, one.experiment) for one in runs if one.run.path.exists()]
+    told = told_of_many(there, new_code=asked)
+    for run, experiment in there if told and not dry_run else ():
+        with exclusively(run):
+            take_new_code(run, experiment, asked=asked)
+    return told
 
 
 def _submit(

@@ -306,6 +306,11 @@ class RunDir(ReportFiles):
             raise ValueError(f"{name!r} does not name a file below a run's artifacts/")
         return self.artifacts / relative
 
+    @property
+    def returned(self) -> Path:
+        """What the user's function returned, where the run is one of a function; JSON."""
+        return self.artifact("returned.json")
+
     # -- scored again ------------------------------------------------------------------------
     def evaluation(self, name: str) -> RunDir:
         """The best weights scored again: a folder like a run's, with config, scores, artifacts, report."""

@@ -79,12 +79,19 @@ def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None)
 
 def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local processes") -> str:
     """slurm or local; where auto falls back to this machine, say what happens `otherwise`."""
+    cluster = choose_for(wanted, *targets)
+    is_news = not targets or not all(target.result.exists() for target in targets)
+    if wanted == "auto" and cluster == "local" and is_news:
+        print(f"No Slurm controller answers here: {otherwise}.", file=sys.stderr)
+    return cluster
+
+
+def choose_for(wanted: str, *targets: RunDir) -> str:
+    """slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also where Slurm may have a run's job."""
     cluster = choose_cluster(wanted)
     if wanted == "auto" and cluster == "local":
         for target in targets:
             refuse_what_slurm_may_have(target)
-        if not targets or not all(target.result.exists() for target in targets):
-            print(f"No Slurm controller answers here: {otherwise}.", file=sys.stderr)
     return cluster
 
 
@@ -104,7 +111,7 @@ def tell(submitted: Submitted, as_json: bool) -> int:
     """Say what came of a submission, and how to follow it."""
     run, submission = submitted.run, submitted.submission
     if submission is not None and submission.cluster == "slurm":
-        warn(_warnings(run))
+        warn(measured_warnings(run))
     if as_json:
         print(json.dumps(submitted.to_json(), ensure_ascii=False))
     elif submission is None and submitted.joined is None:
@@ -127,7 +134,7 @@ def _where(submitted: Submitted) -> str:
     return where if submitted.joined is None else f"{where}, {submitted.joined} already"
 
 
-def _warnings(run: RunDir) -> list[str]:
+def measured_warnings(run: RunDir) -> list[str]:
     """What earlier starts measured that does not fit into the time that this cluster gives for a save."""
     lead_s = measured_lead_s(run)
     if lead_s is None:

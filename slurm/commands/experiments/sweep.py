@@ -8,13 +8,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from slurm.commands.common import warn
 from slurm.commands.experiments import sweep_actions
 from slurm.commands.experiments.submit import choose
 from slurm.commands.experiments.sweep_actions import bar, tell, train
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.sweeps.actions import cancel, start
+from slurm.sweeps.actions import cancel, renew_code, start
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.json_output import answer
 from slurm.sweeps.request import Wanted, describe, want
@@ -30,11 +31,25 @@ def run(arguments: Namespace) -> int:
     if action := sweep_actions.ACTIONS.get(arguments.config):
         return action(arguments)
     config = Path(arguments.config)
-    wanted = want(config, _asked(arguments, config), experiment_dir())
+    sweep = asked(
+        config,
+        arguments.overrides,
+        name=arguments.name,
+        seed=arguments.seed,
+        max_parallel=arguments.max_parallel,
+        metric=arguments.metric,
+        goal=arguments.goal,
+        zipped=[each.split(",") for each in arguments.zip],
+        seeds=split_values(f"seeds={arguments.seeds}") if arguments.seeds else (),
+        random=arguments.random,
+        samples=arguments.samples,
+        sampler=arguments.sampler,
+    )
+    wanted = want(config, sweep, experiment_dir())
     runs = [one.run for one in wanted.to_start]
     cluster = choose(arguments.cluster, *runs, otherwise="training here, one run after the other")
-    warn(_check_candidates(wanted.to_start, cluster))
-    sweep_actions.tell_of_edited_code(wanted.to_start, arguments)
+    warn(check_candidates(wanted.to_start, cluster))
+    warn(renew_code(wanted.to_start, asked=arguments.new_code, dry_run=arguments.dry_run))
     if not arguments.json:
         # rich is not free, and --json does without it.
         from slurm.sweeps.table import show
@@ -50,25 +65,36 @@ def run(arguments: Namespace) -> int:
     return code
 
 
-def _asked(arguments: Namespace, config: Path) -> Sweep:
-    """The sweep of the file and the command line."""
+def asked(
+    config: Path,
+    overrides: Sequence[str],
+    *,
+    zipped: Sequence[Sequence[str]] = (),
+    seeds: Sequence[str] = (),
+    random: int | None = None,
+    samples: int | None = None,
+    sampler: str | None = None,
+    **others: str | int | None,
+) -> Sweep:
+    """The sweep of a file, overrides and options. Raises ConfigError and UserError.
+
+    random   runs with values drawn at random
+    samples  more runs, proposed by the sampler
+    others   fields of Sweep; None for what the file says
+    """
     changes = {
-        "name": arguments.name,
-        "seed": arguments.seed,
-        "max_parallel": arguments.max_parallel,
-        "metric": arguments.metric,
-        "goal": arguments.goal,
-        "zipped": tuple(tuple(each.split(",")) for each in arguments.zip),
-        "seeds": tuple(split_values(f"seeds={arguments.seeds}")) if arguments.seeds else (),
-        "samples": arguments.random or arguments.samples,
-        "method": "random" if arguments.random else "optuna" if arguments.sampler else None,
-        "sampler": arguments.sampler,
+        **others,
+        "zipped": tuple(map(tuple, zipped)),
+        "seeds": tuple(seeds),
+        "samples": random or samples,
+        "method": "random" if random else "optuna" if sampler else None,
+        "sampler": sampler,
     }
-    given = {name: value for name, value in changes.items() if value not in (None, ())}
-    return replace(describe(config, arguments.overrides), **given)
+    given: dict[str, Any] = {name: value for name, value in changes.items() if value not in (None, ())}
+    return replace(describe(config, overrides), **given)
 
 
-def _check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
+def check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
     """Check each pair of data and training once; return a line for each warning. Raises DataError."""
     seen: set[str] = set()
     warnings: list[str] = []

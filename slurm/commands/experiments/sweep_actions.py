@@ -14,8 +14,7 @@ from slurm.commands.common import warn
 from slurm.commands.experiments.run import explain, has_trained
 from slurm.local.rank_count import local_processes
 from slurm.submission.submit import choose_cluster
-from slurm.submissions import exclusively
-from slurm.sweeps.actions import cancel, resume, to_resume
+from slurm.sweeps.actions import cancel, renew_code, resume, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.json_output import ELSEWHERE
 from slurm.sweeps.submission import SubmittedRuns
@@ -23,7 +22,6 @@ from toolkit.errors import ExitCode, UserError
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.create_run import create_run, experiment_dir
-from toolkit.run.edited_code import take_new_code, told_of_many
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 
 #: From this number of runs on, making their folders takes long enough for a progress bar.
@@ -63,7 +61,7 @@ def _resume(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     runs, live = to_resume(folder, record)
     cluster, handed, code = choose_cluster(arguments.cluster), SubmittedRuns(), 0
-    tell_of_edited_code(runs, arguments)
+    warn(renew_code(runs, asked=arguments.new_code, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:
         if cluster == "local":
             code = train(runs, quiet=arguments.json)
@@ -101,16 +99,6 @@ def _report(arguments: Namespace) -> int:
         render(results)
         print(f"report  {page}")
     return 0
-
-
-def tell_of_edited_code(runs: Sequence[Candidate], arguments: Namespace) -> None:
-    """Say which code runs that are there go on with; give today's to those that take it."""
-    there = [(one.run, one.experiment) for one in runs if one.run.path.exists()]
-    warn(told_of_many(there, new_code=arguments.new_code))
-    if not arguments.dry_run:
-        for run, experiment in there:
-            with exclusively(run):
-                take_new_code(run, experiment, asked=arguments.new_code)
 
 
 #: What each word does.

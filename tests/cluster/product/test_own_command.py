@@ -59,6 +59,7 @@ total = accelerator.reduce(torch.tensor([float(accelerator.process_index)]), "su
 if accelerator.is_main_process:
     with open(os.path.join(os.environ["STK_RUN_DIR"], "total"), "w") as stream:
         stream.write(f"{accelerator.num_processes} {total.item():g}")
+accelerator.end_training()
 """
 LAUNCHES = r"""
 accelerate launch --multi_gpu --mixed_precision no --dynamo_backend no \

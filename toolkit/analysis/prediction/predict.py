@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import torch
 from torch import nn
@@ -22,6 +25,7 @@ from toolkit.config.schema import Evaluation, Experiment
 from toolkit.distributed.devices import choose_device
 from toolkit.errors import DataError, UserError
 from toolkit.files import open_atomic
+from toolkit.run import folder_trust
 from toolkit.run.run_dir import RunDir
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 
@@ -38,21 +42,41 @@ def answer(run: RunDir, request: Request, output: TextIO) -> None:
     output   for a request without an output file
     Raises UserError, DataError, CheckpointError; a file of the output's name is then untouched.
     """
+    predictor, predict, at_once = _ready(run, request.batch_size)
+    with ExitStack() as stack:
+        path = None if request.file is None else Path(request.file)
+        lines = stack.enter_context(opened(path, predictor.format.encoding))
+        stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
+        write = writer(stream, request.format)
+        rows = rows_of(lines, request.input, predictor.format)
+        for part in predictions(rows, predictor, predict, at_once, lines.name, lines.are_at_hand):
+            write(part)
+            stream.flush()
+
+
+def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None) -> Iterator[Any]:
+    """Yield what is predicted of each row, in their order. Memory: that of a few batches.
+
+    rows   as a file of JSON lines, or a table, would give them
+    Raises as `answer` does; messages count the rows from 1.
+    """
+    folder_trust.check_run(run)
+    # Functions of a user's may change the working folder: file names in them are relative to another one.
+    with contextlib.chdir(os.getcwd()):
+        predictor, predict, at_once = _ready(run, batch_size)
+    numbered = itertools.starmap(Row, enumerate(rows, start=1))
+    for part in predictions(numbered, predictor, predict, at_once, "samples"):
+        yield from part
+
+
+def _ready(run: RunDir, batch_size: int | None) -> tuple[Predictor, Predict, int]:
+    """What predicts, and how many rows it is to be handed at once."""
     experiment = load_to_run(run.config)
     set_arithmetic(experiment)
     found = open_run(run, experiment)
-    settings = _settings(experiment, request.batch_size)
+    settings = _settings(experiment, batch_size)
     predict = _on_device(found.predictor, found.model, experiment, settings)
-    at_once = found.predictor.batches_at_once * (settings.batch_size or _BATCH)
-    with ExitStack() as stack:
-        path = None if request.file is None else Path(request.file)
-        lines = stack.enter_context(opened(path, found.predictor.format.encoding))
-        stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
-        write = writer(stream, request.format)
-        rows = rows_of(lines, request.input, found.predictor.format)
-        for part in predictions(rows, found.predictor, predict, at_once, lines.name, lines.are_at_hand):
-            write(part)
-            stream.flush()
+    return found.predictor, predict, found.predictor.batches_at_once * (settings.batch_size or _BATCH)
 
 
 def predictions(

@@ -12,4 +12,5 @@ WORKLOAD = Workload(
     tasks=(FUNCTIONS, COMMAND),
     commands={"init": "toolkit.workloads.custom.commands.init:INIT"},
     of_words="toolkit.workloads.custom.command.from_words:experiment_of",
+    of_function="toolkit.workloads.custom.calling.from_function:experiment_of",
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import stk as stk_module
 from toolkit.config import identity, load
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
@@ -88,3 +89,11 @@ def test_each_call_of_the_table_is_there() -> None:
     names = set(re.findall(r"`(?:with )?run\.(\w+)", CALLS))
     assert {"latest_checkpoint", "log", "should_stop", "checkpoint", "leave"} <= names
     assert names <= set(dir(CurrentRun))
+
+
+def test_each_call_from_python_is_public() -> None:
+    page = (_DOCS / "own-code.md").read_text(encoding="utf-8").partition("## From Python")[2]
+    assert set(re.findall(r"\bstk\.(\w+)\(?", page)) <= set(stk_module.__all__)
+    called = set(re.findall(r"\b(?:run|call)\.(\w+)\(", page)) - {"current_run"}
+    assert {"wait", "metrics", "load_model", "result"} <= called <= set(dir(stk_module.Run))
+    compile(block("python", page), "own-code.md", "exec")

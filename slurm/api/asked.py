@@ -1,0 +1,124 @@
+"""What a caller wants to run: an experiment file, the words of a command, or a function."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from slurm.commands.command_line import file_of, file_of_command
+from toolkit.errors import UserError
+
+#: The commands' choices of --cluster.
+_CLUSTERS = ("auto", "slurm", "local")
+_SHOWN = '{"optimizer.lr": 3e-4}'
+
+
+def file_and_overrides(
+    what: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None,
+    given: Iterable[str] = (),
+) -> tuple[Path, list[str]]:
+    """The experiment file and what is set in it, as the commands take them. Raises UserError.
+
+    what    a file; a list of words; or a function, which args and kwargs are for
+    given   names of options of the caller's that were given
+    """
+    if callable(what):
+        return _of_function(what, args, kwargs, given), as_words(overrides)
+    if kwargs:
+        raise UserError(
+            f"there is no option {next(iter(kwargs))!r}: keys of an experiment are set by a dictionary, "
+            f"{_SHOWN}"
+        )
+    if (found := len(args) + (overrides is not None)) > 1:
+        raise UserError(f"found {found} values behind {what}, expected one dictionary of keys: {_SHOWN}")
+    words = as_words(args[0] if args else overrides)
+    if isinstance(what, str | os.PathLike):
+        return Path(what), words
+    if isinstance(what, list | tuple) and what and all(isinstance(each, str) for each in what):
+        return file_of_command(what), words
+    raise UserError(
+        f"found {what!r:.100}, expected the name of an experiment file, a function, or a command as a "
+        f"list of "
+        'words, ["python", "train.py"]'
+    )
+
+
+def _of_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], given: Iterable[str]) -> Path:
+    from toolkit.registry import load_code, of_function
+
+    for name in given:
+        if name in _parameters(function):
+            raise UserError(
+                f"{name} is a parameter of {function.__qualname__} and an option of this call: rename "
+                "the parameter"
+            )
+    if not (code := of_function()):
+        raise UserError("no workload is installed that calls a function: install slurm-toolkit again")
+    return file_of(load_code(code)(function, args, kwargs))
+
+
+def _parameters(function: Any) -> Iterable[str]:
+    try:
+        return inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return ()
+
+
+def as_words(overrides: Any) -> list[str]:
+    """What a dictionary sets, each as `key=value`. Raises UserError for what is none, or cannot be set."""
+    return [f"{key}={value_text(key, value)}" for key, value in items(overrides)]
+
+
+def items(overrides: Any) -> Iterable[tuple[str, Any]]:
+    """Keys and values of a dictionary, or of None. Raises UserError."""
+    if overrides is None:
+        return ()
+    if not isinstance(overrides, Mapping):
+        raise UserError(f"found {overrides!r:.100}, expected a dictionary of keys to set: {_SHOWN}")
+    for key in overrides:
+        if not isinstance(key, str) or not key or "=" in key:
+            raise UserError(
+                f"found the key {key!r:.100}, expected the name of a key of the experiment: {_SHOWN}"
+            )
+    return overrides.items()
+
+
+def value_text(key: str, value: Any) -> str:
+    """A value as YAML reads it: JSON is a part of that. Raises UserError."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_other)
+    except (TypeError, ValueError, RecursionError):
+        raise UserError(
+            f"{key}: found {value!r:.100}, a {type(value).__name__}; expected a number, a text, True, "
+            f"False, None, "
+            "or a list or dictionary of these"
+        ) from None
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError
+
+
+def check_cluster(cluster: str) -> None:
+    """Raise UserError for a cluster that is none."""
+    if cluster not in _CLUSTERS:
+        raise UserError(f"cluster is {cluster!r}: expected one of {', '.join(_CLUSTERS)}")
+
+
+def warn(lines: Iterable[str], *, depth: int = 1) -> None:
+    """Give each line once as a Python warning, at the caller of the public function.
+
+    depth   how many functions below that one this is called: 1 in it
+    """
+    for line in dict.fromkeys(lines):
+        warnings.warn(line, stacklevel=depth + 2)

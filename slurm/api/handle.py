@@ -1,0 +1,182 @@
+"""A run as users hold it in Python, and `stk.runs`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from slurm.api.outcome import result_of
+from slurm.api.waiting import told, wait_for_end
+from slurm.runs.cancel_requeue import cancel
+from slurm.status.filters import Choice
+from slurm.status.rows import status
+from slurm.submissions import last_submission
+from toolkit.analysis.prediction.request import check_predicts
+from toolkit.distributions import load_code
+from toolkit.errors import UserError
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir, experiment_dir, find_run, find_runs
+
+
+class Run:
+    """A run: of an experiment file, a command or a function.
+
+        run = stk.Run("digits-1a2b")
+
+    run   its folder, its id, or a unique prefix of the id
+
+    It holds the name of a folder and nothing else: what it answers is read when it is asked. Raises
+    stk.UserError where there is no such run.
+    """
+
+    def __init__(self, run: str | os.PathLike[str]) -> None:
+        self._run = find_run(os.fspath(run), experiment_dir())
+
+    @property
+    def id(self) -> str:
+        """The name of the run, which is that of its folder."""
+        return self._run.run_id
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._run.path
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands: what `stk status --json` says, as a dictionary.
+
+        `state` is one of pending, running, requeued, held, finished, failed, cancelled, unknown; `reason`
+        says why. Asks Slurm where the run has a job there.
+        """
+        (row,) = status([self._run])
+        return row.to_json()
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait until the run has ended, and return it. A run that fails or is cancelled has ended, too.
+
+        A run that goes back into the queue has not: this waits for its last start. Slurm is asked at most
+        every 30 seconds once that takes longer.
+
+        timeout   seconds; None: for as long as it takes
+
+        Raises TimeoutError.
+        """
+        wait_for_end(self._run, timeout)
+        return self
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait, and return what the function returned; of any other run `result.json` as a dictionary.
+
+        A function that returns nothing has the result None.
+
+        timeout   seconds; None: for as long as it takes
+
+        Raises stk.RunFailed where the run has failed, with the message, the place and the end of the
+        traceback; also where a function returned what JSON cannot hold. stk.RunCancelled where it was ended
+        before it was done. TimeoutError where it has not ended in time.
+        """
+        return result_of(self._run, wait_for_end(self._run, timeout))
+
+    def metrics(self) -> Any:
+        """The lines of metrics.jsonl so far: step, epoch, split, and the metrics of each.
+
+        A pandas DataFrame where pandas is installed, else a list of dictionaries. Of two lines for one step
+        and split the later one counts.
+        """
+        lines = list(_last_of_each(read_json_lines(self._run.metrics)))
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            return lines
+        return pandas.DataFrame(lines)
+
+    def load_model(self) -> Any:
+        """Return the model of a finished run: with its best weights, on the CPU, in evaluation mode.
+
+        A torch.nn.Module. The same as `stk.load(run.folder)`. Imports torch.
+
+        Raises stk.UserError where the run has not finished, or trains no model that is known here, and
+        stk.CheckpointError where its best checkpoint is gone or damaged.
+        """
+        return load_code("toolkit.analysis.prediction.load:load_model")(self._run.path)
+
+    def predict(self, samples: Iterable[Any], *, batch_size: int | None = None) -> Iterator[Any]:
+        """Predict with the best weights: a generator with one prediction for each sample, in their order.
+
+        The same as `stk predict`, in this process, on its GPU where the run was trained on one. As training
+        does, it sets the number of torch's threads. The model is loaded when the first prediction is taken,
+        and a few batches are held at a time, however many samples there are.
+
+        samples     rows as a file of them would be read: a dictionary of texts for a row of a table, or the
+                    value of a line of JSON
+        batch_size  samples that are predicted together; None: as many as in an evaluation
+
+        Raises stk.UserError where the run has not finished or predicts nothing, and while it predicts, with
+        the number of the sample, for one that cannot be used.
+        """
+        if isinstance(samples, str | bytes | Mapping):
+            raise UserError(
+                f"run.predict: found {samples!r:.100}, expected samples, such as a list. For a file there is "
+                f"`stk predict {self.id} FILE`"
+            )
+        if batch_size is not None and batch_size < 1:
+            raise UserError(f"run.predict(batch_size={batch_size}): expected at least 1")
+        check_predicts(self._run)
+        rows = load_code("toolkit.analysis.prediction.predict:predict_rows")
+        predictions: Iterator[Any] = rows(self._run, samples, batch_size)
+        return predictions
+
+    def cancel(self) -> str:
+        """End the run if it is live, as `stk cancel` does, and return what was done.
+
+        A run in processes of this machine saves and leaves; it ends some time after this call.
+
+        Raises stk.UserError where only another terminal or host can end it.
+        """
+        (now,) = status([self._run])
+        return cancel(self._run, now)
+
+    def __repr__(self) -> str:
+        """The id and the state, as far as the folder tells it: Slurm is not asked."""
+        (row,) = status([self._run], ask=lambda job_ids: {})
+        if row.state == "unknown" and (last := last_submission(self._run)) is not None:
+            return f"<stk.Run {self.id}: submitted as job {last.job_id}>"
+        return f"<stk.Run {self.id}: {told(row)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self._run == other._run
+
+    def __hash__(self) -> int:
+        return hash(self._run)
+
+
+def handle(run: RunDir) -> Run:
+    """The Run of a folder, which need not be there yet."""
+    found = Run.__new__(Run)
+    found._run = run
+    return found
+
+
+def runs(pattern: str = "*") -> list[Run]:
+    """The runs whose id matches a pattern such as `digits-*`, by name; an empty list where there is none.
+
+    They are looked for where all commands do: below ./experiments, or STK_EXPERIMENT_DIR.
+    """
+    if not isinstance(pattern, str):
+        raise UserError(f"stk.runs: found {pattern!r:.100}, expected a pattern of ids, such as 'digits-*'")
+    found = Choice(name=pattern).of_runs(list(find_runs(experiment_dir())))
+    return [handle(run) for run in found]
+
+
+def _last_of_each(lines: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """The lines, without those that a later one of the same step and split replaces."""
+    found: dict[Any, dict[str, Any]] = {}
+    for number, line in enumerate(lines):
+        has_place = "step" in line and "split" in line
+        place = (str(line["step"]), str(line["split"])) if has_place else number
+        found.pop(place, None)
+        found[place] = line
+    return found.values()

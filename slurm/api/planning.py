@@ -1,0 +1,57 @@
+"""`stk.plan`: what would be submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slurm.api.asked import file_and_overrides, warn
+from slurm.submission.batch_script import JobPlan
+from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.plan_text import plan_text
+from slurm.submissions import submissions
+from toolkit.config import load_with_origins, run_id, to_plain
+from toolkit.run.run_dir import RunDir, experiment_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be submitted; printed it is what `stk plan` shows.
+
+    run_id   name of the run: the same experiment has the same one
+    folder   of the run; it need not be there
+    script   the batch script that Slurm would get
+    config   the experiment as a dictionary, defaults included
+    """
+
+    run_id: str
+    folder: Path
+    script: str
+    config: dict[str, Any]
+    _text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, **kwargs: Any) -> Plan:
+    """Compose and check an experiment; return what `stk.submit` would do. Changes nothing.
+
+    what, args, overrides, kwargs   as in `stk.submit`
+
+    Raises stk.UserError with all faults of the experiment, and where the run would fail, as far as that can
+    be seen from here. What else is noticed comes as Python warnings.
+    """
+    path, words = file_and_overrides(what, args, kwargs, overrides, ["overrides"] if overrides else ())
+    experiment, origins = load_with_origins(path, words)
+    run = RunDir(experiment_dir() / run_id(experiment))
+    job = JobPlan(
+        experiment=experiment, resources=experiment.resources, run=run, number=len(submissions(run))
+    )
+    warn(check_before_queue(experiment, origins, "slurm"))
+    return Plan(run.run_id, run.path, str(job), to_plain(experiment), plan_text(job, origins))

@@ -1,0 +1,139 @@
+"""`stk.submit` and `stk.run`: an experiment, a command or a function as a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from slurm.api.asked import check_cluster, file_and_overrides, warn
+from slurm.api.handle import Run, handle
+from slurm.commands.experiments.submit import choose_for, measured_warnings
+from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.submit import submit as submit_experiment
+from toolkit.config import load_with_origins, run_id
+from toolkit.errors import UserError
+from toolkit.run.edited_code import told
+from toolkit.run.run_dir import RunDir, experiment_dir
+
+
+def submit(
+    what: Any,
+    /,
+    *args: Any,
+    overrides: Mapping[str, Any] | None = None,
+    cluster: str = "auto",
+    fresh: bool = False,
+    new_code: bool = False,
+    **kwargs: Any,
+) -> Run:
+    """Start a job and return its run at once, as `stk submit` does.
+
+        run = stk.submit("digits.yaml", {"optimizer.lr": 3e-4}, cluster="slurm")
+        run = stk.submit(["python", "train.py", "--lr", "3e-4"], {"resources.nodes": 2})
+        run = stk.submit(train, "data.csv", lr=3e-4, overrides={"resources.time": "4:00:00"})
+
+    what       an experiment file; a command, as a list of words; or a function, called in the job
+    args       of a file or a command: one dictionary, as `overrides`; of a function: its arguments
+    kwargs     further arguments of a function, by name
+    overrides  keys of the experiment to set, with their values
+    cluster    slurm, local: processes on this machine, or auto: Slurm where a controller answers
+    fresh      whether to set the run's folder aside and start anew
+    new_code   whether a run that goes on takes the code as it is now
+
+    The same experiment, or the same call of the same function, joins its run: that is refused while the run
+    is live, has its result where it has finished, and otherwise goes on from its latest checkpoint. The run
+    goes on with the code that it keeps. Where yours was edited since, a warning names the files: give
+    `new_code=True`, or `fresh=True`.
+
+    A function is imported in the job by its name, from a copy of the code around it: the files that git
+    tracks in the folder where you work, else all small ones. It is a command in every other way: it is
+    started again when Slurm takes its hosts away, and may call `stk.current_run()`. With several processes
+    each calls it, and what rank 0 returns is the result.
+
+    Arguments and result are handed over as JSON: None, True, False, numbers, texts, and lists and
+    dictionaries of these. A tuple becomes a list, a path a text, a number of numpy one of Python. Anything
+    else is refused with its place: write it to a file, in `stk.current_run().folder` in the job, and hand
+    over its path. They are not pickled, because whoever can write a pickle can execute code in the process
+    that reads it, and because another version of a library often cannot read it.
+
+    Raises stk.UserError with all faults of the experiment, for a live run, and for a function that a job
+    cannot import (a lambda, one within another, one of a notebook). Raises stk.SchedulerError where Slurm
+    refuses the job or does not answer. Nothing is left behind then.
+    """
+    check_cluster(cluster)
+    options = {
+        "overrides": overrides is not None,
+        "cluster": cluster != "auto",
+        "fresh": fresh,
+        "new_code": new_code,
+    }
+    given = [name for name, is_given in options.items() if is_given]
+    return _submitted(what, args, kwargs, overrides, given, cluster=cluster, fresh=fresh, new_code=new_code)
+
+
+def run(
+    what: Any,
+    /,
+    *args: Any,
+    overrides: Mapping[str, Any] | None = None,
+    fresh: bool = False,
+    new_code: bool = False,
+    **kwargs: Any,
+) -> Run:
+    """Run it here and now, in processes of this machine, and return the run when it has ended.
+
+    what, args, overrides, fresh, new_code, kwargs   as in `stk.submit`; `resources.tasks_per_node` is the
+                                                     number of processes
+
+    A run that fails raises nothing here: `status()` says so, and `result()` raises. The output goes to the
+    run's logs. Ctrl-C lets the run save and leave; it is a run like any other, so another terminal may watch
+    or cancel it, and it goes on if this process is killed.
+
+    Raises stk.UserError as `stk.submit` does.
+    """
+    options = {"overrides": overrides is not None, "fresh": fresh, "new_code": new_code}
+    given = [name for name, is_given in options.items() if is_given]
+    started = _submitted(
+        what, args, kwargs, overrides, given, cluster="local", fresh=fresh, new_code=new_code
+    )
+    return until_end(started)
+
+
+def until_end(started: Run) -> Run:
+    """Wait for a run of this machine; at Ctrl-C let it save and leave."""
+    try:
+        return started.wait()
+    except KeyboardInterrupt:
+        with suppress(UserError):
+            # It may just have ended.
+            started.cancel()
+        started.wait()
+        raise
+
+
+def _submitted(
+    what: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None,
+    given: Sequence[str],
+    *,
+    cluster: str,
+    fresh: bool,
+    new_code: bool,
+) -> Run:
+    path, words = file_and_overrides(what, args, kwargs, overrides, given)
+    experiment, origins = load_with_origins(path, words)
+    target = RunDir(experiment_dir() / run_id(experiment))
+    chosen = choose_for(cluster, target)
+    warnings = []
+    if fresh or not target.result.exists():
+        warnings = check_before_queue(experiment, origins, chosen)
+    if not fresh:
+        warnings += told(target, experiment, new_code=new_code)
+    submitted = submit_experiment(experiment, target.path.parent, chosen, fresh=fresh, new_code=new_code)
+    if submitted.submission is not None and chosen == "slurm":
+        warnings += measured_warnings(submitted.run)
+    warn(warnings, depth=2)
+    return handle(submitted.run)

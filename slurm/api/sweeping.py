@@ -1,0 +1,116 @@
+"""`stk.sweep`: many runs of one experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slurm.api.asked import check_cluster, file_and_overrides, items, value_text, warn
+from slurm.api.handle import Run, handle
+from slurm.api.submitting import until_end
+from slurm.commands.experiments.submit import choose_for
+from slurm.commands.experiments.sweep import asked, check_candidates
+from slurm.submission.submit import submit
+from slurm.sweeps.actions import renew_code, start
+from slurm.sweeps.request import Wanted, want
+from toolkit.errors import UserError
+from toolkit.run.run_dir import experiment_dir
+from toolkit.sweeps.command_line import read_space
+from toolkit.sweeps.folder import write_record
+from toolkit.sweeps.spaces import Values
+
+
+def sweep(
+    what: Any,
+    values: Mapping[str, Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    random: int | None = None,
+    seeds: Sequence[int] = (),
+    zipped: Sequence[Sequence[str]] = (),
+    sampler: str | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    max_parallel: int | None = None,
+    cluster: str = "auto",
+    new_code: bool = False,
+) -> list[Run]:
+    """Start a run for each combination of values, as `stk sweep` does; return all runs of the sweep.
+
+        runs = stk.sweep("digits.yaml", {"optimizer.lr": [1e-3, 3e-4], "model.hidden": [64, 128]})
+
+    what      an experiment file, or a command as a list of words
+    values    keys with what they are set to: a list for one run each, a range as a text, such as
+              "loguniform(1e-5, 1e-2)", or one value for all runs. None: what the file's section `sweep` says
+    name      of the sweep; None: that in the file, or the experiment's
+    random    number of runs with values drawn at random
+    seeds     each run with each of these seeds
+    zipped    lists of keys whose values go together
+    sampler   tpe: `samples` more runs with values that Optuna proposes
+    seed      of the draws
+    max_parallel  runs at the same time
+    cluster   slurm: job arrays; local: here, one after the other, and the call returns when all have ended;
+              auto: Slurm where a controller answers
+    new_code  whether runs that go on take the code as it is now
+
+    Runs that have finished or are live are left out of what is started, and are in the list. A run that Slurm
+    does not take yet is in the list too, with a warning; `stk sweep resume` starts it.
+
+    Raises stk.UserError with the faults of all runs; nothing is submitted then. Raises stk.SchedulerError
+    where Slurm refuses them or does not answer.
+    """
+    check_cluster(cluster)
+    if callable(what):
+        raise UserError(
+            "a sweep is of an experiment file or a command: call stk.submit for each call of a function"
+        )
+    path, _ = file_and_overrides(what, (), {}, None)
+    words = [_word(key, value) for key, value in items(values)]
+    wanted = want(
+        path,
+        asked(
+            path,
+            words,
+            name=name,
+            random=random,
+            seeds=[str(each) for each in seeds],
+            zipped=zipped,
+            sampler=sampler,
+            samples=samples,
+            seed=seed,
+            max_parallel=max_parallel,
+        ),
+        experiment_dir(),
+    )
+    chosen = choose_for(cluster, *(one.run for one in wanted.to_start))
+    warn([*check_candidates(wanted.to_start, chosen), *renew_code(wanted.to_start, asked=new_code)])
+    if chosen == "local":
+        _here(wanted)
+    else:
+        handed = start(wanted, max_parallel=max_parallel, at_most=None, tick=lambda: None)
+        warn([f"{one.run.run_id} is not handed in yet: {handed.why.splitlines()[0]}" for one in handed.later])
+    return [handle(one.run) for one in wanted.known]
+
+
+def _here(wanted: Wanted) -> None:
+    write_record(wanted.folder, wanted.record)
+    for one in wanted.to_start:
+        until_end(handle(submit(one.experiment, one.run.path.parent, "local").run))
+
+
+def _word(key: str, value: Any) -> str:
+    """What a key is set to, as on the command line. Raises UserError."""
+    if isinstance(value, str) and _is_range(key, value):
+        return f"{key}={value}"
+    if isinstance(value, list | tuple):
+        if not value:
+            raise UserError(f"{key}: found an empty list, expected the values of its runs")
+        return f"{key}={','.join(value_text(key, each) for each in value)}"
+    return f"{key}={value_text(key, value)}"
+
+
+def _is_range(key: str, text: str) -> bool:
+    """Whether a text is a range. Raises UserError for one that is none, such as uniform(a)."""
+    space = read_space(f"{key}={text}") if "(" in text else None
+    return space is not None and not isinstance(space, Values)

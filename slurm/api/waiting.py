@@ -1,0 +1,61 @@
+"""Waiting for the end of a run, which several jobs may train one after the other."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+
+from slurm.status.rows import CANNOT_ASK, RunStatus, status
+from slurm.submissions import last_submission
+from toolkit.run.run_dir import RunDir
+
+#: Seconds between two looks, at first and at most: Slurm's controller serves everybody.
+_HERE_S, _SLURM_S = (0.05, 1.0), (2.0, 30.0)
+_GROWTH = 1.5
+#: Seconds between two looks at the run's folder alone.
+_FOLDER_S = 1.0
+#: Seconds after which an end is believed: a job may have ended before what it wrote last is seen here, or
+#: before its next start is in the queue.
+_SETTLED_HERE_S, _SETTLED_SLURM_S = 0.05, 5.0
+
+
+def wait_for_end(run: RunDir, timeout_s: float | None) -> RunStatus:
+    """Return the status of a run that has ended. Raises TimeoutError, with what it does.
+
+    A run that goes back into the queue, or is followed by another job, has not ended; nor has one whose state
+    Slurm cannot be asked.
+    """
+    deadline = float("inf") if timeout_s is None else monotonic() + timeout_s
+    last = last_submission(run)
+    is_slurm = last is not None and last.cluster == "slurm"
+    pause_s, most_s = _SLURM_S if is_slurm else _HERE_S
+    had_ended = False
+    while True:
+        (row,) = status([run])
+        has_ended = has_no_job(row)
+        if row.state == "finished" or (has_ended and had_ended):
+            return row
+        if monotonic() >= deadline:
+            raise TimeoutError(f"{run.run_id} has not ended after {timeout_s:g} s: {told(row)}")
+        settled_s = _SETTLED_SLURM_S if is_slurm else _SETTLED_HERE_S
+        _sleep(run, min(settled_s if has_ended else pause_s, deadline - monotonic()))
+        pause_s, had_ended = min(pause_s * _GROWTH, most_s), has_ended
+
+
+def has_no_job(row: RunStatus) -> bool:
+    """Whether no job of a run waits or runs, as far as Slurm can be asked."""
+    return not row.is_live and not (row.state == "unknown" and row.reason.startswith(CANNOT_ASK))
+
+
+def told(row: RunStatus) -> str:
+    """Where a run stands, in a few words."""
+    steps = f", step {row.step:,}" if row.step else ""
+    of = f" of {row.total_steps:,}" if row.step and row.total_steps else ""
+    return f"{row.doing or row.state}{steps}{of}"
+
+
+def _sleep(run: RunDir, seconds: float) -> None:
+    """Sleep, but not longer than until there is a result, which costs nothing to see."""
+    while seconds > 0 and not run.result.exists():
+        part = min(seconds, _FOLDER_S)
+        sleep(part)
+        seconds -= part

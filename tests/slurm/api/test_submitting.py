@@ -1,0 +1,168 @@
+"""`stk.plan`, `submit` and `sweep` on a pretend Slurm: they do what the commands do, and print nothing."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stk
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.house import House
+from toolkit.files import write_json
+from toolkit.run.run_dir import RunDir
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.fixture
+def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What happens while it is waited for: one of these in each pause, in place of sleeping."""
+    events: list[Callable[[], None]] = []
+
+    def sleep(seconds: float) -> None:
+        if events:
+            events.pop(0)()
+
+    monkeypatch.setattr("slurm.api.waiting.sleep", sleep)
+    return events
+
+
+def test_a_plan_is_that_of_the_command(house: House, fake: FakeSlurm) -> None:
+    plan = stk.plan(house.config, {"resources.nodes": 2, "train.batch_size": 16})
+    words = ("resources.nodes=2", "train.batch_size=16")
+    told = json.loads(house.stk("plan", house.config, *words, "--json").out)
+    assert (plan.script, plan.config) == (told["script"], told["config"])
+    assert f"{plan}\n" == f"{plan!r}\n" == house.stk("plan", house.config, *words).out
+    assert (plan.run_id, plan.folder) == (house.run(*words).run_id, house.run(*words).path)
+    assert house.runs == []
+
+
+def test_a_job_is_submitted_and_nothing_is_printed(
+    house: House, fake: FakeSlurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = stk.submit(str(house.config), {"train.device": "cpu"}, cluster="slurm")
+    assert capfd.readouterr() == ("", "")
+    assert run.folder == house.run("train.device=cpu").path
+    assert run.status()["job_id"] == "101"
+    assert "101" in repr(run)
+    with pytest.raises(stk.UserError, match="cannot be started twice"):
+        stk.submit(house.config, {"train.device": "cpu"}, cluster="slurm")
+
+
+def test_what_is_set_means_the_same_as_on_the_command_line(house: House, fake: FakeSlurm) -> None:
+    values = {"optimizer.lr": 1e-05, "resources.time": "1:00:00", "resources.comment": "a, b: ${x}"[:4]}
+    found = stk.plan(house.config, values, overrides=None).config
+    assert found["optimizer"]["lr"] == 1e-05
+    assert found["resources"]["comment"] == "a, b"
+    lists = stk.plan(house.config, overrides={"model.kernels": (2, 3), "data.prepared_dir": Path("p")}).config
+    assert lists["model"]["kernels"] == [2, 3]
+
+
+def test_what_a_command_would_warn_of_is_a_warning_at_the_call(house: House, fake: FakeSlurm) -> None:
+    values = {"train.epochs": None, "train.steps": 10, "lr_scheduler.warmup": 5000}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stk.plan(house.config, values)
+        of_plan = len(caught)
+        stk.submit(house.config, values)
+    told = [str(each.message) for each in caught if "lr_scheduler.warmup" in str(each.message)]
+    assert len(told) == 2
+    assert 0 < of_plan < len(caught)
+    assert {each.filename for each in caught} == {__file__}
+
+
+def test_waiting_goes_on_over_a_requeue_until_there_is_a_result(
+    house: House, fake: FakeSlurm, sleeps: list[Callable[[], None]]
+) -> None:
+    run = stk.submit(house.config, cluster="slurm")
+    folder = RunDir(run.folder)
+    sleeps += [
+        lambda: fake.change("101", state="RUNNING", hosts="n1"),
+        lambda: fake.change("101", state="PENDING", reason="BeginTime", restarts="1"),
+        lambda: fake.goes_away(),
+        lambda: fake.comes_back(),
+        lambda: write_json(folder.result, {"state": "finished", "step": 3, "metrics": {}}),
+    ]
+    assert run.result()["step"] == 3
+    assert sleeps == []
+
+
+def test_an_end_is_believed_when_it_is_seen_twice(
+    house: House, fake: FakeSlurm, sleeps: list[Callable[[], None]]
+) -> None:
+    run = stk.submit(house.config, cluster="slurm")
+    fake.change("101", state="CANCELLED", reason="None")
+    sleeps += [
+        lambda: fake.change("101", state="RUNNING", hosts="n1"),
+        lambda: fake.change("101", state="CANCELLED", reason="None"),
+    ]
+    with pytest.raises(stk.RunCancelled, match=run.id):
+        run.result()
+    assert sleeps == []
+
+
+def test_a_wait_that_is_too_short_says_what_the_run_does(house: House, fake: FakeSlurm) -> None:
+    run = stk.submit(house.config, cluster="slurm")
+    with pytest.raises(TimeoutError, match=f"{run.id} has not ended after 0 s"):
+        run.wait(timeout=0)
+
+
+def test_a_run_is_cancelled_as_by_the_command(house: House, fake: FakeSlurm) -> None:
+    run = stk.submit(house.config, cluster="slurm")
+    run.cancel()
+    assert fake.calls("scancel") == [["--", "101"]]
+
+
+def test_a_sweep_is_an_array(house: House, fake: FakeSlurm) -> None:
+    values = {"seed": [1, 2], "optimizer.lr": [1e-3, 1e-4], "train.batch_size": 16}
+    runs = stk.sweep(house.config, values, name="both", cluster="slurm")
+    assert [run.status()["job_id"] for run in runs] == [f"101_{task}" for task in range(4)]
+    assert sorted(run.id for run in runs) == house.runs
+    drawn = stk.sweep(
+        house.config, {"optimizer.lr": "loguniform(1e-5, 1e-2)"}, random=3, cluster="slurm", name="d"
+    )
+    assert len({run.id for run in drawn} - {run.id for run in runs}) == 3
+
+
+def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(house: House, fake: FakeSlurm) -> None:
+    fake.goes_away()
+    with pytest.raises(stk.SchedulerError):
+        stk.submit(house.config, cluster="slurm")
+    assert house.runs == []
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda config: stk.submit("nothing.yaml"), "there is no such file"),
+        (lambda config: stk.submit(config, ["train.epochs=1"]), "dictionary"),
+        (lambda config: stk.submit(config, {"train.epochs": 1}, {"seed": 1}), "one dictionary"),
+        (lambda config: stk.submit(config, {"train.epochs": object()}), "train.epochs: found <object"),
+        (lambda config: stk.submit(config, {"train.epochz": 1}), "epochs"),
+        (lambda config: stk.submit(config, {1: 2}), "key 1"),
+        (lambda config: stk.submit(config, cluster="aws"), "auto, slurm, local"),
+        (lambda config: stk.submit(config, epochs=3), "no option 'epochs'"),
+        (lambda config: stk.submit(3), "expected the name of an experiment file"),
+        (lambda config: stk.sweep(config, {"seed": []}), "empty list"),
+        (lambda config: stk.sweep(config), "nothing to sweep"),
+        (lambda config: stk.Run("nothing"), "no run 'nothing'"),
+        (lambda config: stk.runs(3), "expected a pattern"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_written(
+    house: House, fake: FakeSlurm, call: Callable[[Path], Any], words: str
+) -> None:
+    before = house.listing
+    with pytest.raises(stk.UserError) as raised:
+        call(house.config)
+    assert words in str(raised.value)
+    assert house.listing == before
+
+
+def test_without_runs_there_is_an_empty_list(house: House) -> None:
+    assert stk.runs() == stk.runs("tiny-*") == []

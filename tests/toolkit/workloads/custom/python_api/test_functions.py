@@ -1,0 +1,84 @@
+"""A function as a job: real ones, in processes of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import stk
+from tests.patience import PATIENCE_S
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
+
+
+def test_what_it_returns_is_the_result_and_the_same_call_joins_its_run(work: ModuleType) -> None:
+    run = stk.submit(work.add, 1, b=2.5, cluster="local")
+    assert run.wait(PATIENCE_S).result() == {"sum": 3.5, "kinds": ["int", "float"]}
+    again = stk.submit(work.add, 1, b=2.5, cluster="local")
+    assert again == run
+    assert len(read_attempts(RunDir(run.folder))) == 1
+    assert stk.plan(work.add, 2).run_id != run.id
+
+
+def test_nothing_returned_is_none_and_no_document(work: ModuleType) -> None:
+    run = stk.run(work.nothing)
+    assert run.status()["state"] == "finished"
+    assert run.result() is None
+
+
+def test_an_exception_comes_with_its_traceback(work: ModuleType) -> None:
+    run = stk.run(work.fails)
+    assert run.status()["state"] == "failed"
+    with pytest.raises(stk.RunFailed) as raised:
+        run.result()
+    said = str(raised.value)
+    assert "ValueError: the 7th row" in said
+    assert 'work.py", line' in said
+    assert "in fails" in said
+    assert "calling" not in said
+
+
+def test_a_result_that_json_cannot_hold_is_refused_with_its_place(work: ModuleType) -> None:
+    refused = r"result\['models'\]\[1\] is of type object.*current_run\(\)\.folder"
+    with pytest.raises(stk.RunFailed, match=refused):
+        stk.run(work.odd).result()
+
+
+def test_a_large_result_of_the_data_of_the_working_folder_comes_whole(work: ModuleType, folder: Path) -> None:
+    (folder / "rows.csv").write_text("1,2")
+    run = stk.run(work.read, 300_000)
+    assert run.result() == ["1,2", *range(300_000)]
+    assert (RunDir(run.folder).user_code / "work.py").is_file()
+
+
+def test_a_module_of_a_package_beside_the_working_folder_is_kept_and_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = folder / "steps"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "first.py").write_text("from steps import second\ndef go(): return second.WORD\n")
+    (package / "second.py").write_text("WORD = 'kept'\n")
+    notebooks = folder / "notebooks"
+    notebooks.mkdir()
+    monkeypatch.chdir(notebooks)
+    monkeypatch.syspath_prepend(str(folder))
+    import steps.first  # type: ignore[import-not-found]
+
+    run = stk.run(steps.first.go)
+    assert run.result() == "kept"
+    assert (RunDir(run.folder).user_code / "steps" / "second.py").is_file()
+
+
+def test_with_several_processes_the_result_is_that_of_rank_0(work: ModuleType) -> None:
+    run = stk.run(work.rank, overrides={"resources.tasks_per_node": 2, "name": "both"})
+    assert run.id.startswith("both-")
+    assert run.result() == ["0", "2"]
+
+
+def test_killed_it_is_started_again_and_goes_on_from_what_it_saved(work: ModuleType) -> None:
+    run = stk.run(work.goes_on)
+    assert run.result() == "saved before"
+    assert [each.why for each in read_attempts(RunDir(run.folder))] == ["killed", "finished"]

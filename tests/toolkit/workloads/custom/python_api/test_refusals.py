@@ -1,0 +1,83 @@
+"""What cannot be a job is refused with what to do instead, and nothing is written."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import stk
+
+
+@pytest.fixture(autouse=True)
+def untouched(folder: Path) -> Iterator[None]:
+    yield
+    assert not (folder / "experiments").exists()
+
+
+@pytest.mark.parametrize(
+    "function, words",
+    [
+        (lambda work: lambda: 1, ("lambda", "def")),
+        (lambda work: work.outer(), ("outer.<locals>.inner", "outside")),
+        (lambda work: functools.partial(work.add, 1), ("partial", "function in a module")),
+        (lambda work: work.Model().fit, ("Model.fit", "function itself")),
+    ],
+    ids=["lambda", "nested", "partial", "method"],
+)
+def test_a_function_that_a_job_cannot_import(work: ModuleType, function: Any, words: tuple[str, ...]) -> None:
+    with pytest.raises(stk.UserError) as raised:
+        stk.submit(function(work), cluster="local")
+    assert all(word in str(raised.value) for word in words)
+
+
+def test_a_function_of_a_session_or_notebook(folder: Path) -> None:
+    code = (
+        "import stk\ndef train(): pass\ntry: stk.submit(train)\nexcept stk.UserError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "__main__" in done.stdout
+    assert "from work import train" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, word",
+    [
+        ((), {}, "'a'"),
+        ((1, 2, 3), {}, "too many"),
+        ((1,), {"c": 1}, "'c'"),
+        ((object(),), {}, "argument 1 is of type object"),
+        ((1,), {"b": {"x": [{1}]}}, "argument b['x'][0] is of type set"),
+        (({1: 2},), {}, "key 1"),
+        (("x" * 200_000,), {}, "200,"),
+    ],
+)
+def test_arguments_that_do_not_fit_or_cannot_be_handed_over(
+    work: ModuleType, args: tuple[Any, ...], kwargs: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(stk.UserError) as raised:
+        stk.submit(work.add, *args, **kwargs)
+    assert word in str(raised.value)
+
+
+def test_an_argument_that_holds_itself(work: ModuleType) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(stk.UserError, match="argument 1 holds itself"):
+        stk.plan(work.add, endless)
+
+
+def test_a_parameter_that_is_called_as_an_option(work: ModuleType) -> None:
+    with pytest.raises(stk.UserError, match="cluster is a parameter of needs"):
+        stk.submit(work.needs, cluster="local")
+
+
+def test_a_sweep_of_a_function(work: ModuleType) -> None:
+    with pytest.raises(stk.UserError, match=r"stk\.submit"):
+        stk.sweep(work.add, {"a": [1, 2]})

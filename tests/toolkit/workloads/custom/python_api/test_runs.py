@@ -1,0 +1,95 @@
+"""Runs of an experiment file and of commands, from Python: results, metrics, model, predictions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import stk
+from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
+
+PREDICT = """
+
+def predict(model, batch):
+    return model(batch[0] if isinstance(batch, list) else batch).softmax(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stk.Run]:
+    """A run that was trained by `stk.run`."""
+    folder = tmp_path_factory.mktemp("digits") / "project"
+    with pytest.MonkeyPatch.context() as patch:
+        experiment = write_digits(folder)
+        (folder / "digits.py").write_text(DIGITS + PREDICT)
+        patch.chdir(folder)
+        patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
+        yield stk.run(experiment, {"train.epochs": 1})
+
+
+def test_a_run_that_has_trained_has_a_result(digits: stk.Run) -> None:
+    found = digits.status()
+    assert found["state"] == "finished", found
+    assert digits.result() == json.loads((digits.folder / "result.json").read_text())
+    assert repr(digits) == f"<stk.Run {digits.id}: finished, step {found['step']} of {found['step']}>"
+
+
+def test_it_is_found_again(digits: stk.Run) -> None:
+    assert stk.runs("digits-*") == [digits]
+    assert stk.runs("nothing-*") == []
+    assert stk.Run(digits.id) == stk.Run(digits.folder) == stk.Run("digits") == digits
+    with pytest.raises(stk.UserError, match="no run 'digitz'"):
+        stk.Run("digitz")
+
+
+def test_its_metrics_are_a_list_or_a_table_where_pandas_is(
+    digits: stk.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    lines = digits.metrics()
+    assert {"train", "validation"} <= {line["split"] for line in lines}
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda rows: ("a table", rows)))
+    assert digits.metrics() == ("a table", lines)
+
+
+def test_its_model_predicts_as_the_run_did(digits: stk.Run) -> None:
+    from sklearn.datasets import load_digits
+
+    pixels = (load_digits(return_X_y=True)[0][9::10][:120] / 16).tolist()
+    told = (digits.folder / "artifacts" / "test_predictions.jsonl").read_text().splitlines()
+    predicted = digits.predict(iter(pixels), batch_size=50)
+    first = next(predicted)
+    assert [first, *predicted] == [pytest.approx(json.loads(line), abs=1e-5) for line in told]
+    assert not digits.load_model().training
+
+
+@pytest.mark.parametrize(
+    "samples, words", [("rows.jsonl", "stk predict"), ([[1.0] * 64, object()], "samples:2")]
+)
+def test_samples_that_are_none(digits: stk.Run, samples: object, words: str) -> None:
+    with pytest.raises(stk.UserError, match=words):
+        list(digits.predict(samples))
+
+
+def test_a_run_of_a_command_has_what_it_logs_and_no_model(folder: Path) -> None:
+    run = stk.run([sys.executable, "-c", ""], overrides={"name": "none"})
+    lines = [{"step": step, "split": "train", "loss": loss} for step, loss in ((1, 1.0), (2, 2.0), (1, 3.0))]
+    (run.folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    # Of two lines for a step the later one counts.
+    assert [(line["step"], line["loss"]) for line in run.metrics()] == [(2, 2.0), (1, 3.0)]
+    with pytest.raises(stk.UserError, match="predicts nothing"):
+        run.predict([])
+    with pytest.raises(stk.UserError, match="no model"):
+        run.load_model()
+
+
+def test_a_sweep_gives_a_run_for_each_combination(folder: Path) -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit(sys.argv[-1] == '2')"]
+    runs = stk.sweep(command, {"params.x": [1, 2]}, cluster="local")
+    assert [run.status()["state"] for run in runs] == ["finished", "failed"]
+    assert stk.runs() == sorted(runs, key=lambda run: run.id)

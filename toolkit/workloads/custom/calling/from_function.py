@@ -1,0 +1,145 @@
+"""An experiment from a function and its arguments: a command that calls it, by its name.
+
+Arguments and results are handed over as JSON and not pickled. Whoever can write a pickle can execute code
+when it is read, and a pickle can often not be read by another version of what it holds; a run must go on,
+and its result be read, years later.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from toolkit.errors import UserError
+from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
+from toolkit.workloads.custom.command.from_words import experiment_of as experiment_of_words
+
+#: The module that calls the function in the job.
+MODULE = "toolkit.workloads.custom.calling.call"
+#: Characters of the arguments: Linux takes no word of a command from 128 KiB on.
+_MOST = 100_000
+_INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
+
+
+def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment of a call, as it would stand in a file: named after the function.
+
+    Raises UserError for a function that a job cannot import, and for arguments that do not fit it, or that
+    JSON cannot hold.
+    """
+    module, name = _importable(function)
+    _check_fit(function, name, args, kwargs)
+    places = _places(module)
+    request = {"function": f"{module.__name__}:{name}", **places.pop("request"), **_handed_over(args, kwargs)}
+    text = json.dumps(request)
+    if len(text) > _MOST:
+        raise UserError(
+            f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_MOST:,} can "
+            f"be handed "
+            "over: write them to a file and give its path"
+        )
+    tree = experiment_of_words([sys.executable, "-P", "-m", MODULE, text])
+    tree["name"] = experiment_of_words([name])["name"]
+    tree["task"]["folder"] = places["folder"]
+    return {**tree, "code": places["code"]}
+
+
+def _importable(function: Any) -> tuple[ModuleType, str]:
+    """The module that defines a function, and its name there. Raises UserError where a job cannot find it."""
+    name, home = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
+    if not name or not home:
+        raise _refused(f"{function!r:.100}", "has no name", "define a function in a module")
+    if "<lambda>" in name:
+        raise _refused("a lambda", f"of {home} has no name", "define a function with `def` in a module")
+    if "<locals>" in name:
+        outer = name.partition(".<locals>")[0]
+        raise _refused(name, f"is defined within {outer}", f"define it outside of it, in a module ({home})")
+    if home == "__main__":
+        raise _refused(
+            name,
+            "is defined in __main__, that is in this notebook, session or script",
+            f"write it into a file, such as work.py, and `from work import {name}`",
+        )
+    module = sys.modules.get(home)
+    if module is None or _found(home) is None:
+        raise _refused(name, f"is of {home}, of which there is no file", "write it into a file")
+    try:
+        is_it = reduce(getattr, name.split("."), module) == function
+    except AttributeError:
+        is_it = False
+    if not is_it:
+        raise _refused(
+            name, f"is not what {home}.{name} means there", "give the function itself, by its name"
+        )
+    return module, name
+
+
+def _found(home: str) -> Any:
+    try:
+        return importlib.util.find_spec(home)
+    except (ImportError, ValueError):
+        return None
+
+
+def _refused(what: str, problem: str, hint: str) -> UserError:
+    return UserError(f"{what} {problem}, so a job cannot import it: {hint}")
+
+
+def _check_fit(function: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        # Some functions that are written in C do not tell.
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UserError(f"{name}{signature}: {error}") from None
+
+
+def _handed_over(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        listed = [plain(each, f"argument {number}") for number, each in enumerate(args, start=1)]
+        return {
+            "args": listed,
+            "kwargs": {name: plain(each, f"argument {name}") for name, each in kwargs.items()},
+        }
+    except NotPlain as error:
+        raise UserError(
+            f"{error}, which cannot be handed over: arguments are written as JSON. Give numbers, texts, "
+            f"lists "
+            "and dictionaries of these; write anything else to a file and give its path"
+        ) from None
+
+
+def _places(module: ModuleType) -> dict[str, Any]:
+    """Where the function works, what is kept as code, and where its module is imported from.
+
+    Relative file names mean the folder where the caller works, in the copy too if that is within the code.
+    """
+    here, root = Path.cwd().resolve(), _root(module)
+    if root is None:
+        return {"folder": str(here), "code": [], "request": {}}
+    if root.is_relative_to(here):
+        return {"folder": str(here), "code": [str(here)], "request": {"path": str(root.relative_to(here))}}
+    at = here.relative_to(root) if here.is_relative_to(root) else here
+    return {"folder": str(root), "code": [str(root)], "request": {"path": ".", "at": str(at)}}
+
+
+def _root(module: ModuleType) -> Path | None:
+    """The folder from which a module is imported; None for one that is installed, on every host alike."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return None
+    path = Path(file).resolve()
+    if any(path.is_relative_to(Path(sysconfig.get_path(name)).resolve()) for name in _INSTALLED):
+        return None
+    return path.parents[module.__name__.count(".") + (path.name == "__init__.py")]

@@ -1,0 +1,57 @@
+"""Values that are handed over as JSON: the arguments of a function, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Rational, Real
+from pathlib import PurePath
+from typing import Any
+
+
+class NotPlain(Exception):
+    """A value that JSON cannot hold: where it stands, and what it is."""
+
+
+def plain(value: Any, place: str) -> Any:
+    """The value as JSON holds it. Raises NotPlain.
+
+    A tuple becomes a list, a path a text, a number of numpy one of Python. Everything else is refused: what
+    came back would be something else than what was given.
+
+    place  what it is, for messages, such as `argument x`
+    """
+    try:
+        return _plain(value, place)
+    except RecursionError:
+        raise NotPlain(f"{place} holds itself, or is nested too deep") from None
+
+
+def _plain(value: Any, place: str) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each, f"{place}[{index}]") for index, each in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {_name(name, place): _plain(each, f"{place}[{name!r}]") for name, each in value.items()}
+    raise NotPlain(f"{place} is of type {_type(value)}")
+
+
+def _name(name: Any, place: str) -> str:
+    if not isinstance(name, str):
+        raise NotPlain(
+            f"{place} is a dictionary with the key {name!r:.50}, of type {_type(name)}, and names are texts"
+        )
+    return str.__str__(name)
+
+
+def _type(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

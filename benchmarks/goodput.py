@@ -22,6 +22,8 @@ _WALL = "wall time"
 _TOOLS = (
     ("stk", "stk run", ()),
     ("stk-same-job", "stk run, requeue: same_job", ()),
+    ("stk-hf", "stk, HF Trainer with RunCallback", ("accelerate", "transformers")),
+    ("stk-lightning", "stk, Lightning with RunCallback", ("lightning",)),
     ("submitit", _SUBMITIT, ("submitit",)),
     ("lightning", "Lightning, SLURMEnvironment", ("lightning",)),
     ("lightning-torchrun", "Lightning, torchrun restarts", ("lightning",)),

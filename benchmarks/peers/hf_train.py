@@ -1,6 +1,7 @@
 """The Hugging Face Trainer: a save every SAVE_EVERY steps, resumed from get_last_checkpoint.
 
-With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its answer to SIGTERM.
+With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its answer to SIGTERM. With `--stk`, a run of
+this project by stk.transformers.RunCallback, which resumes by itself.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Noting(TrainerCallback):
         mark(self._folder, "save", begun=self._stepped)
 
 
-def main(folder: Path, jit: bool) -> None:
+def main(folder: Path, jit: bool, with_stk: bool) -> None:
     mark(folder, "imported")
     output = folder / "checkpoints"
     output.mkdir(exist_ok=True)
@@ -60,10 +61,15 @@ def main(folder: Path, jit: bool) -> None:
     print(arguments.device)
     mark(folder, "met")
     notes = Notes(folder, int(os.environ["RANK"]))
-    trainer = Trainer(model=model, args=arguments, train_dataset=Texts(), callbacks=[Noting(notes, folder)])
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
+    callbacks: list[Any] = [Noting(notes, folder)]
+    if with_stk:
+        import stk
+
+        callbacks.append(stk.transformers.RunCallback())
+    trainer = Trainer(model=model, args=arguments, train_dataset=Texts(), callbacks=callbacks)
+    trainer.train(resume_from_checkpoint=None if with_stk else get_last_checkpoint(str(output)))
     if trainer.state.global_step >= STEPS:
         notes.finished(model)
 
 
-main(Path(sys.argv[1]), "--jit" in sys.argv)
+main(Path(sys.argv[1]), "--jit" in sys.argv, "--stk" in sys.argv)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from stk_callbacks import StkLightning, StkTrainer
 from stk_tool import Stk, StkSameJob
 from tools import (
     HuggingFace,
@@ -19,9 +20,11 @@ PEERS = {
     tool.name: tool
     for tool in (Submitit, Lightning, LightningTorchrun, HuggingFace, HuggingFaceJit, HuggingFaceRestarts)
 }
+#: Their scripts as runs of this project.
+_WITH_CALLBACKS = {tool.name: tool for tool in (StkTrainer, StkLightning)}
 
 
 def tool_of(name: str, python: str = sys.executable) -> Tool:
     """A tool; peers run with that Python."""
     ours = {tool.name: tool for tool in (Stk, StkSameJob)}
-    return ours[name]() if name in ours else PEERS[name](python)
+    return ours[name]() if name in ours else (PEERS | _WITH_CALLBACKS)[name](python)

@@ -2,7 +2,8 @@
 
 The guide's `trainer.fit(model)` takes up only what Lightning saved on the warning signal; `ckpt_path="last"`
 only what ModelCheckpoint saved. A careful user wants the newer of the two, so that is what this script
-picks: better than either default.
+picks: better than either default. With `--stk` it is a run of this project by stk.lightning.RunCallback, which
+saves and resumes by itself.
 """
 
 from __future__ import annotations
@@ -70,10 +71,15 @@ def newest(folder: Path) -> str | None:
     return None if max(saved_on_signal, default=0) > max(saved_by_step, default=0) else "last"
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, with_stk: bool) -> None:
     mark(folder, "imported")
     lightning.seed_everything(SEED)
-    checkpoints = ModelCheckpoint(folder / "checkpoints", every_n_train_steps=SAVE_EVERY, save_last=True)
+    if with_stk:
+        import stk
+
+        checkpoints = stk.lightning.RunCallback(every_n_steps=SAVE_EVERY)
+    else:
+        checkpoints = ModelCheckpoint(folder / "checkpoints", every_n_train_steps=SAVE_EVERY, save_last=True)
     trainer = Saving(
         accelerator="cpu",
         devices=RANKS,
@@ -82,12 +88,13 @@ def main(folder: Path) -> None:
         max_steps=STEPS,
         default_root_dir=folder,
         callbacks=[checkpoints, Noting(folder)],
+        enable_checkpointing=not with_stk,
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
     loader = torch.utils.data.DataLoader(Texts(), batch_size=BATCH_PER_RANK, shuffle=True)
-    trainer.fit(Classifier(), loader, ckpt_path=newest(folder))
+    trainer.fit(Classifier(), loader, ckpt_path=None if with_stk else newest(folder))
 
 
-main(Path(sys.argv[1]))
+main(Path(sys.argv[1]), "--stk" in sys.argv)

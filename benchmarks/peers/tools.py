@@ -70,7 +70,7 @@ class Tool(Protocol):
         """Checksum of the final weights, or None where the run has not finished."""
 
 
-class _Peer:
+class Peer:
     """A tool whose script uses workload.Notes."""
 
     name: str
@@ -135,7 +135,7 @@ def _start(name: str, lines: list[dict[str, Any]]) -> Start:
     return Start(name=name, began=lines[0]["began"], saves=saves, **times)
 
 
-class Submitit(_Peer):
+class Submitit(Peer):
     name, package, title = "submitit", "submitit", "submitit"
 
     def submit(self, submission: Submission) -> str:
@@ -150,7 +150,7 @@ class Submitit(_Peer):
         self.damageable(folder).unlink()
 
 
-class Lightning(_Peer):
+class Lightning(Peer):
     name, package, title = "lightning", "lightning", "Lightning"
 
     def submit(self, submission: Submission) -> str:
@@ -176,7 +176,7 @@ class LightningTorchrun(Lightning):
         return {**super()._environment(submission), "PEERS_RESTARTS": "1000"}
 
 
-class HuggingFace(_Peer):
+class HuggingFace(Peer):
     name, package, title = "hf", "transformers", "HF Trainer"
 
     def submit(self, submission: Submission) -> str:

@@ -17,6 +17,7 @@ from toolkit.files import fsync_dir
 from toolkit.registry import kept_files
 from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.events import note_event, read_events
+from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir
 
 #: The event of a run that goes on with new code; `files` names what changed, `step` is where it goes on.
@@ -118,10 +119,11 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Nothing happens where no code was edited. The run must not be live.
 
-    Raises UserError where the user's code is gone.
+    Raises UserError where the user's code is gone, UntrustedFolder.
     """
     if not asked and not begins_anew(run):
         return
+    check_run(run)
     edits = edits_since(run, experiment)
     if not edits:
         if asked:

@@ -52,10 +52,13 @@ def check_whole(user: User, run: RunDir, expected: str) -> None:
     assert read_json(run.result)["step"] == TOTAL
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+EACH_SCRIPT = pytest.mark.parametrize(
     "library, script", [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTNING)]
 )
+
+
+@pytest.mark.slow
+@EACH_SCRIPT
 def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str, script: str) -> None:
     pytest.importorskip(library)
     started, expected = prepare(user, script, "hold")
@@ -72,8 +75,10 @@ def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str
 
 
 @pytest.mark.slow
-def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User) -> None:
-    _, expected = prepare(user, PLAIN, "hold")
+@EACH_SCRIPT
+def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User, library: str, script: str) -> None:
+    pytest.importorskip(library)
+    _, expected = prepare(user, script, "hold")
     run, _ = submit(user, "resources.time=1", "resources.signal_s=30")
     wait_until(run.result.exists, lambda: user.story(run))
     first, second = starts(run)
@@ -83,8 +88,10 @@ def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User) -> No
 
 
 @pytest.mark.slow
-def test_a_killed_rank_costs_the_steps_since_the_last_save(user: User) -> None:
-    _, expected = prepare(user, PLAIN, "kill")
+@EACH_SCRIPT
+def test_a_killed_rank_costs_the_steps_since_the_last_save(user: User, library: str, script: str) -> None:
+    pytest.importorskip(library)
+    _, expected = prepare(user, script, "kill")
     run, job_id = submit(user)
     user.wait_until_finished(run, job_id)
     first, second = starts(run)

@@ -120,13 +120,18 @@ def test_resume_takes_the_resources_of_the_last_submission(house: House, fake: F
     assert "#SBATCH --partition=long\n" in script
 
 
-def test_resume_goes_on_with_the_runs_own_code(house: House, fake: FakeSlurm) -> None:
+@pytest.mark.parametrize("has_saved", [True, False])
+def test_resume_goes_on_with_the_runs_own_code_once_it_has_saved(
+    house: House, fake: FakeSlurm, has_saved: bool
+) -> None:
     house.stk("submit", house.config)
     marker = house.run().code / "toolkit" / "marker.py"
     marker.touch()
+    if has_saved:
+        house.run().checkpoint(1).mkdir(parents=True)
     fake.change("101", state="FAILED")
     house.stk("resume", house.run().run_id)
-    assert marker.exists()
+    assert marker.exists() == has_saved
 
 
 def test_a_folder_under_another_runs_name_is_not_resumed(house: House, fake: FakeSlurm) -> None:

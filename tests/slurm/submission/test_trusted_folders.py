@@ -34,6 +34,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             )
         run.submitit.mkdir()
         (run.submitit / "1_submitted.pkl").write_bytes(b"cos\nsystem\n(S': > %b'\ntR." % planted.encode())
+        # A run that has saved goes on with its own code.
+        run.checkpoint(1).mkdir(parents=True)
         append_json_line(run.step_records, {"step": 1, "samples": "00000000", "loss": 1.0})
         for path in [run.path, *run.path.rglob("*")]:
             os.chown(path, STRANGER, STRANGER)

@@ -1,0 +1,72 @@
+"""The scripts of the peers with one line more: as runs of this project, by its callbacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from cluster import command
+from settings import RANKS, WARNING_S
+from tools import CODE, Peer, Submission, json_lines
+
+
+class _WithCallback(Peer):
+    """A script of a peer's, submitted with `stk submit`."""
+
+    script: str
+
+    def submit(self, submission: Submission) -> str:
+        """Submit the run; where it is there already, take it up as its user would."""
+        folder = submission.folder
+        environment = {
+            **self._environment(submission),
+            "STK_EXPERIMENT_DIR": str(folder / "runs"),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        }
+        if run := self._run(folder):
+            words = ["resume", run.name, "--json"]
+        else:
+            launches = f"date +%s.%N >> {shlex.quote(str(folder))}/launches"
+            resources = {
+                "tasks_per_node": RANKS,
+                "partition": submission.partition,
+                "time": str(submission.minutes),
+                "signal_s": WARNING_S,
+                "exclusive": True,
+                "max_crashes": 1000,
+                "setup": [launches],
+            }
+            options = ["name=peers", "code=[]", f"resources={json.dumps(resources)}"]
+            words = ["submit", "--json", *options, "--", self._python, f"{CODE}/{self.script}"]
+            words += [str(folder), "--stk"]
+        return str(json.loads(command("stk", *words, env=environment))["job_id"])
+
+    def current_job(self, folder: Path, job_id: str) -> str:
+        """Before a time limit, and after a crash, it hands over to a job of another id."""
+        run = self._run(folder)
+        submissions = json_lines(run / "submissions.jsonl") if run else []
+        return str(submissions[-1]["job_id"]) if submissions else job_id
+
+    def damageable(self, folder: Path) -> Path:
+        raise NotImplementedError
+
+    def drop_newest(self, folder: Path) -> None:
+        raise NotImplementedError
+
+    def _run(self, folder: Path) -> Path | None:
+        return next((config.parent for config in (folder / "runs").glob("*/config.yaml")), None)
+
+
+class StkTrainer(_WithCallback):
+    """The Trainer of transformers with stk.transformers.RunCallback."""
+
+    name, package, title, script = "stk-hf", "transformers", "stk, HF Trainer", "hf_train.py"
+
+
+class StkLightning(_WithCallback):
+    """Lightning with stk.lightning.RunCallback."""
+
+    name, package, title, script = "stk-lightning", "lightning", "stk, Lightning", "lightning_train.py"

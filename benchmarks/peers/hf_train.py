@@ -1,7 +1,7 @@
 """The Hugging Face Trainer: a save every SAVE_EVERY steps, resumed from get_last_checkpoint.
 
-With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its answer to SIGTERM. With `--stk`, a run of
-this project by stk.transformers.RunCallback, which resumes by itself.
+With `--jit`, also TrainingArguments(enable_jit_checkpoint=True), its answer to SIGTERM. With `--stk`, a run
+of this project by stk.transformers.RunCallback, which resumes by itself.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The guide's `trainer.fit(model)` takes up only what Lightning saved on the warning signal; `ckpt_path="last"`
 only what ModelCheckpoint saved. A careful user wants the newer of the two, so that is what this script
-picks: better than either default. With `--stk` it is a run of this project by stk.lightning.RunCallback, which
+picks: better than either default. With `--stk` it is a run of this project by stk.lightning.RunCallback, that
 saves and resumes by itself.
 """
 

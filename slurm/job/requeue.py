@@ -18,6 +18,7 @@ from slurm.client.stop_reason import (
     PREEMPTED,
     REQUESTED,
     TIME_LIMIT,
+    WARNING,
     StopEvidence,
     classify_stop,
     is_array_task,
@@ -91,8 +92,10 @@ def requeue_or_chain(
 
 
 def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
+    # A program of the user's gets the warning too, and may have left before it was a reason to stop here.
+    was_warned = any(name == WARNING for name, _ in stop.signals)
     return StopEvidence(
-        reason=stop.reason_to_stop(),
+        reason=stop.reason_to_stop() or (WARNING if was_warned else None),
         restart=job.restart,
         signal_s=signal_lead_s(last_resources(run)),
         requested=stop.watch is not None and stop.watch.is_requested,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from slurm.client.stop_reason import WARNING
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from tests.slurm.fake_slurm import FakeSlurm
@@ -18,10 +19,10 @@ DISABLED = "Requested operation is presently disabled for job 101"
 class Stopped(JobStop):
     """As if a signal had come."""
 
-    def __init__(self, reason: str | None) -> None:
+    def __init__(self, reason: str | None, signal: str | None = None) -> None:
         super().__init__()
         self._reason = reason
-        self.signals = [(reason, 1.5)] if reason else []
+        self.signals = [(name, 1.5) for name in (signal or reason,) if name]
 
 
 @pytest.fixture
@@ -77,6 +78,12 @@ def test_asking_again_for_ones_place_is_no_fault(stage: Stage) -> None:
     stage.fake.refuses_to("requeue 101", "Job is pending execution for job 101")
     stop(stage)
     assert stage.outcome == "requeue"
+
+
+def test_a_program_that_left_at_the_warning_itself_has_left_before_the_time_limit(stage: Stage) -> None:
+    stage.says(StartTime=at(-100), EndTime=at(40))
+    requeue_or_chain(stage.run, stage.environ, Stopped(None, WARNING), 0.0)
+    assert (stage.why, stage.outcome) == ("time_limit", "chained")
 
 
 def test_before_its_time_limit_a_job_submits_the_next_one(stage: Stage) -> None:

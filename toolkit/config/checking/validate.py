@@ -188,7 +188,7 @@ class _Checker:
         return None
 
     def value(self, hint: Any, value: Any, key: Key, limits: Limits, default: Sequence[Any] = ()) -> Any:
-        """A value as its type hint says; `default` is that of a list in which overrides set single entries."""
+        """A value as its type hint says; `default` is that of a list in which overrides set entries."""
         if value is UNKNOWN:
             self._faults.unsure.add(key)
             return None

@@ -31,7 +31,7 @@ def apply(overrides: Sequence[str], includes: Includes) -> None:
 
 
 def with_lists(value: Any, key: Key, origins: Origins) -> Any:
-    """A value of no known type: what overrides began with an index is a list if no entry before is missing."""
+    """A value of no known type: what overrides began with an index is a list if no entry is missing."""
     if isinstance(value, list):
         return [with_lists(inner, (*key, str(index)), origins) for index, inner in enumerate(value)]
     if not isinstance(value, dict):

@@ -81,8 +81,11 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            # A full disk: what writes knows the descriptor alone.
+            error.filename = str(path)
         raise
     fsync_dir(path.parent)
 

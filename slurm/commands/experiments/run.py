@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -30,7 +29,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
-from toolkit.system.lasting_streams import outlive_streams
+from toolkit.system.json_text import json_text
 from toolkit.world import World
 
 _TRUE = ("1", "true", "yes", "on")
@@ -39,7 +38,6 @@ _FALSE = ("", "0", "false", "no", "off")
 
 def run(arguments: Namespace) -> int:
     """Train in local processes, or as one rank of the launcher around us."""
-    outlive_streams()
     experiment, parent = _experiment_or_run(arguments)
     world = world_of_this_process(os.environ)
     if world is not None:
@@ -195,7 +193,7 @@ def _make_room(target: RunDir, experiment: Experiment, *, fresh: bool) -> bool:
 def _show_result(target: RunDir, as_json: bool) -> int:
     if as_json:
         (row,) = status([target])
-        print(json.dumps(row.to_json(), ensure_ascii=False))
+        print(json_text(row.to_json()))
     else:
         render([target])
         print(f"report  {target.report_html}")

@@ -206,9 +206,9 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
     """
     temporary = _beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(data)
     try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(data)
         os.link(temporary, path)
         return True
     except FileExistsError:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from slurm.client.topology import world_from_step
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop, JobWatch
+from slurm.job.world import world_of_task
 from toolkit.config import load_resolved
 from toolkit.errors import ExitCode, StkError
 from toolkit.registry import worker_of
@@ -37,7 +37,8 @@ class TrainJob:
 
     def __call__(self) -> NoReturn:
         # submitit itself exits with 0 or 1 only, and this status decides whether the run goes on.
-        exit_process(run_rank(RunDir(Path(self.run_dir)), world_from_step(os.environ)))
+        run = RunDir(Path(self.run_dir))
+        exit_process(run_rank(run, world_of_task(run, os.environ)))
 
 
 def run_rank(run: RunDir, world: World) -> int:

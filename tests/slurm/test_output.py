@@ -123,3 +123,12 @@ def test_a_process_whose_standard_error_is_full_still_answers(house: House) -> N
         program = [sys.executable, "-m", "slurm", "report", "nowhere"]
         done = subprocess.run(program, stdout=subprocess.PIPE, stderr=full, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.slow
+def test_a_run_trains_although_nothing_can_be_shown(house: House) -> None:
+    with open("/dev/full", "w") as full:
+        program = [sys.executable, "-m", "slurm", "run", "tiny.yaml", "--procs", "2"]
+        done = subprocess.run(program, stdout=full, stderr=full, check=False)
+    assert done.returncode == 0
+    assert house.run().result.exists()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from slurm.client.topology import how_started, world_from_step
+from slurm.client.topology import how_started, step_nonce, world_from_step
 from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
 from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand
@@ -20,7 +20,7 @@ from slurm.status.rows import status
 from slurm.submission.submit import archive, refuse_if_live
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import ExitCode, SchedulerError, UserError
 from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
@@ -28,6 +28,7 @@ from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.run.failure.format import format_failure
+from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.json_text import json_text
 from toolkit.world import World
@@ -39,7 +40,12 @@ _FALSE = ("", "0", "false", "no", "off")
 def run(arguments: Namespace) -> int:
     """Train in local processes, or as one rank of the launcher around us."""
     experiment, parent = _experiment_or_run(arguments)
-    world = world_of_this_process(os.environ)
+    try:
+        world = world_of_this_process(os.environ)
+    except SchedulerError as error:
+        # The other tasks of the step are this very run, and would wait for this one.
+        tell_refusal(create_run(experiment, parent), step_nonce(os.environ), str(error))
+        raise
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)

@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from slurm.client.topology import how_started, step_nonce, world_from_step
+from slurm.commands.common import warn
 from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
+from slurm.local.idle_hosts import told_idle
 from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand
 from slurm.local.rank_count import told_fewer
 from slurm.status.rows import status
@@ -119,6 +121,8 @@ def _run_here(
     print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
         print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
+    if not is_forced_local(os.environ) and (idle := told_idle(os.environ)):
+        warn([idle])
     code = _launch(target, environ, arguments, Nodes(machines))
     if code == ExitCode.WRONG_INPUT and not existed:
         _take_away(target)

@@ -93,9 +93,12 @@ def is_forced_local(environ: Mapping[str, str]) -> bool:
 
 def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
+    from slurm.job.stop_signals import JobStop
     from slurm.job.task import run_rank
 
-    code = run_rank(create_run(experiment, parent), world)
+    # Before the folder is made: a stop that comes meanwhile is no crash.
+    stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
+    code = run_rank(create_run(experiment, parent), world, stop)
     # In a job this status tells the batch script that the run is not done.
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 

@@ -3,39 +3,76 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO, cast
 
 from slurm.commands.command_line import with_file, without_a_value
 from slurm.commands.parser import parser_for, room
 from toolkit.errors import ExitCode, StkError
 from toolkit.run import folder_trust
+from toolkit.system.command_output import CommandOutput, ReaderLeft
+from toolkit.system.lasting_streams import lasting
 from toolkit.system.sanitize import clean
+
+#: Commands whose work is more than what they show: it goes on where nobody reads that.
+_ACTING = ("submit", "run", "resume", "requeue", "cancel", "clean", "prepare", "sweep", "evaluate", "drill")
+#: What a full or failing disk answers. Such an error may lack the name of the file.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code (toolkit.errors.ExitCode)."""
+    streams = sys.stdout, sys.stderr
+    # Nobody can be told that standard error does not take what is written.
+    sys.stderr = lasting(sys.stderr)
+    output = CommandOutput(sys.stdout)
+    sys.stdout = cast(TextIO, output)
     try:
-        code = _run(_parse(argv))
-        # Flushed here, where a closed pipe is caught, and not when the interpreter exits.
-        sys.stdout.flush()
-        return code
+        return _exit_code(argv, output)
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
+    """Run the command; tell what went wrong in one message."""
+    try:
+        command, code = _flushed(argv, output)
+    except ReaderLeft:
+        return ExitCode.DONE
     except StkError as error:
         # It may quote the name of a folder, which another user may have chosen, or a value of the experiment.
         print(f"error: {clean(_without_secrets(str(error)))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.DONE
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in _DISK:
             raise
-        print(f"error: {clean(os.fsdecode(error.filename))}: {error.strerror}", file=sys.stderr)
+        name = "a file cannot be written" if error.filename is None else clean(os.fsdecode(error.filename))
+        print(f"error: {name}: {error.strerror}", file=sys.stderr)
         return ExitCode.WRONG_INPUT
+    if output.failure is None:
+        return code
+    print(f"error: {output.failure}; the work of the command itself is done", file=sys.stderr)
+    # A training that has ended well did so whatever becomes of the screen.
+    return code if code or command == "run" else output.failure.exit_code
+
+
+def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, int]:
+    """Run the command; return its name and exit code. Output is flushed here, where a failure is caught."""
+    try:
+        arguments = _parse(argv)
+        output.keeps_going = arguments.command in _ACTING
+        return arguments.command, _run(arguments)
+    except Exception:
+        # That is told, not what becomes of the output.
+        output.keeps_going = True
+        raise
+    finally:
+        output.flush()
 
 
 def _without_secrets(text: str) -> str:

@@ -81,8 +81,11 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            # A full disk: what writes knows the descriptor alone.
+            error.filename = str(path)
         raise
     fsync_dir(path.parent)
 
@@ -203,9 +206,9 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
     """
     temporary = _beside(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(data)
     try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(data)
         os.link(temporary, path)
         return True
     except FileExistsError:

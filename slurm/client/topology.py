@@ -72,7 +72,7 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
     if "SLURM_JOB_ID" not in environ or "SLURM_STEP_ID" not in environ:
         raise SchedulerError("SLURM_JOB_ID or SLURM_STEP_ID is not set: this is no task of an srun step")
     restarts = environ.get("SLURM_RESTART_COUNT") or "0"
-    nonce = f"{environ['SLURM_JOB_ID']}.{environ['SLURM_STEP_ID']}.{restarts}"
+    nonce = step_nonce(environ)
     rank = _integer(environ, "SLURM_PROCID")
     local_rank = _integer(environ, "SLURM_LOCALID")
     try:
@@ -98,6 +98,12 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
             "(SLURM_STEP_NUM_TASKS)"
         )
     return world
+
+
+def step_nonce(environ: Mapping[str, str]) -> str:
+    """The name of this start of the step: the same in all its tasks, and of no other start."""
+    restarts = environ.get("SLURM_RESTART_COUNT") or "0"
+    return f"{environ.get('SLURM_JOB_ID', '')}.{environ.get('SLURM_STEP_ID', '')}.{restarts}"
 
 
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from slurm.client.topology import world_from_step
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop, JobWatch
+from slurm.job.world import world_of_task
 from toolkit.config import load_resolved
 from toolkit.errors import ExitCode, StkError
 from toolkit.registry import worker_of
@@ -37,11 +37,14 @@ class TrainJob:
 
     def __call__(self) -> NoReturn:
         # submitit itself exits with 0 or 1 only, and this status decides whether the run goes on.
-        exit_process(run_rank(RunDir(Path(self.run_dir)), world_from_step(os.environ)))
+        run = RunDir(Path(self.run_dir))
+        exit_process(run_rank(run, world_of_task(run, os.environ)))
 
 
-def run_rank(run: RunDir, world: World) -> int:
+def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     """Train a run as one rank of a job's step, or of torchrun; return the exit status.
+
+    stop   that of this process, if its signals are caught already
 
     Stopped by Slurm, it saves, and rank 0 sees to it that the run goes on. In a job rank 0 alone
     returns YIELDED: srun would end it for another rank's status before it had done that.
@@ -53,7 +56,7 @@ def run_rank(run: RunDir, world: World) -> int:
     environ = dict(os.environ)
     is_job = "SLURM_JOB_ID" in environ
     # First of all, because a signal may come in the seconds that torch takes to import.
-    stop = JobStop(is_watched=is_job).install()
+    stop = stop or JobStop(is_watched=is_job).install()
     if is_job and world.is_main:
         stop.watch = JobWatch(run, environ)
     kind = load_resolved(run.config).task.kind

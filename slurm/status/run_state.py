@@ -203,6 +203,15 @@ def _against(folder: Folder) -> str:
     return ""
 
 
+def _was_here(folder: Folder) -> bool:
+    """Whether its last processes were on this host, where the run's lock tells that they are gone."""
+    submission = folder.submission
+    if submission is not None:
+        return submission.cluster == "local" and is_here(submission.host, submission.boot)
+    sign = heartbeat(folder.run, folder.last_start)
+    return bool(sign) and is_here(sign.get("host"), sign.get("boot"))
+
+
 def _of_silence(folder: Folder, job: JobState | None) -> RunState:
     submission = folder.submission
     if folder.faults and not folder.starts and submission is None:
@@ -213,8 +222,8 @@ def _of_silence(folder: Folder, job: JobState | None) -> RunState:
             doing=phrases.failed_job("COMPLETED"),
             reason="the job ended without finishing the run; its log may say why",
         )
-    if submission is not None and submission.cluster == "local" and is_here(submission.host, submission.boot):
-        reason = "its processes are gone without an error message (killed?); stk resume goes on"
+    if _was_here(folder):
+        reason = "its processes are gone without an error message (killed? a full disk?); stk resume goes on"
         return RunState(state="failed", doing=phrases.failed("killed"), reason=reason)
     if submission is None and folder.has_intent:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"

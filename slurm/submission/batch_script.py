@@ -29,6 +29,8 @@ _NOT_IN_FOLDERS = {
 
 #: Run by the batch script after a step that did not finish the run, with the run's own code.
 DECIDE_RESTART = "slurm.job.decide_restart"
+#: Each task of the step.
+_START_TASK = "slurm.job.start_task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,10 @@ class JobPlan:
         return options
 
     def _command(self) -> list[str]:
-        return [shlex.quote(self.python), "-u", "-m", "submitit.core._submit", "submitit"]
+        # Code of an earlier version would not take back the signals that today's module holds back.
+        is_earlier = self.run.code.exists() and not self.run.has_code(_START_TASK)
+        module = "submitit.core._submit" if is_earlier else _START_TASK
+        return [shlex.quote(self.python), "-u", "-m", module, "submitit"]
 
     def to_json(self) -> dict[str, object]:
         """What `stk plan --json` prints."""

@@ -105,7 +105,7 @@ def contents(run: RunDir) -> dict[str, Any]:
     return {
         "last": last.name,
         "checkpoint": {
-            file.name: file.read_bytes() for file in last.iterdir() if file.name != "MANIFEST.json"
+            file.name: file.read_bytes() for file in sorted(last.iterdir()) if file.name != "MANIFEST.json"
         },
         "metrics": metrics_lines(run),
         "result": {**result, "metrics": scores, "attempts": None, "seconds": None},

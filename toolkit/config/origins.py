@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -39,6 +40,19 @@ def dotted(key: Key) -> str:
     return ".".join(part if part.isprintable() and part else repr(part) for part in key)
 
 
+def index_in(part: str) -> int | None:
+    """The index of a list that a part of a key means; None if it means none."""
+    if not (part.isascii() and part.isdecimal()):
+        return None
+    # Python reads no number of 5,000 digits, and no list is so long.
+    return int(part) if len(part) < 10 else sys.maxsize
+
+
+def no_index(key: Key, length: int) -> str:
+    """What is wrong with a part of a key that is no index of the list at `key`."""
+    return f"{dotted(key)} is a list, expected an index from 0 to {length} (the last one appends)"
+
+
 def covers(one: Key, other: Key) -> bool:
     """Whether two keys are equal or one lies within the other."""
     shared = min(len(one), len(other))
@@ -50,6 +64,7 @@ class Origins:
 
     def __init__(self, root: Origin) -> None:
         self._origins: dict[Key, Origin] = {(): root}
+        self._by_index: set[Key] = set()
 
     def of(self, key: Key) -> Origin:
         """The origin of a key, or of the nearest section around it."""
@@ -74,3 +89,15 @@ class Origins:
         within = [known for known in self._origins if known[: len(key)] == key and known != ()]
         for known in within:
             del self._origins[known]
+        self._by_index = {known for known in self._by_index if known[: len(key)] != key}
+
+    def set_by_index(self, key: Key) -> None:
+        """Record that a value was begun with an index, as by `betas.0=0.8` where no `betas` is written.
+
+        It is a mapping from indexes to entries, until the type of its key says whether it is a list.
+        """
+        self._by_index.add(key)
+
+    def is_set_by_index(self, key: Key) -> bool:
+        """Whether a value was begun with an index."""
+        return key in self._by_index

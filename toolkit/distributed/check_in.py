@@ -59,17 +59,27 @@ def _key(rank: int) -> str:
     return f"joined/{rank}"
 
 
+def _nobody_refused() -> str | None:
+    return None
+
+
 def wait_for_ranks(
-    store: Store, world: World, deadline: float, own_route: str, where_are: Callable[[set[int]], str]
+    store: Store,
+    world: World,
+    deadline: float,
+    own_route: str,
+    where_are: Callable[[set[int]], str],
+    refused: Callable[[], str | None] = _nobody_refused,
 ) -> str:
     """On rank 0: wait for all others; return the address at which they reach it.
 
     where_are  describes missing ranks for a message
+    refused    says why a process cannot take part, if one has said so
     Raises RendezvousError, UserError; the ranks that have checked in get the same error.
     """
     own = Arrival.of(world, own_route)
     try:
-        routes = _await(store, own, deadline, where_are)
+        routes = _await(store, own, deadline, where_are, refused)
     except (RendezvousError, UserError) as error:
         store.set("go", json.dumps({"error": str(error), "is_input": isinstance(error, UserError)}))
         raise
@@ -80,7 +90,13 @@ def wait_for_ranks(
     return route
 
 
-def _await(store: Store, own: Arrival, deadline: float, where_are: Callable[[set[int]], str]) -> list[str]:
+def _await(
+    store: Store,
+    own: Arrival,
+    deadline: float,
+    where_are: Callable[[set[int]], str],
+    refused: Callable[[], str | None],
+) -> list[str]:
     missing, routes = set(range(1, own.size)), {}
     while missing:
         for rank in [rank for rank in sorted(missing) if store.check([_key(rank)])]:
@@ -88,6 +104,8 @@ def _await(store: Store, own: Arrival, deadline: float, where_are: Callable[[set
             missing.remove(rank)
         if store.check(["taken"]):
             raise UserError(store.get("taken").decode())
+        if missing and (told := refused()) is not None:
+            raise UserError(told)
         if missing and time.monotonic() > deadline:
             raise RendezvousError(
                 f"{len(missing)} of {own.size} ranks did not arrive at rank 0 on {own.host}: "

@@ -27,8 +27,9 @@ from toolkit.reliability.oom import oom_kills
 from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
 from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
 from toolkit.run.attempts.crash_record import record_crash
+from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
-from toolkit.run.failure.classes import KILLED, OOM_KILLED
+from toolkit.run.failure.classes import IO, KILLED, OOM_KILLED, describe
 from toolkit.run.failure.log_end import first_cause
 from toolkit.run.failure.records import silent_record, write_first
 from toolkit.run.fence import is_fenced
@@ -58,13 +59,17 @@ def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool
 
     Rank 0 writes to this terminal unless quiet, the other ranks to their logs. If one fails, the others are
     ended, and all start again if the restart policy allows it. On SIGTERM, Ctrl-C and SIGHUP, that is when
-    the terminal is closed, they save and leave.
+    the terminal is closed, they save and leave. Raises OSError if the run's disk is full already.
     """
     run.logs.mkdir(parents=True, exist_ok=True)
+    keep_reserve(run)
     launcher = _Launcher(run, nodes, environ, quiet)
-    if isinstance(nodes, Participant):
-        return run_as_worker_node(run, launcher, nodes)
-    return run_as_coordinator(run, launcher, nodes)
+    try:
+        if isinstance(nodes, Participant):
+            return run_as_worker_node(run, launcher, nodes)
+        return run_as_coordinator(run, launcher, nodes)
+    finally:
+        give_up_reserve(run)
 
 
 def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
@@ -99,8 +104,29 @@ def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
     """Record a crash and decide what follows; None if the attempt did not fail."""
     if exit_code(codes) in (0, ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT) or is_fenced(run, nonce):
         return None
-    record_crash(run, next(code for code in codes if code not in (0, ExitCode.YIELDED)), nonce=nonce)
-    return after_failure(run, load_submitted(run.config, run.job))
+    code = next(code for code in codes if code not in (0, ExitCode.YIELDED))
+    try:
+        record_crash(run, code, nonce=nonce)
+        decision = after_failure(run, load_submitted(run.config, run.job))
+        # On a full disk the next attempt would end like this one.
+        keep_reserve(run)
+        return decision
+    except OSError as error:
+        if describe(error)[0] != IO:
+            raise
+        return _stop_on_full_disk(run, nonce, code, error)
+
+
+def _stop_on_full_disk(run: RunDir, nonce: str, code: int, error: OSError) -> Decision:
+    """Record what there is room for, and say on standard error why the run is not started again."""
+    why = f"{error.filename or run.path} cannot be written: {error.strerror}"
+    give_up_reserve(run)
+    if not run.failure.exists():
+        write_first(run, silent_record(run, nonce, IO, why, 0, socket.gethostname()))
+    with suppress(OSError):
+        record_crash(run, code, nonce=nonce)
+    sys.stderr.write(f"{why}; make room there, then `stk resume {run.run_id}` goes on\n")
+    return Decision("stop", why)
 
 
 def _announce_restart(run: RunDir, decision: Decision) -> None:

@@ -134,6 +134,11 @@ class RunDir(ReportFiles):
         """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends."""
         return self.path / ".alive.lock"
 
+    @property
+    def reserve(self) -> Path:
+        """Room for the record of a failure when the disk is full (toolkit.run.disk_reserve)."""
+        return self.path / ".reserve"
+
     # -- what happened -----------------------------------------------------------------------
     @property
     def attempts(self) -> Path:
@@ -187,6 +192,10 @@ class RunDir(ReportFiles):
     def rendezvous(self, nonce: str) -> Path:
         """The file in which rank 0 of one attempt publishes its store."""
         return self.path / "ranks" / f"{nonce}.store.json"
+
+    def refusal(self, nonce: str) -> Path:
+        """Why a process of one attempt cannot take part; JSON (toolkit.run.refusal)."""
+        return self.path / "ranks" / f"{nonce}.refused.json"
 
     def address(self, nonce: str) -> Path:
         """Where rank 0 of one attempt can be reached, for a worker that trains nothing itself; JSON."""

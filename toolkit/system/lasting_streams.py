@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from contextlib import suppress
@@ -16,34 +17,45 @@ def outlive_streams() -> None:
     sys.stdout, sys.stderr = lasting(sys.stdout), lasting(sys.stderr)
 
 
-def lasting(stream: TextIO) -> TextIO:
-    """Wrap a stream: it drops output that its file refuses."""
+def lasting(stream: TextIO | None) -> TextIO:
+    """Wrap a stream: it drops what its file refuses, and replaces characters that its encoding lacks."""
     return stream if isinstance(stream, _Lasting) else cast(TextIO, _Lasting(stream))
 
 
+def write_to_nowhere(stream: TextIO) -> None:
+    """Let a stream write to nowhere, also what is still in its buffer: it would fail again at the exit."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def forgiving(stream: TextIO | None) -> TextIO:
+    """The stream, which replaces characters that its encoding lacks; one to nowhere for None (closed)."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    # Not where it is surrogateescape: that gives back the bytes of a file's name.
+    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        stream.reconfigure(errors="replace")
+    return stream
+
+
 class _Lasting:
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = forgiving(stream)
 
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
         except OSError:
-            self._let_go()
+            write_to_nowhere(self._stream)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
         except OSError:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Write to nowhere instead, also what is still in the buffer: it would fail again at the exit."""
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
+            write_to_nowhere(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -10,6 +11,9 @@ from typing import Any, NoReturn, TextIO
 
 from toolkit.errors import ExitCode, StkError
 from toolkit.system.sanitize import clean
+
+#: What a write answers where no more can be written.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def process_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -50,9 +54,11 @@ def exit_status(work: Callable[[], None]) -> int:
     except BrokenPipeError:
         return ExitCode.DONE
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in _FULL:
             raise
-        sys.stderr.write(f"error: {clean(os.fsdecode(error.filename))}: {error.strerror}\n")
+        # What has no name is standard output: files are told with theirs.
+        name = "standard output" if error.filename is None else clean(os.fsdecode(error.filename))
+        sys.stderr.write(f"error: {name}: {error.strerror}\n")
         return ExitCode.WRONG_INPUT
     return ExitCode.DONE
 
@@ -68,6 +74,9 @@ def write_answer(answer: Callable[[], Any], **json_options: Any) -> int:
     except StkError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
+    return exit_status(lambda: _write(document, content, json_options))
+
+
+def _write(document: TextIO, content: Any, json_options: dict[str, Any]) -> None:
     with document:
         json.dump(content, document, ensure_ascii=False, **json_options)
-    return 0

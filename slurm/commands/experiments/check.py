@@ -19,6 +19,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, RunFailed, UserError
 from toolkit.registry import task_kinds
 from toolkit.run.create_run import create_run
+from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
 
 _MODULE = "toolkit.testing.try_experiment"
@@ -44,7 +45,7 @@ def run(arguments: Namespace) -> int:
         if answer.get("is_good") is False:
             failed.append(answer["check"])
     if arguments.json:
-        print(json.dumps(_document(answers, failed), ensure_ascii=False))
+        print(json_text(_document(answers, failed)))
     elif failed:
         print(f"\nfailed: {', '.join(failed)}")
     return ExitCode.DIFFERENT if failed else ExitCode.DONE

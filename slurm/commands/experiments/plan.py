@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -15,6 +14,7 @@ from slurm.submissions import submissions
 from toolkit.config import load_with_origins, run_id
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import RunDir
+from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     if arguments.test_only:
         facts["test_only"] = answer = _test_only(job)
         print(answer, file=sys.stderr)
-    print(json.dumps(facts, ensure_ascii=False) if arguments.json else plan_text(job, origins))
+    print(json_text(facts) if arguments.json else plan_text(job, origins))
     # Last: what the job would be is worth seeing where the data are not, too.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
 from toolkit.run.create_run import experiment_dir
+from toolkit.system.json_text import json_text
 from toolkit.training.output.progress_display import BarDisplay, Display, NullDisplay
 
 
@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
     check_data(experiment, origins)
     if choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
         job = submit_preparation(experiment, experiment_dir(), arguments.cpus)
-        print(json.dumps(job.to_json(), ensure_ascii=False) if arguments.json else _tell(job))
+        print(json_text(job.to_json()) if arguments.json else _tell(job))
         return 0
     if arguments.cpus is not None:
         raise UserError(
@@ -42,7 +42,7 @@ def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
         display.stop()
     if code := prepare_model(experiment, arguments.config, *arguments.overrides):
         return code
-    print(json.dumps(prepared.to_json(), ensure_ascii=False) if arguments.json else prepared.summary())
+    print(json_text(prepared.to_json()) if arguments.json else prepared.summary())
     return 0
 
 

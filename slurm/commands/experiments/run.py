@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -12,10 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from slurm.client.topology import how_started, world_from_step
+from slurm.client.topology import how_started, step_nonce, world_from_step
 from slurm.commands.common import warn
 from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
+from slurm.local.idle_hosts import told_idle
 from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand
 from slurm.local.rank_count import told_fewer
 from slurm.status.rows import status
@@ -23,7 +23,7 @@ from slurm.submission.submit import archive, refuse_if_live
 from slurm.submissions import exclusively
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import ExitCode, SchedulerError, UserError
 from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
@@ -32,8 +32,9 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.run.edited_code import take_new_code, told
 from toolkit.run.failure.format import format_failure
+from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir, find_run
-from toolkit.system.lasting_streams import outlive_streams
+from toolkit.system.json_text import json_text
 from toolkit.world import World
 
 _TRUE = ("1", "true", "yes", "on")
@@ -42,9 +43,13 @@ _FALSE = ("", "0", "false", "no", "off")
 
 def run(arguments: Namespace) -> int:
     """Train in local processes, or as one rank of the launcher around us."""
-    outlive_streams()
     experiment, parent = _experiment_or_run(arguments)
-    world = world_of_this_process(os.environ)
+    try:
+        world = world_of_this_process(os.environ)
+    except SchedulerError as error:
+        # The other tasks of the step are this very run, and would wait for this one.
+        tell_refusal(create_run(experiment, parent), step_nonce(os.environ), str(error))
+        raise
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
@@ -91,9 +96,12 @@ def is_forced_local(environ: Mapping[str, str]) -> bool:
 
 def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     # Deferred, because only a rank needs torch; the ranks of a job stop like those of `stk submit`.
+    from slurm.job.stop_signals import JobStop
     from slurm.job.task import run_rank
 
-    code = run_rank(create_run(experiment, parent), world)
+    # Before the folder is made: a stop that comes meanwhile is no crash.
+    stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
+    code = run_rank(create_run(experiment, parent), world, stop)
     # In a job this status tells the batch script that the run is not done.
     return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
 
@@ -129,6 +137,8 @@ def _run_here(
     print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
         print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
+    if not is_forced_local(os.environ) and (idle := told_idle(os.environ)):
+        warn([idle])
     code = _launch(target, environ, arguments, Nodes(machines))
     if code == ExitCode.WRONG_INPUT and not existed:
         _take_away(target)
@@ -213,7 +223,7 @@ def _make_room(target: RunDir, experiment: Experiment, arguments: Namespace) -> 
 def _show_result(target: RunDir, as_json: bool) -> int:
     if as_json:
         (row,) = status([target])
-        print(json.dumps(row.to_json(), ensure_ascii=False))
+        print(json_text(row.to_json()))
     else:
         render([target])
         print(f"report  {target.report_html}")

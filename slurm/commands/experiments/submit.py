@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.edited_code import told, told_of_many
 from toolkit.run.run_dir import RunDir
+from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
@@ -67,7 +67,7 @@ def _run_chain(arguments: Namespace) -> int:
     finally:
         # What was submitted stays, even if the rest failed: the caller must learn of it.
         if arguments.json and handed_in:
-            print(json.dumps(_chain_answer(handed_in, evaluation), ensure_ascii=False))
+            print(json_text(_chain_answer(handed_in, evaluation)))
     return 0
 
 
@@ -113,7 +113,7 @@ def tell(submitted: Submitted, as_json: bool) -> int:
     if submission is not None and submission.cluster == "slurm":
         warn(measured_warnings(run))
     if as_json:
-        print(json.dumps(submitted.to_json(), ensure_ascii=False))
+        print(json_text(submitted.to_json()))
     elif submission is None and submitted.joined is None:
         print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from toolkit.run.create_run import experiment_dir
 from toolkit.sweeps.command_line import split_values
 from toolkit.sweeps.folder import write_record
 from toolkit.sweeps.sweep import Sweep
+from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.dry_run:
         handed, code = _carry_out(wanted, arguments, cluster)
     if arguments.json:
-        print(json.dumps(answer(wanted, cluster, handed), ensure_ascii=False))
+        print(json_text(answer(wanted, cluster, handed)))
     elif not arguments.dry_run:
         tell(wanted.folder, wanted.to_start, handed, cluster)
     return code

@@ -23,6 +23,7 @@ from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
+from toolkit.system.json_text import json_text
 
 #: From this number of runs on, making their folders takes long enough for a progress bar.
 _MANY = 50
@@ -35,7 +36,7 @@ def _status(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     found = overview(folder, record)
     if arguments.json:
-        print(json.dumps(found.to_json(), ensure_ascii=False))
+        print(json_text(found.to_json()))
     else:
         show(found)
     return 0
@@ -94,7 +95,7 @@ def _report(arguments: Namespace) -> int:
     results = read_results(folder, record, found.states, metric=arguments.metric, goal=arguments.goal)
     page = write_report(folder, results)
     if arguments.json:
-        print(json.dumps(to_json(results), ensure_ascii=False))
+        print(json_text(to_json(results)))
     else:
         render(results)
         print(f"report  {page}")

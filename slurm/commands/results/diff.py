@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from toolkit.analysis.diff import Difference, FirstStep, compare
 from toolkit.errors import ExitCode
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import find_run
+from toolkit.system.json_text import json_text
 
 #: Files and keys shown of each kind; --json has all.
 _SHOWN = 12
@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     one, other = (find_run(name, parent) for name in (arguments.run, arguments.other))
     found = compare(one, other)
     if arguments.json:
-        print(json.dumps({"equal": found.is_equal, **asdict(found)}, ensure_ascii=False))
+        print(json_text({"equal": found.is_equal, **asdict(found)}))
     else:
         print("\n".join(_render(found)))
     return ExitCode.DONE if found.is_equal else ExitCode.DIFFERENT

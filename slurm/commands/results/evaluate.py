@@ -23,6 +23,7 @@ from toolkit.precheck.check_inputs import check_inputs
 from toolkit.registry import evaluate_options, load_code
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.json_text import json_text
 
 _POLL_S = 0.05
 #: Seconds that rank 0 gets to say what is wrong, after another rank has failed.
@@ -76,7 +77,7 @@ def _score_run(arguments: Namespace) -> int:
 
         written(lambda: write_report(evaluation))
     if arguments.json:
-        print(json.dumps(answer, ensure_ascii=False))
+        print(json_text(answer))
         return 0
     render([evaluation])
     if answer["data"] is not None:

@@ -16,6 +16,7 @@ from toolkit.run.create_run import experiment_dir
 from toolkit.run.module_names import module_in
 from toolkit.run.records.step_records import check_step
 from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.json_text import json_text
 
 _MODULE = "toolkit.analysis.replay"
 #: Shown of each micro-batch on a terminal; --json has all.
@@ -39,7 +40,7 @@ def run(arguments: Namespace) -> int:
     answer = _compute(target, arguments.step)
     answer["trained_on"] = trained_on(target)
     if arguments.json:
-        print(json.dumps(answer, ensure_ascii=False))
+        print(json_text(answer))
     else:
         print("\n".join(_render(answer)))
     return ExitCode.DIFFERENT if answer["verdict"] in _DIFFERENT else ExitCode.DONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
 
 
@@ -40,7 +40,7 @@ def _report(run: RunDir, as_json: bool) -> int:
     advice = advise(run, summary)
     page = written(lambda: write_report(run, advice=advice))
     if as_json:
-        print(json.dumps([report_json(summary, advice)], ensure_ascii=False))
+        print(json_text([report_json(summary, advice)]))
     else:
         show(run_document(summary, advice), Console())
         if page is not None:
@@ -68,7 +68,7 @@ def _compare(runs: list[RunDir], arguments: Namespace) -> int:
     for run_id, why in compared.unreadable.items():
         print(f"{run_id} cannot be read: {why}", file=sys.stderr)
     if arguments.json:
-        print(json.dumps([to_json(each) for each in compared.runs], ensure_ascii=False))
+        print(json_text([to_json(each) for each in compared.runs]))
         return 0
     show(comparison_document(compared), Console())
     if page is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from toolkit.errors import RunNotFound, UserError
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
 
 
@@ -26,9 +26,6 @@ def run(arguments: Namespace) -> int:
     target = find_run(arguments.run, experiment_dir())
     try:
         _answer(target, arguments)
-    except BrokenPipeError:
-        # Not of a log: the reader of ours has seen enough.
-        raise
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
     return 0
@@ -72,7 +69,7 @@ def _tell(failure: Mapping[str, Any]) -> None:
 
 def _list(target: RunDir, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(entries(target), ensure_ascii=False))
+        print(json_text(entries(target)))
     else:
         _print(map(clean, table(target)))
 
@@ -89,7 +86,7 @@ def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | Non
 def _show_failure(target: RunDir, arguments: Namespace) -> None:
     failure = _known_failure(target, arguments)
     if arguments.json:
-        print(json.dumps(failure, ensure_ascii=False))
+        print(json_text(failure))
     elif failure is None:
         print(f"{target.run_id}: no failure is known of that start")
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -14,6 +13,7 @@ from toolkit.config import load, run_id
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import RunDir
+from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
         raise UserError("--on-node asks on a host of a cluster, and no Slurm controller answers here")
     report = examine(options, _say)
     if arguments.json:
-        print(json.dumps(report.to_json(), ensure_ascii=False))
+        print(json_text(report.to_json()))
     else:
         from slurm.doctor.render import show
 

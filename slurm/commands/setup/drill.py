@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -21,6 +20,7 @@ from slurm.submission.submit import choose_cluster
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.create_run import experiment_dir
+from toolkit.system.json_text import json_text
 
 #: Of the table in a log.
 _WIDTH = 130
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
             report.rows[:] = rows
         report.not_tried.extend(drill.not_tried)
     if arguments.json:
-        print(json.dumps(report.to_json(), ensure_ascii=False))
+        print(json_text(report.to_json()))
     else:
         _conclude(report)
     if report.is_passed and not arguments.keep:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from slurm.submission.checks.gpu_checks import gpus_without_ranks, hidden_gpus, ranks_without_gpus
+from slurm.submission.unused_variables import unused_variables
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.precheck.check_inputs import input_violations
@@ -37,4 +39,7 @@ def check_before_queue(
         warnings += gpus_without_ranks(experiment)
         warnings += hidden_gpus(experiment)
     raise_violations(found, origins, warnings)
-    return violation_lines(warnings, origins)
+    lines = violation_lines(warnings, origins)
+    if cluster == "slurm":
+        lines += unused_variables(experiment.resources, os.environ)
+    return lines

@@ -92,7 +92,10 @@ def test_a_run_trains_and_shows_its_report(undisturbed: tuple[House, Answer]) ->
     house, answer = undisturbed
     run = house.run(*LONG)
     assert answer.code == 0, answer.err
-    assert answer.err == f"{run.run_id}: 1 local processes, folder {run.path}\n"
+    shown, idle = sorted(answer.err.splitlines())
+    assert shown == f"{run.run_id}: 1 local processes, folder {run.path}"
+    # The allocation has two hosts.
+    assert "rack1node02" in idle
     assert "accuracy" in answer.out
     assert f"report  {run.report_html}\n" in answer.out
     assert run.report_html.is_file()

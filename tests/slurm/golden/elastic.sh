@@ -41,7 +41,7 @@ trap '' TERM INT HUP USR1 USR2
 # What the submitting shell or its job passed on must not shape the step.
 unset SLURM_EXPORT_ENV SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
 while true; do
-srun --kill-on-bad-exit=1 --wait=0 --ntasks-per-node=2 --cpus-per-task=1 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m submitit.core._submit submitit
+srun --kill-on-bad-exit=1 --wait=0 --ntasks-per-node=2 --cpus-per-task=1 --unbuffered --open-mode=append --output="logs/%j.%s.${SLURM_RESTART_COUNT:-0}.rank_%5t.log" '/opt/my venv/bin/python' -u -m slurm.job.start_task submitit
 code=$?
 
 # A step that did not finish the run: does the run go on, and how?

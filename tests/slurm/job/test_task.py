@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -98,6 +101,51 @@ def test_a_stop_that_cannot_be_handed_over_is_no_failure(
     worker.is_finished = False
     assert run_rank(run, RANKS[0]) == 75
     assert "Unable to contact slurm controller" in caplog.text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_stop_while_torch_is_imported_is_a_stop(
+    worker: SimpleNamespace, fake: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    reasons = []
+
+    def slow_import(kind: str) -> object:
+        signal.raise_signal(number)
+        return lambda run, world, stop: reasons.append(stop.reason_to_stop()) or worker
+
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr("slurm.job.task.worker_of", slow_import)
+    worker.is_finished = False
+    assert run_rank(run, RANKS[1]) == 75
+    assert reasons == [signal.Signals(number).name]
+
+
+#: In place of submitit: what asks a task to stop before the run's code has been imported.
+_SUBMITIT = """
+import os, signal
+def submitit_main():
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        os.kill(os.getpid(), number)
+    from slurm.job.stop_signals import JobStop
+    print(sorted(name for name, _ in JobStop().install().signals))
+"""
+
+
+def test_a_stop_before_the_runs_code_is_imported_waits_for_it(tmp_path: Path) -> None:
+    module = tmp_path / "submitit" / "core" / "submission.py"
+    module.parent.mkdir(parents=True)
+    for folder in (module.parent, module.parent.parent):
+        (folder / "__init__.py").touch()
+    module.write_text(_SUBMITIT)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "-u", "-m", "slurm.job.start_task", "submitit"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "['SIGTERM', 'SIGUSR2']\n"), done.stderr
 
 
 def test_a_run_that_has_finished_is_left_without_importing_torch(

@@ -267,6 +267,14 @@ def test_of_this_host_the_lock_says_more_than_a_heartbeat_of_some_seconds_ago(tm
         assert state_of(run).doing == "training"
 
 
+def test_a_run_that_died_here_without_a_word_has_failed(tmp_path: Path) -> None:
+    """As `stk run` leaves it on a full disk: it is no submission."""
+    run = new_run(tmp_path)
+    started(run, job="")
+    beats(run, nonce=".0.0", host=socket.gethostname())
+    assert (state_of(run).state, state_of(run).is_live) == ("failed", False)
+
+
 def test_a_run_that_died_under_the_earlier_name_of_this_host_is_dead_at_once(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     line = {"cluster": "local", "job_id": "local-1", "host": "earlier-name", "name": "n", "time": 1.0}

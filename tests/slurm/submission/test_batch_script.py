@@ -47,8 +47,14 @@ def test_the_job_runs_although_nobody_named_its_pickle(experiment: Experiment, t
         shown = run_script(script, tmp_path, 'printf "%s\\n" "$@"')
         assert (folder / "77_submitted.pkl").read_bytes() == b"the job"
     assert shown.splitlines()[-5:] == [
-        "/opt/my venv/bin/python", "-u", "-m", "submitit.core._submit", "submitit",
+        "/opt/my venv/bin/python", "-u", "-m", "slurm.job.start_task", "submitit",
     ]  # fmt: skip
+
+
+def test_code_of_an_earlier_version_is_started_as_it_was(experiment: Experiment, tmp_path: Path) -> None:
+    """It would not take back the signals that are held back today."""
+    (tmp_path / "code" / "slurm" / "job").mkdir(parents=True)
+    assert "-m submitit.core._submit submitit" in str(plan(experiment, Resources(), RunDir(tmp_path)))
 
 
 def test_a_job_without_any_pickle_fails_at_once(experiment: Experiment, tmp_path: Path) -> None:

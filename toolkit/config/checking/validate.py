@@ -15,10 +15,11 @@ from toolkit.config.checking.goals import METRIC_KEYS, with_goal
 from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
 from toolkit.config.checking.rules import check_rules
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
+from toolkit.config.composition.overrides import with_lists
 from toolkit.config.faults import Faults, suggest
 from toolkit.config.fields import SWEEP, Limits, keys_of
 from toolkit.config.fields import limits as limits_of
-from toolkit.config.origins import UNKNOWN, Key, Origin, Origins
+from toolkit.config.origins import UNKNOWN, Key, Origin, Origins, index_in, no_index
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.secrets import referred, with_secrets
 from toolkit.config.sections import experiment_type, sections
@@ -175,7 +176,8 @@ class _Checker:
                 # Its kind is not known, so nothing can be said of what it holds.
                 self._faults.unsure.add(key)
                 return None
-            return self.value(hint, section[of.name], key, limits_of(of))
+            default = of.default if isinstance(of.default, tuple) else ()
+            return self.value(hint, section[of.name], key, limits_of(of), default)
         if of.default is not MISSING:
             return located(of.default, limits_of(of))
         if of.default_factory is not MISSING:
@@ -185,8 +187,8 @@ class _Checker:
             self._faults.add(key, f"is missing, expected {expected}")
         return None
 
-    def value(self, hint: Any, value: Any, key: Key, limits: Limits) -> Any:
-        """A value as its type hint says."""
+    def value(self, hint: Any, value: Any, key: Key, limits: Limits, default: Sequence[Any] = ()) -> Any:
+        """A value as its type hint says; `default` is that of a list in which overrides set entries."""
         if value is UNKNOWN:
             self._faults.unsure.add(key)
             return None
@@ -198,7 +200,7 @@ class _Checker:
         if hint is Any and limits.kinds:
             return self._kinded(limits.kinds(), value, key)
         if get_origin(hint) is tuple:
-            return self._list(hint, value, key, limits)
+            return self._list(hint, value, key, limits, default)
         if get_origin(hint) is dict:
             return self._mapping(hint, self._read(value, key, limits), key, limits)
         if hint is Any:
@@ -211,8 +213,11 @@ class _Checker:
         kind = self._kind_in(section, table, key)
         return self._section(table[kind], section, key) if kind else None
 
-    def _list(self, hint: Any, value: Any, key: Key, limits: Limits) -> Any:
-        items = flow_list(value)
+    def _list(self, hint: Any, value: Any, key: Key, limits: Limits, default: Sequence[Any]) -> Any:
+        is_by_index = isinstance(value, dict) and self._faults.origins.is_set_by_index(key)
+        items = self._with_entries(default, value, key) if is_by_index else flow_list(value)
+        if items is None and is_by_index:
+            return None
         types = get_args(hint)
         any_length = types[-1] is Ellipsis
         if not isinstance(items, list | tuple) or not (any_length or len(items) == len(types)):
@@ -222,6 +227,17 @@ class _Checker:
             types = (types[0],) * len(items)
         pairs = enumerate(zip(types, items, strict=True))
         return tuple(self.value(each, item, (*key, str(index)), limits) for index, (each, item) in pairs)
+
+    def _with_entries(self, default: Sequence[Any], entries: dict[str, Any], key: Key) -> list[Any] | None:
+        """The default with entries set in it, or behind its end; None where one fits nowhere."""
+        items = list(default)
+        for name in sorted(entries, key=lambda name: index_in(name) or 0):
+            index = index_in(name)
+            if index is None or index > len(items):
+                self._faults.add((*key, name), no_index(key, len(items)))
+                return None
+            items[index : index + 1] = [entries[name]]
+        return items
 
     def _read(self, value: Any, key: Key, limits: Limits) -> Any:
         """The mapping in a JSON file, where its name stands in place of it."""
@@ -266,6 +282,7 @@ class _Checker:
 
     def _plain(self, value: Any, key: Key) -> Any:
         """Any plain value, looked through for what could not be written down."""
+        value = with_lists(value, key, self._faults.origins)
         if isinstance(value, dict):
             return self._mapping(dict[str, Any], value, key, Limits())
         if isinstance(value, list):

@@ -15,7 +15,7 @@ from toolkit.config.composition.includes import (
     shown,
 )
 from toolkit.config.composition.interpolation import interpolate
-from toolkit.config.composition.overrides import apply
+from toolkit.config.composition.overrides import apply, with_lists
 from toolkit.config.composition.yaml_files import Files, Unreadable
 from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP
@@ -59,7 +59,7 @@ def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults
     includes.tree = find_includes({SWEEP: section}, (path,))
     apply(overrides, includes)
     includes.open(includes.tree, SWEEP, (SWEEP,))
-    return restore_includes(includes.tree[SWEEP])
+    return restore_includes(with_lists(includes.tree[SWEEP], (SWEEP,), faults.origins))
 
 
 def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Key = ()) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.config.composition.includes import Includes, find_includes
 from toolkit.config.composition.yaml_files import Unreadable, parse
 from toolkit.config.faults import Faults
-from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, dotted
+from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, Origins, dotted, index_in, no_index
 
 #: More would only nest sections deeper than anything could read.
 _MAX_PARTS = 50
@@ -28,6 +28,18 @@ def apply(overrides: Sequence[str], includes: Includes) -> None:
         parsed = _parse(text, includes.faults)
         if parsed is not None:
             _set(parsed[0], parsed[1], includes)
+
+
+def with_lists(value: Any, key: Key, origins: Origins) -> Any:
+    """A value of no known type: what overrides began with an index is a list if no entry is missing."""
+    if isinstance(value, list):
+        return [with_lists(inner, (*key, str(index)), origins) for index, inner in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    inner = {name: with_lists(inner, (*key, str(name)), origins) for name, inner in value.items()}
+    if origins.is_set_by_index(key) and all(str(index) in inner for index in range(len(inner))):
+        return [inner[str(index)] for index in range(len(inner))]
+    return inner
 
 
 def _parse(text: str, faults: Faults) -> tuple[Key, Any] | None:
@@ -74,10 +86,10 @@ def _place(container: Any, part: str, key: Key, faults: Faults) -> str | int | N
     if isinstance(container, dict):
         return part
     if isinstance(container, list):
-        if part.isascii() and part.isdecimal() and int(part) <= len(container):
-            return int(part)
-        allowed = f"an index from 0 to {len(container)} (the last one appends)"
-        faults.add(key, f"{dotted(key[:-1])} is a list, expected {allowed}", at=COMMAND_LINE)
+        index = index_in(part)
+        if index is not None and index <= len(container):
+            return index
+        faults.add(key, no_index(key[:-1], len(container)), at=COMMAND_LINE)
         return None
     problem = f"{dotted(key[:-1])} is {container!r}, which holds no keys"
     faults.add(key, problem, "override it as a whole", COMMAND_LINE)
@@ -92,7 +104,9 @@ def _enter(container: Any, place: str | int, key: Key, includes: Includes) -> An
         container.setdefault(place, None)
     inner = includes.open(container, place, key[:-1])
     if inner is None:
-        # `groups.0.nodes=1` begins a list; no mapping here has numbers as keys.
-        inner = container[place] = [] if key[-1] == "0" else {}
+        inner = container[place] = {}
         includes.faults.origins.put(key[:-1], COMMAND_LINE)
+        if index_in(key[-1]) is not None:
+            # Of a list, with the other entries of its default, or of a mapping, such as one of labels.
+            includes.faults.origins.set_by_index(key[:-1])
     return inner

@@ -21,6 +21,11 @@ from toolkit.distributed.secure.addresses import addresses_of
 from toolkit.distributed.secure.secret import given_secret
 from toolkit.errors import RendezvousError, UserError
 
+#: What to do where rank 0 cannot listen at MASTER_PORT.
+_OTHER_PORT = "Start all ranks again with another MASTER_PORT, one that is free on that host"
+_BY_A_LAUNCHER = f"{_OTHER_PORT} (torchrun: --master-port, or --rdzv-endpoint HOST:PORT)."
+_BY_THE_EXPERIMENT = f"{_OTHER_PORT}, or leave train.rendezvous at auto, which needs none."
+
 
 def by_environment(start: Start, environ: Mapping[str, str]) -> Rendezvous:
     """Meet at MASTER_ADDR and MASTER_PORT; under torchrun, at a free port beside its store. Collective."""
@@ -34,7 +39,8 @@ def by_environment(start: Start, environ: Mapping[str, str]) -> Rendezvous:
         return _beside_torchrun(start, address, int(port), environ)
     if start.world.is_main:
         named = addresses_of(address, start.world.nodes)
-        return host(start, named or where_to_listen(start, [address]), int(port))
+        cure = _BY_THE_EXPERIMENT if start.world.master_addr is None else _BY_A_LAUNCHER
+        return host(start, named or where_to_listen(start, [address]), int(port), cure=cure)
     place = Place(host=address, addresses=[address], port=int(port))
     return join(start, lambda: place)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from torch.distributed import FileStore  # type: ignore[attr-defined]  # not in __all__
 
 from toolkit.distributed.check_in import check_in, wait_for_ranks
-from toolkit.distributed.rendezvous.network import no_publication, tell_missing
+from toolkit.distributed.rendezvous.network import RefusalWatch, no_publication, tell_missing
 from toolkit.distributed.rendezvous.result import Rendezvous, Start
 from toolkit.distributed.secure.addresses import own_addresses, route_to, use_interface_of
 from toolkit.errors import UserError
@@ -34,7 +34,12 @@ def by_file(start: Start) -> Rendezvous:
         addresses = own_addresses(world.nodes)
         store.set("addresses", " ".join(addresses))
         address = wait_for_ranks(
-            store, world, start.deadline, addresses[0], lambda missing: tell_missing(missing, start)
+            store,
+            world,
+            start.deadline,
+            addresses[0],
+            lambda missing: tell_missing(missing, start),
+            RefusalWatch(start).told,
         )
         use_interface_of(address)
 

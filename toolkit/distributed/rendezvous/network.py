@@ -24,12 +24,15 @@ from toolkit.distributed.secure.store_server import StoreClient, StoreServer
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.run.events import note_event
+from toolkit.run.refusal import forget_refusal, read_refusal, tell_refusal
 from toolkit.world import World
 
 _POLL_S = 0.02
 _CONNECT_S, _PROOF_S = 2.0, 5.0
 #: Seconds between two attempts if another process than rank 0 answers.
 _POLL_UNPROVEN_S = 0.2
+#: Seconds between two looks for a process that cannot take part.
+_ASK_S = 0.3
 
 
 def host(
@@ -37,10 +40,16 @@ def host(
     addresses: Sequence[str],
     port: int = 0,
     publish: Callable[[Place], None] = lambda place: None,
+    cure: str = "",
 ) -> Rendezvous:
-    """On rank 0: open the store at these addresses, publish where it is, and wait for the other ranks."""
+    """On rank 0: open the store at these addresses, publish where it is, and wait for the other ranks.
+
+    cure   what to do where it cannot listen there
+    """
+    if start.may_repeat:
+        forget_refusal(start.run, start.world.nonce)
     server, refusals = StoreServer(), Refusals(partial(note_event, start.run))
-    listener = SecureListener(_listen(addresses, port), start.secret, server.serve, refusals)
+    listener = SecureListener(_listen(start, addresses, port, cure), start.secret, server.serve, refusals)
     store = AuthenticatedStore(lambda: server.answer)
     try:
         publish(Place(host=socket.gethostname(), addresses=list(addresses), port=listener.port))
@@ -50,6 +59,7 @@ def host(
             start.deadline,
             addresses[0],
             lambda missing: tell_missing(missing, start, refusals),
+            RefusalWatch(start).told,
         )
     except BaseException:
         # The listener stays open until this process ends, so that later ranks get the same error.
@@ -66,14 +76,31 @@ def host(
     return Rendezvous(store, world, start.secret, finish)
 
 
-def _listen(addresses: Sequence[str], port: int) -> list[socket.socket]:
+def _listen(start: Start, addresses: Sequence[str], port: int, cure: str) -> list[socket.socket]:
     try:
         return listen(addresses, port)
     except OSError as error:
-        raise UserError(
+        why = (
             f"rank 0 on {socket.gethostname()} cannot listen at {', '.join(addresses)} port {port}: "
-            f"{os.strerror(error.errno or 0)}. Give another MASTER_PORT, or leave train.rendezvous at auto."
-        ) from None
+            f"{os.strerror(error.errno or 0)}. {cure}"
+        ).rstrip()
+        tell_refusal(start.run, start.world.nonce, why)
+        raise UserError(why) from None
+
+
+@dataclass(slots=True)
+class RefusalWatch:
+    """Asks now and then whether a process of this start has said that it cannot take part."""
+
+    start: Start
+    next_time: float = 0.0
+
+    def told(self) -> str | None:
+        """What it has said; None if it has not, or if it is too early to ask again."""
+        if time.monotonic() < self.next_time:
+            return None
+        self.next_time = time.monotonic() + _ASK_S
+        return read_refusal(self.start.run, self.start.world.nonce)
 
 
 def publish(publication: Path, place: Place) -> None:
@@ -137,6 +164,11 @@ def _connect(address: str, port: int, secret: bytes) -> tuple[Channel, str, str]
     try:
         ends = str(link.getpeername()[0]), str(link.getsockname()[0])
         return authenticate_to_server(link, secret, _PROOF_S), *ends
+    except Lost as error:
+        link.close()
+        if isinstance(error, NotAuthenticated):
+            raise
+        raise NotAuthenticated(f"it does not answer like one ({error})") from error
     except BaseException:
         link.close()
         raise
@@ -152,7 +184,8 @@ class _Seeker:
     unproven: str = ""
 
     def seek(self) -> _Found:
-        """Return rank 0 as soon as it answers and has proved the secret. Raises RendezvousError."""
+        """Return rank 0 once it answers and has proved the secret. Raises RendezvousError, UserError."""
+        refusal = RefusalWatch(self.start)
         while True:
             place = self.find()
             if place is not None:
@@ -160,6 +193,9 @@ class _Seeker:
                     with suppress(Lost):
                         return self._try(place, address)
                 self._note()
+            # Of a start whose name may repeat, it may be an old one; not while a stranger has the port.
+            if (self.unproven or not self.start.may_repeat) and (told := refusal.told()) is not None:
+                raise UserError(told)
             if time.monotonic() > self.start.deadline:
                 raise self._failed(place)
             time.sleep(_POLL_UNPROVEN_S if self.unproven else _POLL_S)

@@ -42,6 +42,11 @@ class Start:
         return self.run.rendezvous(self.world.nonce)
 
     @property
+    def may_repeat(self) -> bool:
+        """Whether a later start may have the same name, as under torchrun."""
+        return self.world.master_addr is not None
+
+    @property
     def remaining(self) -> timedelta:
         """The time until the deadline, at least a second."""
         return timedelta(seconds=max(1.0, self.deadline - time.monotonic()))

@@ -19,7 +19,7 @@ from toolkit.errors import (
 )
 
 PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
-DEVICE, COMMUNICATION = "device", "communication"
+DEVICE, COMMUNICATION, IO = "device", "communication", "io"
 #: Memory ran out: reported to the program itself, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
 
@@ -103,7 +103,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     "address_in_use": FailureClass(
         policy=Policy.RETRY, advice=f"Another process uses the port; a new start takes another. {_RESUME}"
     ),
-    "io": FailureClass(
+    IO: FailureClass(
         policy=Policy.RETRY,
         advice="Check the file system that the message names, then resume the run.",
     ),
@@ -270,7 +270,7 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (NO_PROGRESS, _is(NoProgress)),
     (DEVICE, _is(DeviceError)),
     ("rendezvous", _is(RendezvousError)),
-    ("io", _io),
+    (IO, _io),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
     (OUT_OF_MEMORY, _says_out_of_memory),

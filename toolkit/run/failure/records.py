@@ -13,6 +13,7 @@ from typing import Any
 from toolkit.config.secrets import concealed
 from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
 from toolkit.files import create_once, read_json, write_json
+from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import (
     FAILURE_CLASSES,
@@ -139,7 +140,12 @@ def write_first(run: RunDir, record: dict[str, Any]) -> bool:
     try:
         return _write_first(run, record)
     except OSError:
-        # A full disk; the log and the exit status remain.
+        # A full disk.
+        give_up_reserve(run)
+    try:
+        return _write_first(run, record)
+    except OSError:
+        # The log and the exit status remain.
         return False
 
 
@@ -148,11 +154,15 @@ def _write_first(run: RunDir, record: dict[str, Any]) -> bool:
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     cause.parent.mkdir(parents=True, exist_ok=True)
     if record["class"] != PEER_LOST:
-        won = create_once(cause, text)
+        claim, won = cause, create_once(cause, text)
     else:
-        won = not cause.exists() and create_once(consequence, text)
+        claim, won = consequence, not cause.exists() and create_once(consequence, text)
     if won:
-        write_json(run.failure, record)
+        try:
+            write_json(run.failure, record)
+        except OSError:
+            claim.unlink()
+            raise
         if record["class"] == PEER_LOST and (known := read_json(cause)) is not None:
             # A cause was recorded meanwhile: it stands.
             write_json(run.failure, known)

@@ -94,6 +94,52 @@ def test_a_value_comes_out_as_the_type_of_its_key(tree, key, value, expected):
 
 
 @pytest.mark.parametrize(
+    "overrides, key, expected",
+    [
+        (["optimizer.no_decay.0=foo"], "optimizer.no_decay", ("foo", "norm")),
+        (["optimizer.no_decay.1=foo"], "optimizer.no_decay", ("bias", "foo")),
+        (["optimizer.no_decay.2=foo"], "optimizer.no_decay", ("bias", "norm", "foo")),
+        (
+            ["optimizer.no_decay.3=b", "optimizer.no_decay.2=a"],
+            "optimizer.no_decay",
+            ("bias", "norm", "a", "b"),
+        ),
+        (["optimizer.betas.1=0.99"], "optimizer.betas", (0.9, 0.99)),
+        (["optimizer=null", "optimizer.no_decay.0=foo"], "optimizer.no_decay", ("foo", "norm")),
+        (["optimizer.no_decay.0=x", "optimizer.no_decay=[y]"], "optimizer.no_decay", ("y",)),
+        (["optimizer.no_decay=[]", "optimizer.no_decay.0=x"], "optimizer.no_decay", ("x",)),
+        (["model.kernels.1=5"], "model.kernels", (3, 5)),
+        (["data.labels.0=a", "data.labels.1=b"], "data.labels", ("a", "b")),
+    ],
+)
+def test_an_override_of_an_entry_keeps_the_other_entries_of_the_default(movies, overrides, key, expected):
+    assert get(load(movies, overrides), key) == expected
+
+
+def test_overrides_of_entries_begin_a_list_that_nobody_wrote(movies, write):
+    write("configs/movies.yaml", movies.read_text().replace("resources: {tasks_per_node: 2}\n", ""))
+    nodes = ["resources.groups.0.nodes=2", "resources.groups.1.nodes=1"]
+    experiment = load(movies, [*nodes, "resources.groups.0.gpus=1", "resources.groups.1.gpus=2"])
+    assert experiment.resources.groups == (Group(nodes=2, gpus=1), Group(nodes=1, gpus=2))
+
+
+def test_overrides_of_entries_begin_a_list_among_keys_of_any_type(movies):
+    eps = ["optimizer.arguments.eps.0=0.1", "optimizer.arguments.eps.1=0.2"]
+    experiment = load(movies, ["optimizer.kind=adafactor", *eps])
+    assert experiment.optimizer.arguments == {"eps": [0.1, 0.2]}
+
+
+@pytest.mark.parametrize(
+    "override, length",
+    [("optimizer.no_decay.3=x", 2), ("optimizer.no_decay.99999999999=x", 2), ("data.labels.1=x", 0)],
+)
+def test_an_index_behind_the_end_of_the_default_is_a_fault(movies, faults, override, length):
+    (fault,) = faults(load, movies, [override])
+    assert (fault.key, fault.origin) == (override.partition("=")[0], "command line")
+    assert f"from 0 to {length}" in fault.problem
+
+
+@pytest.mark.parametrize(
     "shares, rest",
     [
         ({"train": 0.8, "validation": 0.1, "test": None}, 0.1),

@@ -254,7 +254,6 @@ class TestOverrides:
             ("model.kernels.2=9", ("model", "kernels", 2), 9),
             ("model={kind: docnn}", ("model",), {"kind": "docnn"}),
             ("train.epochs=3", ("train", "epochs"), 3),
-            ("resources.groups.0.nodes=2", ("resources", "groups", 0, "nodes"), 2),
             ("train.clip_norm=", ("train", "clip_norm"), None),
             ("data.path=a=b", ("data", "path"), "a=b"),
             (" name = other ", ("name",), "other"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +16,7 @@ from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.ranks import worlds
 from toolkit.distributed.rendezvous import meet
 from toolkit.errors import RendezvousError, UserError
+from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir
 
 
@@ -52,6 +57,49 @@ def test_a_master_address_that_leads_nowhere_is_named(run: RunDir, place: dict[s
     expected = rf"\(rank 1\) cannot reach rank 0 on host 127.0.0.1 at 127.0.0.1 port {place['MASTER_PORT']}"
     with pytest.raises(RendezvousError, match=expected):
         meet(run, worlds(2)[1], SHORT_S, "env", place)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9, b""], ids=["talks", "leaves"])
+def test_a_port_that_a_stranger_has_ends_all_ranks_at_once(
+    run: RunDir, threads: ThreadPoolExecutor, answer: bytes
+) -> None:
+    """Each says which port it is; no rank waits for the stranger to go."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        stranger = threading.Thread(target=_answer_all, args=(server, answer), daemon=True)
+        stranger.start()
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        ranks = [
+            replace(world, master_addr="127.0.0.1", master_port=port, nonce=f"torchrun-{port}.0")
+            for world in worlds(3)
+        ]
+        started = start(threads, run, ranks, PATIENCE_S, "auto", place)
+        for each in started:
+            with pytest.raises(UserError, match=rf"port {port}: .*another MASTER_PORT") as told:
+                each.result()
+            # It is auto already.
+            assert "train.rendezvous" not in str(told.value)
+        server.shutdown(socket.SHUT_RDWR)
+        stranger.join()
+
+
+def _answer_all(server: socket.socket, answer: bytes) -> None:
+    """Accept until the server is shut down, say something that no rank says, and leave."""
+    with suppress(OSError):
+        while True:
+            link, _ = server.accept()
+            link.sendall(answer)
+            link.close()
+
+
+def test_what_an_earlier_start_of_the_same_name_has_left_ends_nothing(
+    run: RunDir, threads: ThreadPoolExecutor, place: dict[str, str]
+) -> None:
+    ranks = [replace(world, master_addr="127.0.0.1", nonce="torchrun-1.0") for world in worlds(2)]
+    tell_refusal(run, "torchrun-1.0", "a port was not free then")
+    later = start(threads, run, ranks[1:], PATIENCE_S, "auto", place)
+    for each in start(threads, run, ranks[:1], PATIENCE_S, "auto", place) + later:
+        assert each.result().world.size == 2
 
 
 @pytest.mark.parametrize("environ", [{}, {"MASTER_ADDR": "a"}, {"MASTER_ADDR": "a", "MASTER_PORT": "x"}])

@@ -17,6 +17,7 @@ from tests.toolkit.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.errors import RendezvousError, UserError
 from toolkit.files import read_json, write_json
+from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir
 
 
@@ -46,6 +47,19 @@ def test_publication_of_another_start_is_never_joined(run: RunDir, threads: Thre
     with pytest.raises(RendezvousError, match=r"rank 1 on .* found no .*job\.2.*rank 0 did not start"):
         meet(run, worlds(2, "job.2")[1], SHORT_S)
     assert old[0].world.master_port == read_json(run.rendezvous("job.1"))["port"]
+
+
+@pytest.mark.parametrize(
+    "present, way", [([0], "auto"), ([1, 2], "auto"), ([0, 1], "auto"), ([0, 1], "file")]
+)
+def test_a_process_that_cannot_take_part_ends_the_wait_of_the_others(
+    run: RunDir, threads: ThreadPoolExecutor, present: list[int], way: str
+) -> None:
+    ranks = worlds(3, "job.1")
+    tell_refusal(run, "job.1", "SLURM_PROCID is 'x'")
+    for each in start(threads, run, [ranks[rank] for rank in present], PATIENCE_S, way):
+        with pytest.raises(UserError, match=r"a process of this start on .*SLURM_PROCID is 'x'"):
+            each.result()
 
 
 def test_missing_ranks_are_named_by_rank_0(run: RunDir, threads: ThreadPoolExecutor) -> None:

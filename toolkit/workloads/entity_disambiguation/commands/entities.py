@@ -11,6 +11,7 @@ from typing import Any
 
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import DataError, UserError
+from toolkit.system.json_text import json_text
 from toolkit.workloads.entity_disambiguation.data.entities.contents import Limits
 from toolkit.workloads.entity_disambiguation.data.entities.database import (
     EntityDatabase,
@@ -140,7 +141,7 @@ def _print_alias(arguments: Namespace, database: EntityDatabase, alias: str) -> 
         for qid, score in database.candidates(alias)
     ]
     if arguments.json:
-        print(json.dumps({"alias": alias, "candidates": rows}, ensure_ascii=False))
+        print(json_text({"alias": alias, "candidates": rows}))
     elif rows:
         _print_table(rows, numbers=("score",))
     else:
@@ -179,7 +180,7 @@ def _slices(arguments: Namespace) -> None:
 
 
 def _answer(arguments: Namespace, value: Any, text: str) -> None:
-    print(json.dumps(value, ensure_ascii=False) if arguments.json else text)
+    print(json_text(value) if arguments.json else text)
 
 
 def _print_table(rows: Sequence[dict[str, Any]], numbers: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from toolkit.command import EvaluateMode, EvaluateOptions, Host
 from toolkit.errors import DataError, ExitCode, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
+from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _show(
             "faults": [str(each) for each in faults],
             "unscored": [str(each) for each in unused],
         }
-        print(json.dumps(answer, ensure_ascii=False))
+        print(json_text(answer))
         return
     console = Console()
     for _, table in tables(results, headlines=True):

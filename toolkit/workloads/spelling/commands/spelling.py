@@ -15,6 +15,7 @@ from rich.console import Console
 
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import UserError
+from toolkit.system.json_text import json_text
 from toolkit.workloads.spelling.benchmarks.make import Size, tasks_of, write_benchmark
 from toolkit.workloads.spelling.data.noise.misspellings import (
     Misspellings,
@@ -168,4 +169,4 @@ def _open_with_bar(path: Path) -> AbstractContextManager[BinaryIO]:
 
 
 def _answer(arguments: Namespace, value: Any, text: str) -> None:
-    print(json.dumps(value, ensure_ascii=False) if arguments.json else text)
+    print(json_text(value) if arguments.json else text)

@@ -1,0 +1,32 @@
+"""`stk run` in the shell of an allocation of several hosts says that it takes one of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm.local.idle_hosts import told_idle
+from tests.slurm.environments import ENVIRONMENTS
+
+
+@pytest.mark.parametrize(
+    "name, hosts",
+    [
+        ("salloc", ("rack1node01", "rack1node02")),
+        ("salloc with use_interactive_step", ("rack1node01", "rack1node02")),
+        ("batch script of an uneven job", ("rack2node01", "rack1node01", "rack1node02")),
+    ],
+)
+def test_the_hosts_of_the_job_are_named(name: str, hosts: tuple[str, ...]) -> None:
+    told = told_idle(ENVIRONMENTS[name])
+    assert f"{len(hosts)} hosts" in told
+    assert all(host in told for host in hosts)
+    assert "srun" in told
+
+
+@pytest.mark.parametrize("environ", [{}, ENVIRONMENTS["srun --pty"], {"SLURM_JOB_NODELIST": "a[1-2]"}])
+def test_one_host_or_no_job_is_nothing_to_tell(environ: dict[str, str]) -> None:
+    assert told_idle(environ) == ""
+
+
+def test_a_list_of_hosts_that_cannot_be_read_is_passed_over() -> None:
+    assert told_idle({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a[1-"}) == ""

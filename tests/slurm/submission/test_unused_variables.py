@@ -1,0 +1,44 @@
+"""What sbatch would take from the shell is not used, and that is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm.config.resources import Resources
+from slurm.submission.unused_variables import unused_variables
+from tests.slurm.house import House
+
+
+@pytest.mark.parametrize(
+    "variable, key",
+    [
+        ("SBATCH_PARTITION", "resources.partition"),
+        ("SBATCH_ACCOUNT", "resources.account"),
+        ("SBATCH_TIMELIMIT", "resources.time"),
+        ("SBATCH_MEM_PER_NODE", "resources.mem"),
+        ("SBATCH_EXCLUSIVE", "resources.exclusive"),
+        ("SBATCH_WCKEY", "resources.sbatch.wckey"),
+        ("SBATCH_GET_USER_ENV", "resources.sbatch.get-user-env"),
+        ("SBATCH_EXPORT", ""),
+    ],
+)
+def test_each_variable_is_named_with_the_key_that_does_it(variable: str, key: str) -> None:
+    (line,) = unused_variables(Resources(), {variable: "long", "HOME": "/", "SBATCH_": ""})
+    assert f"{variable} is 'long' and is not used" in line
+    assert key in line
+    assert ("resources." in line) == bool(key)
+
+
+def test_what_the_experiment_says_itself_needs_no_variable() -> None:
+    resources = Resources(partition="long", exclusive=True, sbatch={"wckey": "a"})
+    environ = dict.fromkeys(("SBATCH_PARTITION", "SBATCH_EXCLUSIVE", "SBATCH_WCKEY"), "x")
+    assert not list(unused_variables(resources, environ))
+
+
+def test_a_plan_names_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBATCH_PARTITION", "long")
+    answer = house.stk("plan", house.config)
+    assert answer.code == 0
+    assert "SBATCH_PARTITION" in answer.err
+    assert "SBATCH_PARTITION" not in answer.out
+    assert house.stk("plan", house.config, "resources.partition=short").err == ""

@@ -1,0 +1,103 @@
+"""A disk that fills while a run trains: the run stops, says so, and goes on once there is room."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.mounts import mount
+from tests.toolkit.launch.test_launcher import ended, launched, said, until
+from tests.toolkit.tiny import assert_equal_runs, metrics_lines, tiny
+from tests.toolkit.tiny_training import Attempt, Lab
+from toolkit.errors import ExitCode
+from toolkit.files import append_json_line, read_json
+from toolkit.launch.launcher import run_as_coordinator
+from toolkit.launch.machines.coordination import Nodes
+from toolkit.launch.machines.layout import Machines
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.create_run import create_run
+from toolkit.run.disk_reserve import keep_reserve
+from toolkit.run.failure.records import failure_record, write_first
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount("-t", "tmpfs", "-o", "size=60m", "tmpfs", folder)
+    yield folder
+    subprocess.run(["/bin/umount", "--lazy", folder], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room that is left."""
+    path = folder / "fill"
+    with open(path, "ab", buffering=0) as stream:
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while stream.write(b"x" * size):
+                    pass
+    return path
+
+
+class FillsDisk:
+    """A launcher whose ranks end when the disk has become full, with or without a record of their own."""
+
+    is_asked_to_stop = False
+
+    def __init__(self, run: RunDir, disk: Path, *, is_told: bool) -> None:
+        self._run, self._disk, self._is_told = run, disk, is_told
+        self.starts = 0
+
+    def start(self, nonce: str) -> list[int]:
+        self.starts += 1
+        append_json_line(
+            self._run.attempts, {"attempt": 1, "nonce": nonce, "first_step": 0, "hosts": ["here"]}
+        )
+        fill(self._disk)
+        if self._is_told:
+            record = failure_record(nonce, "io", "disk full", rank=1, host="here", phase="save", step=7)
+            assert write_first(self._run, record)
+        return [0, 4]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_full_disk_is_recorded_and_stops_the_run(
+    lab: Lab, disk: Path, capfd: pytest.CaptureFixture[str], is_told: bool
+) -> None:
+    run = create_run(tiny(lab.folder), disk)
+    keep_reserve(run)
+    launcher = FillsDisk(run, disk, is_told=is_told)
+    code = run_as_coordinator(run, launcher, Nodes(Machines.alone(2)))
+    assert (code, launcher.starts) == (ExitCode.FAILED, 1)
+    assert read_json(run.failure)["class"] == "io"
+    assert [attempt.why for attempt in read_attempts(run)] == ["io"]
+    assert os.strerror(errno.ENOSPC) in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_whose_disk_fills_ends_and_goes_on_when_there_is_room(lab: Lab, disk: Path) -> None:
+    experiment = tiny(lab.folder, "train.epochs=60", "train.eval_per_epoch=1")
+    run = create_run(experiment, disk)
+    launcher = launched(run, 2)
+    until(lambda: metrics_lines(run))
+    filling = fill(disk)
+    output = said(launcher)
+    assert launcher.returncode == ExitCode.FAILED
+    assert "Traceback" not in output
+    failure = read_json(run.failure)
+    # The last save tells more than the disk.
+    assert failure["class"] in ("io", "checkpoint")
+    assert os.strerror(errno.ENOSPC) in failure["message"]
+    assert read_attempts(run)[-1].why == failure["class"]
+    filling.unlink()
+    assert ended(launched(run, 1)) == 0
+    assert_equal_runs(run, lab.train(experiment, Attempt()))

@@ -1,0 +1,31 @@
+"""Room that a run keeps on its disk, so that it can say why it ended when the disk is full."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from toolkit.run.run_dir import RunDir
+
+#: Enough for failure.json, its events, and a line of a start.
+_BYTES = 1 << 16
+
+
+def keep_reserve(run: RunDir) -> None:
+    """Take the room, unless the run has it. Raises OSError, with the run's folder, where the disk is full."""
+    try:
+        if run.reserve.exists() and run.reserve.stat().st_size == _BYTES:
+            return
+        # By chance: file systems that compress would keep no room for zeros.
+        with open(run.reserve, "wb") as stream:
+            stream.write(os.urandom(_BYTES))
+    except OSError as error:
+        give_up_reserve(run)
+        error.filename = str(run.path)
+        raise
+
+
+def give_up_reserve(run: RunDir) -> None:
+    """Give the room back."""
+    with suppress(OSError):
+        run.reserve.unlink()

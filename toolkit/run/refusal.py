@@ -1,0 +1,32 @@
+"""A rank that cannot take part tells the ranks of its start, which would wait for it until their time-out."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+from toolkit.files import read_json, write_json
+from toolkit.run.run_dir import RunDir
+
+
+def tell_refusal(run: RunDir, nonce: str, why: str) -> None:
+    """Write why a process of a start cannot take part. A folder that cannot be written does not matter."""
+    path = run.refusal(nonce)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"host": socket.gethostname(), "why": why})
+
+
+def read_refusal(run: RunDir, nonce: str) -> str | None:
+    """Why a process of a start cannot take part, with its host; None if none has said so."""
+    with suppress(OSError, ValueError, RecursionError):
+        found = read_json(run.refusal(nonce))
+        if isinstance(found, dict):
+            return f"a process of this start on {found.get('host')} cannot take part: {found.get('why')}"
+    return None
+
+
+def forget_refusal(run: RunDir, nonce: str) -> None:
+    """Remove what an earlier start of the same name has left."""
+    with suppress(OSError):
+        run.refusal(nonce).unlink()

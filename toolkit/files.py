@@ -83,7 +83,7 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             # A full disk: what writes knows the descriptor alone.
             error.filename = str(path)
         raise

@@ -88,10 +88,13 @@ def test_a_job_is_submitted_although_the_reader_has_left(house: House, fake: Fak
     assert (code, len(house.job_ids)) == (0, 1)
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_characters_that_the_encoding_lacks_are_replaced(house: House, encoding: str) -> None:
+@pytest.mark.parametrize(
+    "encoding, errors", [("latin-1", "strict"), ("ascii", "strict"), ("ascii", "surrogateescape")]
+)
+def test_characters_that_the_encoding_lacks_are_replaced(house: House, encoding: str, errors: str) -> None:
+    """As in the locale C, where Python gives back the bytes of names and nothing else."""
     raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors=errors, write_through=True)
     house.write("tiny.yaml", house.config.read_text() + 'resources: {comment: "pâte → 😀"}\n')
     assert run_into(stream, "plan", "tiny.yaml") == (0, "")
     shown = "pâte" if encoding == "latin-1" else "p?te"

@@ -17,6 +17,7 @@ class Limits:
     """What a key allows, and how its value is read.
 
     choices            the allowed values
+    instead            names that other programs have for such a value, and what to use in their place
     minimum, maximum   the allowed range, both included
     above              an excluded lower limit
     pattern            a regular expression that the whole text must match
@@ -35,6 +36,7 @@ class Limits:
     """
 
     choices: Sequence[Any] = ()
+    instead: Mapping[str, str] = field(default_factory=dict)
     minimum: float | None = None
     above: float | None = None
     maximum: float | None = None

@@ -63,11 +63,23 @@ OPTIMIZERS: Mapping[str, LibraryCallable] = MappingProxyType({
 
 #: Those of transformers by the names of `lr_scheduler.kind`, which are transformers' own.
 SCHEDULES: Mapping[str, LibraryCallable] = MappingProxyType({
+    "constant_with_warmup": _transformers("get_constant_schedule_with_warmup"),
     "cosine_with_min_lr": _transformers("get_cosine_with_min_lr_schedule_with_warmup"),
     "cosine_with_restarts": _transformers("get_cosine_with_hard_restarts_schedule_with_warmup"),
     "inverse_sqrt": _transformers("get_inverse_sqrt_schedule"),
     "polynomial": _transformers("get_polynomial_decay_schedule_with_warmup"),
     "warmup_stable_decay": _transformers("get_wsd_schedule"),
+})  # fmt: skip
+
+_FOLLOWS_METRICS = (
+    "it changes the rate by the metrics of evaluations; here the rate follows from the step alone, so that a "
+    "resumed run has the same: use step with step_at, or cosine; evaluation.patience ends training early"
+)
+#: Schedules that transformers has besides, and why they are not there.
+NO_SCHEDULES: Mapping[str, str] = MappingProxyType({
+    "cosine_warmup_with_min_lr": "its warm-up is the key warmup here: use cosine_with_min_lr",
+    "greedy": _FOLLOWS_METRICS,
+    "reduce_lr_on_plateau": _FOLLOWS_METRICS,
 })  # fmt: skip
 
 #: Keys of the section `optimizer` beside lr and weight_decay, and the kinds that take them.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.config.fields import option
-from toolkit.config.library_arguments import OPTIMIZERS, SCHEDULES
+from toolkit.config.library_arguments import NO_SCHEDULES, OPTIMIZERS, SCHEDULES
 
 #: What a run's name may hold, because it becomes a folder and a job name.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -151,7 +151,9 @@ class Optimizer:
 class LrScheduler:
     """The learning rate as a pure function of the step."""
 
-    kind: str = option("linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES))
+    kind: str = option(
+        "linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES), instead=NO_SCHEDULES
+    )
     """After warm-up: constant stays; linear and cosine fall to final_factor, in a line or half a cosine; step
     multiplies by gamma at certain steps; the others are the schedules that transformers has by these
     names."""

@@ -55,9 +55,7 @@ class CommandOutput:
                 raise ReaderLeft from None
             return
         why = error.strerror or str(error)
-        self.failure = OutputLost(
-            f"standard output cannot be written: {why}. What it was to hold is incomplete"
-        )
+        self.failure = OutputLost(f"standard output cannot be written: {why}. The answer is incomplete")
         if not self.keeps_going:
             raise self.failure from None
 

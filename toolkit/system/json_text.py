@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import sys
 from typing import Any
+
+from toolkit.system.lasting_streams import is_utf_8
 
 
 def json_text(value: Any, **options: Any) -> str:
@@ -13,9 +14,6 @@ def json_text(value: Any, **options: Any) -> str:
 
     options   as json.dumps takes them
     """
-    return json.dumps(value, ensure_ascii=not _is_utf_8(getattr(sys.stdout, "encoding", None)), **options)
-
-
-def _is_utf_8(encoding: str | None) -> bool:
-    # A text in memory has none, and holds everything.
-    return encoding is None or codecs.lookup(encoding).name == "utf-8"
+    # A text in memory has no encoding, and holds everything.
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return json.dumps(value, ensure_ascii=not is_utf_8(encoding), **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -30,12 +31,17 @@ def write_to_nowhere(stream: TextIO) -> None:
         os.close(nowhere)
 
 
+def is_utf_8(encoding: str) -> bool:
+    """Whether an encoding has every character."""
+    return codecs.lookup(encoding).name == "utf-8"
+
+
 def forgiving(stream: TextIO | None) -> TextIO:
     """The stream, which replaces characters that its encoding lacks; one to nowhere for None (closed)."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
-    # Not where it is surrogateescape: that gives back the bytes of a file's name.
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    # Not surrogateescape of UTF-8, which gives back the bytes of a file's name and lacks no character.
+    if isinstance(stream, io.TextIOWrapper) and (stream.errors == "strict" or not is_utf_8(stream.encoding)):
         stream.reconfigure(errors="replace")
     return stream
 

@@ -155,6 +155,16 @@ def test_jobs_that_the_controller_knows_cost_one_call(stubs: Stubs) -> None:
     assert (len(stubs.calls("squeue")), len(stubs.calls("sacct"))) == (1, 0)
 
 
+def test_a_name_of_any_bytes_hides_no_job(stubs: Stubs) -> None:
+    """Slurm prints what the owner of a job has called it."""
+    stubs.answers("squeue", "")
+    odd = SQUEUE.encode().replace(b"we|ird, na me=x\ttab", b"a|b\xff\xfe\x00\x1b[2J\r|c")
+    assert odd != SQUEUE.encode()
+    (stubs.folder / "squeue.answer").write_bytes(odd)
+    states = poll(["114", "117"])
+    assert [states[key].state for key in ("114", "117")] == ["running", "pending"]
+
+
 def test_jobs_that_the_controller_has_forgotten_cost_one_call_more(stubs: Stubs) -> None:
     stubs.answers("squeue", SQUEUE)
     stubs.answers("sacct", _sacct(("7", "7", "PREEMPTED"), ("7", "7", "COMPLETED"), ("8_1", "9", "FAILED")))

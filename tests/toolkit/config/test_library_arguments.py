@@ -8,9 +8,16 @@ import sys
 
 import pytest
 import torch
-from transformers import optimization
+from transformers import SchedulerType, optimization
 
-from toolkit.config.library_arguments import OPTIMIZERS, SCHEDULES, LibraryCallable, arguments_of, fits
+from toolkit.config.library_arguments import (
+    NO_SCHEDULES,
+    OPTIMIZERS,
+    SCHEDULES,
+    LibraryCallable,
+    arguments_of,
+    fits,
+)
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, *SCHEDULES])
@@ -23,6 +30,11 @@ def test_they_are_those_of_the_installed_library(name: str) -> None:
         if each.name not in of.ours
     }
     assert {each: argument.is_needed for each, argument in arguments_of(of).items()} == parameters
+
+
+def test_every_schedule_that_transformers_names_is_there_or_says_what_to_use() -> None:
+    own = {"constant", "linear", "cosine"}
+    assert {each.value for each in SchedulerType} <= own | {*SCHEDULES} | {*NO_SCHEDULES}
 
 
 def test_reading_them_imports_neither_library() -> None:

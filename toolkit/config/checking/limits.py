@@ -50,6 +50,8 @@ def _is_here(name: str) -> bool:
 
 def cure(hint: Any, value: Any, limits: Limits) -> str:
     """Say what to do about a value that is not allowed; empty if nothing is known."""
+    if isinstance(value, str) and value in limits.instead:
+        return limits.instead[value]
     if limits.choices:
         return guess(value, limits.choices)
     if hint is str and isinstance(value, bool | float):

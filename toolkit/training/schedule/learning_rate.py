@@ -27,7 +27,7 @@ def lr_factor(
     warmup = _warmup_steps(config, total_steps)
     if step < warmup:
         return (step + 1) / warmup
-    if config.kind == "constant":
+    if config.kind in ("constant", "constant_with_warmup"):
         return 1.0
     if config.kind == "step" and config.step_at is not None:
         return config.gamma ** sum(step >= share * total_steps for share in config.step_at)

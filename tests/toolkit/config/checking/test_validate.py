@@ -140,6 +140,21 @@ def test_an_index_behind_the_end_of_the_default_is_a_fault(movies, faults, overr
 
 
 @pytest.mark.parametrize(
+    "kind, instead",
+    [
+        ("reduce_lr_on_plateau", "step_at"),
+        ("greedy", "step_at"),
+        ("cosine_warmup_with_min_lr", "use cosine_with_min_lr"),
+        ("cosin", "did you mean cosine?"),
+    ],
+)
+def test_a_schedule_that_is_not_there_comes_with_what_to_use_instead(tree, faults, kind, instead):
+    (fault,) = faults(check, put(tree, "lr_scheduler.kind", kind))
+    assert fault.key == "lr_scheduler.kind"
+    assert instead in fault.hint
+
+
+@pytest.mark.parametrize(
     "shares, rest",
     [
         ({"train": 0.8, "validation": 0.1, "test": None}, 0.1),

@@ -382,6 +382,15 @@ class TestFiles:
         assert compose(movies).tree["name"] == "movies"
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["configs/movies.yaml", "configs/model/docnn.yaml"])
+def test_line_ends_of_windows_change_nothing(movies, name, mark):
+    expected = compose(movies).tree
+    path = Path(name)
+    path.write_bytes(mark + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert compose(movies).tree == expected
+
+
 def test_an_experiment_without_references_needs_no_omegaconf(movies):
     movies.write_text(movies.read_text().replace("${oc.env:STK_DATA_DIR,data}", "data"))
     code = (

@@ -24,6 +24,7 @@ def trace(config: LrScheduler, total: int, steps_per_epoch: int = 4) -> list[flo
     [
         (LrScheduler(kind="constant"), [1, 1, 1, 1, 1, 1, 1, 1]),
         (LrScheduler(kind="constant", warmup=4), [0.25, 0.5, 0.75, 1, 1, 1, 1, 1]),
+        (LrScheduler(kind="constant_with_warmup", warmup=4), [0.25, 0.5, 0.75, 1, 1, 1, 1, 1]),
         (LrScheduler(kind="linear"), [1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
         (LrScheduler(kind="linear", warmup=0.5), [0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]),
         (LrScheduler(kind="linear", warmup=4, final_factor=0.2), [0.25, 0.5, 0.75, 1, 1, 0.8, 0.6, 0.4]),
@@ -95,6 +96,7 @@ def test_schedule_reaches_its_final_factor_after_the_last_step(kind: str) -> Non
 @pytest.mark.parametrize(
     "kind, arguments, of_transformers",
     [
+        ("constant_with_warmup", {}, "get_constant_schedule_with_warmup"),
         ("polynomial", {"lr_end": 0.02, "power": 2.0}, "get_polynomial_decay_schedule_with_warmup"),
         ("cosine_with_restarts", {"num_cycles": 3}, "get_cosine_with_hard_restarts_schedule_with_warmup"),
         ("cosine_with_min_lr", {"min_lr_rate": 0.1}, "get_cosine_with_min_lr_schedule_with_warmup"),
@@ -109,7 +111,9 @@ def test_schedules_of_transformers_are_those_that_it_steps_through(
     total, lr = 20, 0.5
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
     make = getattr(optimization, of_transformers)
-    sizes = {"num_warmup_steps": 4} | ({} if kind == "inverse_sqrt" else {"num_training_steps": total})
+    sizes = {"num_warmup_steps": 4} | (
+        {} if kind in ("inverse_sqrt", "constant_with_warmup") else {"num_training_steps": total}
+    )
     theirs = make(optimizer, **sizes, **arguments)
     rates = []
     for _ in range(total):

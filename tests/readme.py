@@ -7,7 +7,11 @@ fails otherwise, so a new one cannot go untested.
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -66,6 +70,21 @@ def command(claim: str) -> str:
     if len(found) != 1:
         raise LookupError(f"{len(found)} commands of the README begin with {claim!r}, expected one")
     return found[0]
+
+
+def typed(commands: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """What commands print that somebody types in a folder; fails with all of it unless each succeeds."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 def small_table() -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests import readme
-from tests.patience import PATIENCE_S
 from tests.readme import ROOT
 from toolkit.files import read_json
 from toolkit.run.run_dir import find_runs
@@ -35,17 +34,9 @@ class User:
         own = {name: value for name, value in os.environ.items() if not name.startswith(("STK_", "SLURM_"))}
         own.pop("PYTHONPATH", None)
         path = f"{self.environment / 'bin'}{os.pathsep}{own['PATH']}"
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env={**own, "PATH": path, "SLURM_CONF": str(folder / "no-slurm.conf")},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
+        return readme.typed(
+            command, folder, {**own, "PATH": path, "SLURM_CONF": str(folder / "no-slurm.conf")}
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from stk_toy.workload import WORKLOAD
 
 from slurm.commands.parser import make_parser
 from tests import readme
-from tests.patience import PATIENCE_S
 from tests.readme import ROOT
 from toolkit.errors import ExitCode
 from toolkit.files import read_json
@@ -65,17 +64,7 @@ class Reader:
 
     def run(self, command: str, env: Mapping[str, str] | None = None) -> str:
         """Run a command; return what it printed, or fail with all of it."""
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.home,
-            env={**self.environment, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return readme.typed(command, self.home, {**self.environment, **(env or {})})
 
 
 @pytest.fixture(scope="module")

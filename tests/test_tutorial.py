@@ -6,15 +6,13 @@ import csv
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_digits
 
-from tests.patience import PATIENCE_S
-from tests.readme import ROOT
+from tests.readme import ROOT, typed
 from toolkit.run.run_dir import RunDir, find_runs
 
 pytestmark = pytest.mark.slow
@@ -35,17 +33,7 @@ def do(commands: str, folder: Path) -> str:
         "PYTHONPATH": str(ROOT / "tests" / "undrawn"),
         "SLURM_CONF": str(folder / "no-slurm.conf"),
     }
-    done = subprocess.run(
-        ["bash", "-e", "-c", commands],
-        cwd=folder,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return typed(commands, folder, environ)
 
 
 @pytest.fixture(scope="module")

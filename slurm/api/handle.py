@@ -161,7 +161,7 @@ def handle(run: RunDir) -> Run:
 
 
 def runs(pattern: str = "*") -> list[Run]:
-    """The runs whose id matches a pattern such as `digits-*`, by name; an empty list where there is none.
+    """Return the runs whose id matches a pattern such as `digits-*`, sorted by id. The list may be empty.
 
     They are looked for where all commands do: below ./experiments, or STK_EXPERIMENT_DIR.
     """

@@ -54,8 +54,8 @@ def submit(
     Arguments and result are handed over as JSON: None, True, False, numbers, texts, and lists and
     dictionaries of these. A tuple becomes a list, a path a text, a number of numpy one of Python. Anything
     else is refused with its place: write it to a file, in `stk.current_run().folder` in the job, and hand
-    over its path. They are not pickled, because whoever can write a pickle can execute code in the process
-    that reads it, and because another version of a library often cannot read it.
+    over its path. Nothing is pickled: a pickle can execute code in the process that reads it, and another
+    version of a library often cannot read it.
 
     Raises stk.UserError with all faults of the experiment, for a live run, and for a function that a job
     cannot import (a lambda, one within another, one of a notebook). Raises stk.SchedulerError where Slurm

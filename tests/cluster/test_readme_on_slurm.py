@@ -44,17 +44,7 @@ class LoginNode:
             "PYTHONPATH": str(ROOT),
             "STK_DATA_DIR": str(self.home / "data"),
         }
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.home,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return readme.typed(command, self.home, environment)
 
     def only_run(self, name: str) -> RunDir:
         (run,) = (run for run in find_runs(self.home / "experiments") if run.run_id.startswith(f"{name}-"))

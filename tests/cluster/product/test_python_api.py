@@ -35,6 +35,7 @@ def saves(home):
 
 def waits(home):
     Path(home, "waiting").touch()
+    # It is cancelled meanwhile.
     time.sleep(3600)
 """
 

@@ -63,7 +63,7 @@ class CurrentRun:
         self._signals.install(is_in_run=self._place.is_in_run)
 
     def latest_checkpoint(self) -> Path | None:
-        """Return the newest checkpoint that verifies, a folder; None where there is none. Collective.
+        """Return the folder of the newest valid checkpoint, or None. Collective.
 
         All ranks get the answer of rank 0, before or after they have formed a group. A newer one that is
         damaged is set aside, and the log says so. `log` then drops what was logged after its step.

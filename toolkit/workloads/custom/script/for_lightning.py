@@ -35,13 +35,13 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     - `trainer.fit(model)` goes on from the newest checkpoint that verifies, random numbers included. It
       ignores ckpt_path then.
-    - At the end of each epoch, and every so many steps, it saves in the run, with checksums.
+    - It saves a checkpoint with checksums at the end of each epoch, and every `every_n_steps` steps.
     - When the run is asked to stop, it saves after the step, and the process leaves with status 75.
     - What the module logs is shown by `stk status`, `watch` and `report`: names that begin with `val` or
       `validation` as validation.
 
-    every_n_steps   save after so many steps as well
-    every_n_epochs  save at the end of every so many epochs
+    every_n_steps   steps between two checkpoints within an epoch; None: none
+    every_n_epochs  epochs between two checkpoints at the end of one
     keep            how many of the newest checkpoints stay
 
     Raises stk.UserError in `fit` where the Trainer wants more processes than were started, and at the second

@@ -41,7 +41,7 @@ def of_graphs(lab: Lab) -> RunDir:
 @pytest.fixture(scope="session")
 def of_texts(lab: Lab) -> RunDir:
     """A run of sed_sequence."""
-    return lab.train(tiny_texts(lab.folder / "texts", *_LONGER), Attempt())
+    return lab.train(tiny_texts(lab.folder / "texts", *_LONGER, "train.epochs=12"), Attempt())
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
+from toolkit.workloads.spelling.tasks.correction.lost_words import with_lost_words
 
 
 def on(values: Array, device: torch.device) -> torch.Tensor:
@@ -72,8 +73,12 @@ def units_of(ids: Array, end: int) -> list[Written]:
 
 
 def text_of(unit: Written, text: str, tokenizer: TextTokenizer) -> str:
-    """Return the text that was written; the text itself where that has no word, or no end."""
-    return normalised("" if unit is None else tokenizer.decode(unit)) or normalised(text)
+    """Return the text that was written, with each word that was left out at its place.
+
+    Where nothing but white space was written, or no end, it is the text itself.
+    Raises DataError if what was written is too long and too different to be compared with the text.
+    """
+    return with_lost_words(normalised(text), normalised("" if unit is None else tokenizer.decode(unit)))
 
 
 def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: TextTokenizer) -> str:

@@ -20,6 +20,7 @@ from toolkit.config import Experiment
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.training import worker
+from toolkit.training.assembly.open_task import open_task
 from toolkit.training.evaluation import evaluate
 from toolkit.world import World
 
@@ -28,31 +29,36 @@ from toolkit.world import World
 class Attempt:
     """One start of a run.
 
-    size           processes
-    stop_after     steps until the ranks in `ranks` are asked to stop; None for never
-    stop_in_batch  of all evaluations together, the batch of a rank before which it is; None for never
-    kill           whether these ranks are killed with -9 instead
+    size                 processes
+    stop_after           steps until the ranks in `ranks` are asked to stop; None for never
+    stop_in_batch        of all evaluations together, the batch of a rank before which it is; None for never
+    stop_in_preparation  whether they are asked while data is prepared
+    kill                 whether these ranks are killed with -9 instead
     """
 
     size: int = 1
     stop_after: int | None = None
     stop_in_batch: int | None = None
+    stop_in_preparation: bool = False
     ranks: Sequence[int] = (0,)
     kill: bool = False
 
 
 @dataclass(slots=True)
 class CountedStop:
-    """A Stop that asks from the n-th step of this attempt on, or from the n-th batch of evaluations."""
+    """A Stop that asks from the n-th step of this attempt on, the n-th batch of evaluations, or before."""
 
     attempt: Attempt
     rank: int
     steps: int = field(default=0)
     batches: int = field(default=0)
     is_evaluating: bool = False
+    is_preparing: bool = False
 
     def reason_to_stop(self, lead_s: float) -> str | None:
-        if self.is_evaluating:
+        if self.is_preparing:
+            pass
+        elif self.is_evaluating:
             self.batches += 1
         else:
             self.steps += 1
@@ -67,8 +73,18 @@ class CountedStop:
         return "asked by a test"
 
     def _is_time(self) -> bool:
+        if self.is_preparing or self.attempt.stop_in_preparation:
+            return self.attempt.stop_in_preparation
         limits = (self.attempt.stop_after, self.steps), (self.attempt.stop_in_batch, self.batches)
         return any(limit is not None and count >= limit for limit, count in limits)
+
+    def open_task(self, *arguments: Any) -> Any:
+        """open_task(), during which nothing is counted."""
+        self.is_preparing = True
+        try:
+            return open_task(*arguments)
+        finally:
+            self.is_preparing = False
 
     def evaluate(self, *arguments: Any, **options: Any) -> Any:
         """evaluate(), in which batches are counted."""
@@ -87,6 +103,7 @@ def train_rank(world: World, path: Path, attempt: Attempt, samples: Path | None)
         patch("toolkit.training.attempt.finalize._report"),
         patch("toolkit.training.attempt.finalize.evaluate", stop.evaluate),
         patch("toolkit.training.loop.evaluate", stop.evaluate),
+        patch("toolkit.training.attempt.stages.open_task", stop.open_task),
         patch.object(TextsTask, "collate", _spy(samples, world)),
     ):
         return worker.run_attempt(RunDir(path), world, stop).value

@@ -36,6 +36,10 @@ class Stop(Protocol):
         """
 
 
+class StoppedEarly(Exception):
+    """A rank was asked to stop before this part of the work was done. Raised by all ranks together."""
+
+
 class NeverStop:
     """A Stop that never asks."""
 

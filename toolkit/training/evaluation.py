@@ -15,12 +15,9 @@ from toolkit.config import schema
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array, Lists, offsets_of
 from toolkit.distributed.process_group import Group
+from toolkit.reliability.stop import StoppedEarly
 from toolkit.task import Evaluation, Task, lists_of
 from toolkit.training.batch_workers import Request, make_batches
-
-
-class EvaluationStopped(Exception):
-    """A rank was asked to stop. Every rank raises this between the same two batches."""
 
 
 def evaluate(
@@ -44,7 +41,7 @@ def evaluate(
 
     on_batch      called after each batch of this rank
     asks_to_stop  whether this rank is asked to stop; called before each batch. Where any rank is, all ranks
-                  raise EvaluationStopped
+                  raise StoppedEarly between the same two batches
     workers       processes of this rank that make batches ahead, as train.workers
     with_outputs  whether rank 0 collects the outputs
     """
@@ -61,7 +58,7 @@ def evaluate(
 
     def leave_if_asked() -> None:
         if asks_to_stop is not None and group.any(asks_to_stop()):
-            raise EvaluationStopped
+            raise StoppedEarly
 
     total = _SplitScores(len(samples), len(task.score_sums))
     model.eval()

@@ -16,12 +16,12 @@ from toolkit.data.order.sample_order import EpochPlan
 from toolkit.distributed.replica_check import compare_weights
 from toolkit.distributed.step_sync import StepSync, StepTotals
 from toolkit.errors import CheckpointError
-from toolkit.reliability.stop import Stop
+from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
 from toolkit.training.batch_workers import Ahead, BatchSource, Request
 from toolkit.training.context import TrainContext
-from toolkit.training.evaluation import EvaluationStopped, evaluate, metrics_on_all_ranks
+from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
 from toolkit.training.step.take_step import request_of, take_step
@@ -183,7 +183,7 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     context.enter(Phase.EVALUATION)
     try:
         metrics = _validation_metrics(context, stop)
-    except EvaluationStopped:
+    except StoppedEarly:
         progress.awaits_evaluation = True
         return
     progress.awaits_evaluation = False
@@ -193,7 +193,7 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
 
 
 def _validation_metrics(context: TrainContext, stop: Stop) -> dict[str, float]:
-    """Score the validation set. Collective. Raises EvaluationStopped."""
+    """Score the validation set. Collective. Raises StoppedEarly."""
     result = evaluate(
         context.task,
         context.state.model,

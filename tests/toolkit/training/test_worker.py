@@ -15,10 +15,11 @@ from tests.toolkit.tiny import metrics_lines, tiny, write_experiment
 from toolkit.config import Experiment
 from toolkit.errors import ExitCode
 from toolkit.files import read_json, read_json_lines
-from toolkit.reliability.stop import StopFlag
+from toolkit.reliability.stop import Stop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.training import worker
+from toolkit.training.context import TrainContext
 from toolkit.world import NONCE_VARIABLE
 
 
@@ -139,15 +140,15 @@ def test_signal_saves_leaves_with_its_own_status_and_the_folder_goes_on(
     config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal comes in the third step."""
-    reason, calls = StopFlag.reason_to_stop, []
+    ask, calls = TrainContext.is_asked_to_stop, []
 
-    def send_and_ask(flag: StopFlag, lead_s: float = 0.0) -> str | None:
+    def send_and_ask(context: TrainContext, stop: Stop) -> bool:
         calls.append(1)
         if len(calls) == 3:
             signal.raise_signal(signal.SIGTERM)
-        return reason(flag, lead_s)
+        return ask(context, stop)
 
-    monkeypatch.setattr(StopFlag, "reason_to_stop", send_and_ask)
+    monkeypatch.setattr(TrainContext, "is_asked_to_stop", send_and_ask)
     assert worker.main([config, "train.epochs=1"]) == ExitCode.YIELDED == 75
     run = the_run(tmp_path)
     assert run.checkpoint_steps() == [3]

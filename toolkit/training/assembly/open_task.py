@@ -6,17 +6,36 @@ from toolkit.config.schema import Experiment
 from toolkit.data.sources.file_digests import hand_over
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.shared_folder import check_same_data
+from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.task import Report, Task, task_class
 
 
-def open_task(experiment: Experiment, group: Group, report: Report) -> Task:
+def open_task(experiment: Experiment, group: Group, report: Report, stop: Stop) -> Task:
     """Prepare the data on rank 0, or on one rank of each machine, then open them on all ranks. Collective.
 
-    The other ranks wait, without a timeout. Raises DataError if the ranks have different data.
+    The other ranks wait, without a timeout. Raises DataError if the ranks have different data, and
+    StoppedEarly if a rank that prepares them is asked to stop.
     """
     kind = task_class(experiment)
+    is_stopped = False
+
+    def report_or_stop(what: str, done: int, total: int | None) -> None:
+        # Nothing has to be saved.
+        if stop.reason_to_stop(0.0) is not None:
+            raise StoppedEarly
+        report(what, done, total)
+
+    def prepare() -> None:
+        nonlocal is_stopped
+        try:
+            kind.prepare(experiment, report_or_stop)
+        except StoppedEarly:
+            is_stopped = True
+
     first = group.main_first if group.shares_folder else group.nodes_first
-    first(lambda: kind.prepare(experiment, report))
+    first(prepare)
+    if group.any(is_stopped):
+        raise StoppedEarly
     hand_over(group.gather)
     task = kind(experiment)
     check_same_data(task.fingerprint, group)

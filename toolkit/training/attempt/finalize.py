@@ -24,7 +24,7 @@ from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, seconds: float) -> None:
     """Score validation and test with the best weights and close the run. Collective.
 
-    Raises EvaluationStopped if a rank is asked to stop meanwhile; the next attempt scores them again.
+    Raises StoppedEarly if a rank is asked to stop meanwhile; the next attempt scores them again.
     """
     progress = context.state.progress
     best_step = progress.step if progress.best_step is None else progress.best_step

@@ -29,7 +29,7 @@ from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.reliability.restart_policy import check_progress
-from toolkit.reliability.stop import Stop
+from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.reliability.watchdog import Pulse, Watchdog
 from toolkit.run.attempts.crash_record import close_open_attempt
 from toolkit.run.attempts.ledger import Attempt
@@ -40,6 +40,7 @@ from toolkit.run.failure.records import record_failure
 from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
+from toolkit.task import Task
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.assembly.data_parallel import check_parallel
 from toolkit.training.assembly.open_task import open_task
@@ -47,7 +48,6 @@ from toolkit.training.attempt import finalize
 from toolkit.training.attempt.failure_context import describe_gpu, failure_context, memory_advice
 from toolkit.training.attempt.time_limits import LEAVE_WITHIN_S, hang_limit_s, lock_patience_s
 from toolkit.training.context import Activity, TrainContext
-from toolkit.training.evaluation import EvaluationStopped
 from toolkit.training.loop import train
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import Display, choose_display
@@ -112,7 +112,11 @@ class RankAttempt:
         set_arithmetic(self._experiment)
         self._attempt = attempt = self._begin_attempt()
         group = self._join(attempt, stack)
-        self._context = context = self._build(group, attempt)
+        try:
+            task = self._open_task(group, stop)
+        except StoppedEarly:
+            return self._leave_unprepared(group, attempt, stop)
+        self._context = context = self._build(task, group, attempt)
         with closing(context.reduction), closing(context.step_records), closing(context.checkpoints):
             self._load(context, attempt)
             outcome = self._train(context, attempt, stop)
@@ -141,10 +145,20 @@ class RankAttempt:
         attempt.joined(group)
         return replace(group, shares_folder=shares_folder(self._run, group))
 
-    def _build(self, group: Group, attempt: Attempt) -> TrainContext:
-        """Open the data, build the model and everything around it, as at step 0. Collective."""
+    def _open_task(self, group: Group, stop: Stop) -> Task:
+        """Prepare and open the data. Collective. Raises StoppedEarly."""
         self._activity.phase = Phase.DATA_PREPARATION
-        task = open_task(self._experiment, group, self._display.preparing)
+        return open_task(self._experiment, group, self._display.preparing, stop)
+
+    def _leave_unprepared(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
+        """Record that the attempt was stopped before its data were prepared. Collective."""
+        step = max(self._run.checkpoint_steps(), default=0)
+        attempt.ended(step, _why(Outcome.YIELDED, stop, group), first_step=step)
+        group.barrier()
+        return Outcome.YIELDED
+
+    def _build(self, task: Task, group: Group, attempt: Attempt) -> TrainContext:
+        """Build the model and everything around it, as at step 0. Collective."""
         self._activity.phase = Phase.MODEL
         own = Quarantine.of(self._run, self._experiment.train.quarantine)
         return build_training(
@@ -187,7 +201,7 @@ class RankAttempt:
             context.enter(Phase.EVALUATION)
             try:
                 finalize.finish(self._run, context, stop, attempt.number, attempt.seconds())
-            except EvaluationStopped:
+            except StoppedEarly:
                 outcome = Outcome.YIELDED
         context.metrics_writer.close(self._step)
         attempt.ended(

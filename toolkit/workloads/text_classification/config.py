@@ -29,7 +29,7 @@ class TextTable(DataSection):
     """
 
     path: str | None = option(None, path=True)
-    """File that is cut into splits; relative to where the command is given."""
+    """File that is cut into splits; or samples.sqlite of a prepared set, whose texts keep their splits."""
     train: str | None = option(None, path=True)
     """File of the training set; with `validation`, instead of `path`."""
     validation: str | None = option(None, path=True)

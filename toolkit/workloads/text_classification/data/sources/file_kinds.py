@@ -9,9 +9,12 @@ from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.prepared_table import ENDING
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
+#: Files in which each row tells its fields by name.
+_WITHOUT_DELIMITER = (*_JSON_LINES, ENDING)
 #: Endings that are refused, and what to do with such a file.
 _OTHERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "save the sheet as .csv"),
@@ -21,14 +24,17 @@ _OTHERS = {
     ),
     ".json": "write each object into a line of its own, in a file that ends with .jsonl",
 }
-_READ = "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz)"
+_READ = (
+    "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz), and samples.sqlite of a "
+    "prepared set"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """How a line is cut into fields.
 
-    delimiter  None where each line is a JSON object
+    delimiter  None where each line is a JSON object, and for a database
     """
 
     delimiter: str | None
@@ -38,10 +44,10 @@ class Format:
     def of(cls, path: Path, data: TextTable) -> Format:
         """The format by the file's ending and the config. Raises DataError if neither tells it.
 
-        The config's delimiter does not apply to JSON lines: another file of the section may need it.
+        The config's delimiter does not apply to JSON lines and databases: another file of the section may need it.
         """
         ending = unpacked_name(path).suffix.lower()
-        if ending in _JSON_LINES:
+        if ending in _WITHOUT_DELIMITER:
             return cls(delimiter=None, quoted=False)
         if ending in _OTHERS or (data.delimiter is None and ending not in _DELIMITERS):
             raise _refusal(path, ending)

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import memory_of
-from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.data.sources.source_files import SourceFile, file_state, with_fingerprint
 from toolkit.errors import DataError
 from toolkit.nlp.charset import check_encoding
 from toolkit.nlp.tokenizers.tokenizer_files import content
@@ -18,6 +18,7 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.sources.file_kinds import Format
 from toolkit.workloads.text_classification.data.sources.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.prepared_table import is_database, known_set
 from toolkit.workloads.text_classification.data.sources.rows import read_rows
 from toolkit.workloads.text_classification.data.sources.table import Row
 
@@ -34,10 +35,18 @@ _KEPT_BYTES = 1 << 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(SourceFile):
-    """One table."""
+    """One table; `part` is the split of a prepared set that it is, or None."""
 
     format: Format
+    part: str | None = None
     problem = staticmethod(open_problem)
+
+
+class PreparedTexts(Source):
+    """The texts of a prepared set, or of one of its splits; its digest is the fingerprint of that set."""
+
+    def check_unchanged(self) -> None:
+        """Do nothing: runs add their scores to the database, and leave the texts alone."""
 
 
 class Rows:
@@ -50,27 +59,31 @@ class Rows:
         self._data = data
         size = sum(source.state[0] for source in sources)
         self._keeps = size <= _KEPT_BYTES and not any(is_compressed(source.path) for source in sources)
-        self._kept: dict[Path, list[Row]] = {}
+        self._kept: dict[tuple[Path, str | None], list[Row]] = {}
 
     def of(self, source: Source) -> Iterator[Row]:
         """Yield the rows of a source. Raises DataError, as read_rows does."""
-        if (kept := self._kept.pop(source.path, None)) is not None:
+        name = source.path, source.part
+        if (kept := self._kept.pop(name, None)) is not None:
             return iter(kept)
-        rows = read_rows(source.path, self._data)
-        return self._keeping(source.path, rows) if self._keeps else rows
+        rows = read_rows(source.path, self._data, source.part)
+        return self._keeping(name, rows) if self._keeps else rows
 
-    def _keeping(self, path: Path, rows: Iterator[Row]) -> Iterator[Row]:
+    def _keeping(self, name: tuple[Path, str | None], rows: Iterator[Row]) -> Iterator[Row]:
         kept = []
         for row in rows:
             kept.append(row)
             yield row
         # Not before the end: what was read in part is read again.
-        self._kept[path] = kept
+        self._kept[name] = kept
 
 
 def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
     """Check the section's labels, and hash its files. Raises DataError."""
     _check_settings(data)
+    if data.path is not None and is_database(Path(data.path)):
+        path = Path(data.path).expanduser()
+        return tuple(_prepared(path, split, part=split) for split in known_set(path)["splits"])
     named = {None: data.path, TRAIN: data.train, "validation": data.validation, "test": data.test}
     return tuple(_source(name, split, data, progress) for split, name in named.items() if name is not None)
 
@@ -79,6 +92,8 @@ def one_source(data: TextTable, split: str, progress: Progress) -> Source:
     """Check the section and hash its one file, `data.path`, all of which is one split. Raises DataError."""
     _check_settings(data)
     assert data.path is not None
+    if is_database(path := Path(data.path).expanduser()):
+        return _prepared(path, split, part=None)
     return _source(data.path, split, data, progress)
 
 
@@ -104,6 +119,13 @@ def describe(data: TextTable, sources: Sequence[Source], **further: Any) -> dict
         }
     files = [{"split": source.split, "sha256": source.sha256, **asdict(source.format)} for source in sources]
     return with_fingerprint({"version": layout.VERSION, "settings": settings, "sources": files})
+
+
+def _prepared(path: Path, split: str, part: str | None) -> PreparedTexts:
+    fingerprint = str(known_set(path)["fingerprint"])
+    form = Format(delimiter=None, quoted=False)
+    state = file_state(path)
+    return PreparedTexts(path=path, split=split, sha256=fingerprint, state=state, format=form, part=part)
 
 
 def _source(name: str, split: str | None, data: TextTable, progress: Progress) -> Source:

@@ -126,9 +126,19 @@ def test_rows_that_are_left_out_stand_in_no_split(tmp_path: Path) -> None:
 def test_texts_of_one_file_are_compared_between_its_splits(tmp_path: Path) -> None:
     """Every text stands there twice: some of them are in two splits."""
     rows = texts("a", 50, "ham") + texts("a", 50, "ham") + texts("b", 50, "spam")
-    assert any("train" in line and "validation" in line for line in told(one_file(tmp_path, rows)))
+    data = one_file(tmp_path, rows)
+    assert any("train" in line and "validation" in line for line in told(data))
+    assert before(data) == told(data)
     unique = texts("a", 100, "ham") + texts("b", 50, "spam")
     assert told(one_file(tmp_path, unique)) == []
+
+
+@pytest.mark.parametrize("stratify", [False, True])
+def test_a_label_that_a_split_of_one_file_lacks_is_told(tmp_path: Path, stratify: bool) -> None:
+    rows = [*texts("a", 60, "ham"), *texts("b", 1, "spam"), *texts("c", 60, "ham"), *texts("d", 2, "rare")]
+    data = one_file(tmp_path, rows, stratify=stratify)
+    assert any("rare" in line or "spam" in line for line in told(data))
+    assert before(data) == told(data)
 
 
 def test_fragments_are_split_by_themselves_on_purpose(tmp_path: Path) -> None:
@@ -175,7 +185,7 @@ def test_the_size_of_a_compressed_table_is_that_of_its_content(
     path = tmp_path / "mails.csv.gz"
     path.write_bytes(gzip.compress(b"text,label\n" + b"the same,ham\n" * rows))
     assert path.stat().st_size < 1000
-    (line,) = before(TextTable(path=str(path), prepared_dir=str(tmp_path)))
+    line, *_ = before(TextTable(path=str(path), prepared_dir=str(tmp_path)))
     assert ("too large" if rows == 2000 else "one label, 'ham'") in line
 
 

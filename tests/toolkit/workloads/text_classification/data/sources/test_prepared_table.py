@@ -1,0 +1,89 @@
+"""The database of a prepared set in the place of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from toolkit.data.prepared.results import Result, record_result
+from toolkit.errors import DataError
+from toolkit.workload import silent
+from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.checks import table_violations
+from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
+
+
+def texts_of(prepared: Prepared, split: str) -> list[tuple[str, str]]:
+    samples = prepared.split(split)
+    labels = [prepared.labels[label] for label in samples.labels]
+    return list(zip(samples.texts(range(len(samples))), labels, strict=True))
+
+
+def on_database(table: TextTable, **settings: object) -> TextTable:
+    """The section with the database of its prepared set in the place of its files."""
+    files = dict.fromkeys(("train", "validation", "test"))
+    return dataclasses.replace(table, path=str(prepare(table).database), **files, **settings)
+
+
+@pytest.fixture(params=["one file", "three files"])
+def either(request: pytest.FixtureRequest, table: TextTable, three_files: TextTable) -> TextTable:
+    return table if request.param == "one file" else three_files
+
+
+def test_its_texts_keep_their_labels_and_splits(either: TextTable) -> None:
+    # Neither has a part in it.
+    again = prepare(on_database(either, split_seed=7, splits={"train": 0.5, "validation": 0.5}))
+    known = prepare(either)
+    assert again.splits == known.splits
+    assert again.labels == known.labels
+    for split in known.splits:
+        assert texts_of(again, split) == texts_of(known, split)
+
+
+def test_other_settings_make_other_samples_of_the_same_texts(table: TextTable) -> None:
+    again = prepare(on_database(table, max_tokens=2, fold="word"))
+    known = prepare(table)
+    assert max(again.split("train").lengths) == 2
+    assert again.meta["texts"] == known.meta["texts"]
+
+
+def test_scores_that_runs_add_change_nothing(table: TextTable) -> None:
+    section = on_database(table)
+    before = section.prepared_place(silent)
+    prepare(section)
+    result = Result(
+        run="a", finished="2026", name="a", model="docnn", task="t", seed=0, step=1, metrics={"test": {"f1": 1.0}}
+    )
+    assert record_result(Path(str(section.path)).parent, result) is None
+    assert section.prepared_place(silent) == before
+    assert not prepare(section).built
+
+
+def test_all_of_its_texts_are_scored_where_another_file_is_asked_for(table: TextTable) -> None:
+    known = prepare(table)
+    scored = prepare_benchmark(on_database(table), known)
+    assert scored.splits == {"test": sum(known.splits.values())}
+
+
+def test_a_database_that_is_of_no_prepared_texts_is_refused_before_a_job(
+    table: TextTable, tmp_path: Path
+) -> None:
+    stray = tmp_path / "stray" / "x.sqlite"
+    stray.parent.mkdir()
+    stray.write_bytes(b"")
+    (violation,) = table_violations(TextTable(path=str(stray)))
+    assert violation.key == ("data", "path")
+    (missing,) = table_violations(TextTable(path=str(tmp_path / "none.sqlite")))
+    assert missing.key == ("data", "path")
+    damaged = Path(str(on_database(table).path))
+    damaged.write_bytes(b"no database" * 1000)
+    with pytest.raises(DataError, match="damaged"):
+        prepare(TextTable(path=str(damaged), prepared_dir=str(tmp_path / "other")))
+
+
+def test_a_set_whose_fragments_were_split_is_refused(table: TextTable) -> None:
+    section = on_database(dataclasses.replace(table, fold="word", max_tokens=3, split_unit="fragment"))
+    with pytest.raises(DataError, match="split_unit"):
+        prepare(section)

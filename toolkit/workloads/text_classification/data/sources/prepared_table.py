@@ -1,0 +1,61 @@
+"""The database of a prepared set as a table: its texts, their labels and their splits."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.prepared.database import read_only
+from toolkit.data.prepared.manifest import META
+from toolkit.errors import DataError
+from toolkit.files import read_json
+from toolkit.workloads.text_classification.data.sources.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.table import Row
+
+ENDING = ".sqlite"
+
+_TEXTS = """
+SELECT texts.line, texts.text, labels.name FROM texts JOIN labels ON labels.id = texts.label
+WHERE ?1 IS NULL OR texts.split = ?1 ORDER BY texts.id
+"""
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is named as the database of a prepared set."""
+    return path.suffix.lower() == ENDING
+
+
+def known_set(path: Path) -> Mapping[str, Any]:
+    """Return the manifest of the set that a database is of. Raises DataError if it is of none with texts."""
+    try:
+        path.stat()
+        meta = read_json(path.parent / META)
+    except (OSError, ValueError) as error:
+        raise open_problem(path, error if isinstance(error, OSError) else OSError(str(error))) from error
+    if not isinstance(meta, dict) or not {"fingerprint", "splits", "texts"} <= meta.keys():
+        raise DataError(
+            f"{path} is not the database of prepared texts: {META} of such a set is not beside it. Expected a "
+            "table, or samples.sqlite in a folder that `stk prepare` made for a text classification"
+        )
+    if (meta.get("settings") or {}).get("split_unit") == "fragment":
+        raise DataError(
+            f"{path}: the fragments of its texts were split, not its texts (data.split_unit: fragment). Name "
+            "the table that it was made of"
+        )
+    return meta
+
+
+def read_texts(path: Path, split: str | None) -> Iterator[Row]:
+    """Yield the texts of a split, or of all, one at a time. Lines are those of the table before.
+
+    Raises DataError.
+    """
+    known_set(path)
+    try:
+        with read_only(path) as connection:
+            for row in connection.execute(_TEXTS, (split,)):
+                yield Row(*row)
+    except sqlite3.Error as error:
+        raise DataError(f"{path} is damaged, or not the database of prepared texts: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,27 @@ def read_only(folder: Path) -> Iterator[None]:
         yield
     finally:
         assert _run("umount", folder) == 0
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount an empty file system of 60 MB on a folder."""
+    mount("-t", "tmpfs", "-o", "size=60m", "tmpfs", folder)
+    try:
+        yield
+    finally:
+        assert _run("umount", "--lazy", folder) == 0
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room that is left on the disk of a folder; return the file to remove."""
+    path = folder / "fill"
+    with open(path, "ab", buffering=0) as stream:
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while stream.write(b"x" * size):
+                    pass
+    return path
 
 
 def _run(*command: str | Path) -> int:

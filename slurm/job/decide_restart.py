@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
@@ -27,11 +28,14 @@ from toolkit.config import load, load_submitted, run_id
 from toolkit.errors import ExitCode, StkError
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
+from toolkit.reliability.restart_policy import Decision
 from toolkit.run.attempts.crash_record import CrashHint, record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
 from toolkit.run.create_run import experiment_dir
+from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import FAILURE_CLASSES, OOM_KILLED
+from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
 #: How long a controller that does not answer is asked: a restart of it takes minutes.
@@ -135,8 +139,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
             explain_last(run, why)
         continue_run(run, job, facts, why, patience_s)
         return Outcome(f"the job was stopped: {why}")
-    record_crash(run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart, hint=_crash_hint(step))
-    decision = restart_policy.after_failure(run, load_submitted(run.config, run.job))
+    decision = _decision(step)
     if decision.action != "retry":
         note_event(run, "not_requeued", job_id=job.id, why=decision.why)
         notify(run, "hold" if decision.action == "hold" else "failure", decision.why)
@@ -151,6 +154,26 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     start_again(run, job, decision.why, chained, exclude=decision.exclude, patience_s=patience_s)
     notify(run, "requeue", decision.why)
     return Outcome(f"starting again: {decision.why}")
+
+
+def _decision(step: Step) -> Decision:
+    """Record the crash and decide what follows. On a full disk the run stops."""
+    run, job = step.run, step.job
+    hint = _crash_hint(step)
+    record = partial(
+        record_crash, run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart, hint=hint
+    )
+    try:
+        record()
+        decision = restart_policy.after_failure(run, load_submitted(run.config, run.job))
+        # On a full disk the next attempt would end like this one.
+        keep_reserve(run)
+        return decision
+    except OSError as error:
+        nonce = step.attempt.nonce if step.attempt else ""
+        return Decision("stop", note_full_disk(run, nonce, error, record))
+    finally:
+        give_up_reserve(run)
 
 
 def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -18,6 +19,7 @@ from slurm.job.world import world_of_task
 from toolkit.config import load_resolved
 from toolkit.errors import ExitCode, StkError
 from toolkit.registry import worker_of
+from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.run_dir import RunDir
@@ -59,6 +61,9 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     stop = stop or JobStop(is_watched=is_job).install()
     if is_job and world.is_main:
         stop.watch = JobWatch(run, environ)
+        # On a disk that is full already the run itself says so.
+        with suppress(OSError):
+            keep_reserve(run)
     kind = load_resolved(run.config).task.kind
     # Imported here: the login node unpickles and submits this class without paying for torch.
     with record_import_error(run, world):
@@ -68,6 +73,9 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     finally:
         if stop.signals:
             note_event(run, "signals", rank=world.rank, signals=stop.signals)
+    if is_job and world.is_main:
+        # After a failure the batch script still needs the room.
+        give_up_reserve(run)
     if outcome.is_finished:
         return 0
     if not is_job:

@@ -88,8 +88,8 @@ class Checkpoints:
         self._timer = SaveTimer(every_minutes, note)
         self._reserver: threading.Thread | None = None
         self._writer: threading.Thread | None = None
-        # A needed save that failed, with the reason; its bytes are still staged.
-        self._unsaved: tuple[_Save, str] | None = None
+        # A needed save that failed, with the error; its bytes are still staged.
+        self._unsaved: tuple[_Save, Exception] | None = None
         self._fenced: fence.Fenced | None = None
         self._failures = 0
         self._skipped = False
@@ -173,8 +173,9 @@ class Checkpoints:
         self._join()
         self._check_fence()
         if self._unsaved is not None:
-            save, reason = self._unsaved
-            raise CheckpointError(f"cannot write {self._run.checkpoint(save.step)}: {reason}")
+            save, error = self._unsaved
+            path = self._run.checkpoint(save.step)
+            raise CheckpointError(f"cannot write {path}: {_reason(error)}") from error
 
     def close(self) -> None:
         """Wait for a write in progress, whether it succeeds or not."""
@@ -273,7 +274,7 @@ class Checkpoints:
             self._fenced = error
             return
         except Exception as error:
-            self._failed(save, getattr(error, "strerror", None) or f"{type(error).__name__}: {error}")
+            self._failed(save, error)
             return
         now = time.monotonic()
         self._unsaved, self._failures = None, 0
@@ -309,11 +310,11 @@ class Checkpoints:
             replaces=is_there,
         )
 
-    def _failed(self, save: _Save, reason: str) -> None:
+    def _failed(self, save: _Save, error: Exception) -> None:
         self._failures += 1
-        self._unsaved = (save, reason) if save.needed else None
+        self._unsaved = (save, error) if save.needed else None
         self._timer.failed()
-        target = self._run.checkpoint(save.step)
+        target, reason = self._run.checkpoint(save.step), _reason(error)
         self._note("save_failed", step=save.step, reason=f"{target}: {reason}", failures=self._failures)
         log.warning("cannot write %s: %s; earlier checkpoints are untouched", target, reason)
 
@@ -353,3 +354,7 @@ def _earlier_seconds(run: RunDir) -> list[float]:
     """Durations of the latest saves of earlier attempts, without pauses."""
     saves = deque(save_events(run), maxlen=5)
     return [save.work_s for save in saves if save.work_s is not None]
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"

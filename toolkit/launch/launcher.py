@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from types import FrameType
 from typing import Any, TextIO, TypeGuard
 
@@ -29,7 +30,8 @@ from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
-from toolkit.run.failure.classes import IO, KILLED, OOM_KILLED, describe
+from toolkit.run.failure.classes import KILLED, OOM_KILLED
+from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.failure.log_end import first_cause
 from toolkit.run.failure.records import silent_record, write_first
 from toolkit.run.fence import is_fenced
@@ -105,28 +107,17 @@ def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
     if exit_code(codes) in (0, ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT) or is_fenced(run, nonce):
         return None
     code = next(code for code in codes if code not in (0, ExitCode.YIELDED))
+    record = partial(record_crash, run, code, nonce=nonce)
     try:
-        record_crash(run, code, nonce=nonce)
+        record()
         decision = after_failure(run, load_submitted(run.config, run.job))
         # On a full disk the next attempt would end like this one.
         keep_reserve(run)
         return decision
     except OSError as error:
-        if describe(error)[0] != IO:
-            raise
-        return _stop_on_full_disk(run, nonce, code, error)
-
-
-def _stop_on_full_disk(run: RunDir, nonce: str, code: int, error: OSError) -> Decision:
-    """Record what there is room for, and say on standard error why the run is not started again."""
-    why = f"{error.filename or run.path} cannot be written: {error.strerror}"
-    give_up_reserve(run)
-    if not run.failure.exists():
-        write_first(run, silent_record(run, nonce, IO, why, 0, socket.gethostname()))
-    with suppress(OSError):
-        record_crash(run, code, nonce=nonce)
-    sys.stderr.write(f"{why}; make room there, then `stk resume {run.run_id}` goes on\n")
-    return Decision("stop", why)
+        why = note_full_disk(run, nonce, error, record)
+        sys.stderr.write(f"{why}\n")
+        return Decision("stop", why)
 
 
 def _announce_restart(run: RunDir, decision: Decision) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.job.decide_restart import decide
+from tests.mounts import fill, small_disk
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import CODE, ROOT, House
 from tests.slurm.stage import Stage
@@ -19,6 +23,7 @@ from tests.toolkit.reliability.notifications.receiver import Receiver, nobody, r
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.events import note_event
 
 
@@ -182,6 +187,21 @@ def test_a_rank_that_was_killed_without_a_word_is_a_crash(stage: Stage) -> None:
     assert (stage.requeues, stage.why) == ([["requeue", "101"]], "killed")
     failure = read_json(stage.run.failure)
     assert failure["class"] == "killed"
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_run_on_a_full_disk_is_not_started_again(stage: Stage, tmp_path: Path, is_told: bool) -> None:
+    stage.starts()
+    kept = shutil.copytree(stage.run.path, tmp_path / "kept", symlinks=True)
+    with small_disk(stage.run.path):
+        shutil.copytree(kept, stage.run.path, symlinks=True, dirs_exist_ok=True)
+        keep_reserve(stage.run)
+        fill(stage.run.path)
+        if is_told:
+            stage.failure("io")
+        assert os.strerror(errno.ENOSPC) in after(stage, 4)
+        assert (stage.requeues, stage.submitted) == ([], ["101"])
+        assert read_json(stage.run.failure)["class"] == "io"
 
 
 def test_crashes_are_limited(fake: FakeSlurm, house: House) -> None:

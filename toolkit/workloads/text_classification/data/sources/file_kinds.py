@@ -44,7 +44,8 @@ class Format:
     def of(cls, path: Path, data: TextTable) -> Format:
         """The format by the file's ending and the config. Raises DataError if neither tells it.
 
-        The config's delimiter does not apply to JSON lines and databases: another file of the section may need it.
+        The config's delimiter does not apply to JSON lines and databases: another file of the section may
+        need it.
         """
         ending = unpacked_name(path).suffix.lower()
         if ending in _WITHOUT_DELIMITER:

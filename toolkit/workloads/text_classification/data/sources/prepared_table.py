@@ -36,8 +36,8 @@ def known_set(path: Path) -> Mapping[str, Any]:
         raise open_problem(path, error if isinstance(error, OSError) else OSError(str(error))) from error
     if not isinstance(meta, dict) or not {"fingerprint", "splits", "texts"} <= meta.keys():
         raise DataError(
-            f"{path} is not the database of prepared texts: {META} of such a set is not beside it. Expected a "
-            "table, or samples.sqlite in a folder that `stk prepare` made for a text classification"
+            f"{path} is not the database of prepared texts: {META} of such a set is not beside it. Expected "
+            "a table, or samples.sqlite in a folder that `stk prepare` made for a text classification"
         )
     if (meta.get("settings") or {}).get("split_unit") == "fragment":
         raise DataError(

@@ -53,9 +53,8 @@ def test_scores_that_runs_add_change_nothing(table: TextTable) -> None:
     section = on_database(table)
     before = section.prepared_place(silent)
     prepare(section)
-    result = Result(
-        run="a", finished="2026", name="a", model="docnn", task="t", seed=0, step=1, metrics={"test": {"f1": 1.0}}
-    )
+    facts = dict.fromkeys(("run", "finished", "name", "model", "task"), "a")
+    result = Result(**facts, seed=0, step=1, metrics={"test": {"f1": 1.0}})
     assert record_result(Path(str(section.path)).parent, result) is None
     assert section.prepared_place(silent) == before
     assert not prepare(section).built

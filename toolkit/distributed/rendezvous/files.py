@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from toolkit.distributed.rendezvous.network import RefusalWatch, no_publication,
 from toolkit.distributed.rendezvous.result import Rendezvous, Start
 from toolkit.distributed.secure.addresses import own_addresses, route_to, use_interface_of
 from toolkit.errors import UserError
+
+_POLL_S = 0.05
 
 
 def by_file(start: Start) -> Rendezvous:
@@ -48,15 +51,23 @@ def by_file(start: Start) -> Rendezvous:
             start.run.secret(world.nonce).unlink(missing_ok=True)
 
         return Rendezvous(store, replace(world, master_addr=address, master_port=0), start.secret, finish)
-    try:
-        store.wait(["addresses"], start.remaining)
-    except RuntimeError as error:
-        raise no_publication(world, folder) from error
+    _await_addresses(store, start, folder)
     addresses = store.get("addresses").decode().split()
     address, own = route_to(addresses)
     route = check_in(store, world, start.deadline, address, "its host")
     use_interface_of(route if own.startswith("127.") else own)
     return Rendezvous(store, replace(world, master_addr=route, master_port=0), start.secret)
+
+
+def _await_addresses(store: FileStore, start: Start, folder: Path) -> None:
+    """Wait until rank 0 has written its addresses. Raises RendezvousError, UserError."""
+    watch, deadline = RefusalWatch(start), time.monotonic() + start.remaining.total_seconds()
+    while not store.check(["addresses"]):
+        if (told := watch.told()) is not None:
+            raise UserError(told)
+        if time.monotonic() > deadline:
+            raise no_publication(start.world, folder)
+        time.sleep(_POLL_S)
 
 
 def _make_private(folder: Path) -> None:

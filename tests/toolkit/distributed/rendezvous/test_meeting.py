@@ -50,7 +50,7 @@ def test_publication_of_another_start_is_never_joined(run: RunDir, threads: Thre
 
 
 @pytest.mark.parametrize(
-    "present, way", [([0], "auto"), ([1, 2], "auto"), ([0, 1], "auto"), ([0, 1], "file")]
+    "present, way", [([0], "auto"), ([1, 2], "auto"), ([0, 1], "auto"), ([0, 1], "file"), ([1, 2], "file")]
 )
 def test_a_process_that_cannot_take_part_ends_the_wait_of_the_others(
     run: RunDir, threads: ThreadPoolExecutor, present: list[int], way: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -84,3 +85,8 @@ def test_folders_of_the_user_with_our_names_do_no_harm(user: User, tmp_path: Pat
     user.run(f"stk submit digits.yaml name=behind --cluster local {short} && stk logs -f behind", project)
     (behind,) = (each for each in find_runs(project / "experiments") if each.run_id.startswith("behind-"))
     assert read_json(behind.result)["step"] == 5
+
+
+def test_the_drill_finds_equal_bytes(user: User, tmp_path: Path) -> None:
+    told = json.loads(user.run("stk drill --cluster local --json", tmp_path))
+    assert told["verdict"] == "passed", told

@@ -15,7 +15,7 @@ from pathlib import Path
 from slurm.client import programs
 from slurm.config.resources import Resources
 from slurm.drill.preemption import Pair, choose_pair
-from slurm.drill.rows import Digest, Row, digest, events_between, signals_seen
+from slurm.drill.rows import Digest, Row, digest, events_between, is_equal, signals_seen
 from slurm.drill.task import STRIDE
 from slurm.job.release_requeued import Releaser
 from slurm.status.rows import RunStatus, status
@@ -96,7 +96,7 @@ class ClusterDrill:
             self._end(run)
             undisturbed = self._undisturbed(sorted({each.step for each in done if each.step is not None}))
             for each in done:
-                same = None if each.step is None else each.files == undisturbed.get(each.step)
+                same = None if each.step is None else is_equal(each.files, undisturbed.get(each.step))
                 each.row = replace(each.row, same_bytes=same)
             yield [each.row for each in done]
         finally:

@@ -164,7 +164,9 @@ class LocalDrill:
         """Train beyond the last interruption without any; the checkpoints' checksums."""
         run = create_run(self._experiment, self._folder / "undisturbed")
         end = STRIDE * (len(self._interruptions) + 2)
-        with _ranks(run, self._procs, f"term at=forward step={end - 1}") as ranks:
+        # The writer gets a moment after each save: while it writes, the next save would be left out.
+        pauses = [f"slow 0.5 at=data step={step} rank=0" for step in range(STRIDE, end, STRIDE)]
+        with _ranks(run, self._procs, "; ".join([*pauses, f"term at=forward step={end - 1}"])) as ranks:
             _wait(ranks, _PATIENCE_S)
         if run.checkpoint_steps()[-1:] != [end]:
             raise RunFailed(_what_failed(run, "the undisturbed run"))

@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.files import crc32
+from toolkit.files import crc32, read_json
 from toolkit.run.events import Event, read_events
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import MANIFEST, PROGRESS, RunDir
 
-#: Not compared: it says on how many processes and when a checkpoint was made.
-_MANIFEST = "MANIFEST.json"
-
-#: Checksums of the files of one checkpoint, by name.
-Digest = Mapping[str, int]
+#: Checksums of the files of one checkpoint, by name. The manifest has none: it says on how many processes
+#: and when a checkpoint was made. None for progress that lacks the score of an evaluation, because a stop
+#: interrupted it: the next start replaces that file.
+Digest = Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +74,28 @@ def digests(run: RunDir) -> dict[int, Digest]:
 
 def digest(checkpoint: Path) -> Digest:
     """The checksums of a checkpoint. Read from its files, not from what its manifest says."""
-    return {file.name: crc32(file) for file in sorted(checkpoint.iterdir()) if file.name != _MANIFEST}
+    found: dict[str, int | None] = {
+        file.name: crc32(file) for file in sorted(checkpoint.iterdir()) if file.name != MANIFEST
+    }
+    progress = (read_json(checkpoint / PROGRESS) or {}).get("progress", {})
+    if progress.get("awaits_evaluation"):
+        found[PROGRESS] = None
+    return found
+
+
+def is_equal(found: Digest, undisturbed: Digest | None) -> bool:
+    """Whether a checkpoint has the files of the undisturbed run's, with the same content."""
+    if undisturbed is None or found.keys() != undisturbed.keys():
+        return False
+    return all(crc is None or crc == undisturbed[name] for name, crc in found.items())
 
 
 def is_same(run: RunDir, undisturbed: Mapping[int, Digest], after: int) -> bool | None:
-    """Whether all checkpoints after a step equal the undisturbed run's; None where there are none."""
-    found = {step: each for step, each in digests(run).items() if step > after and step in undisturbed}
-    return all(undisturbed[step] == each for step, each in found.items()) if found else None
+    """Whether all checkpoints from a step on equal the undisturbed run's; None without any after it."""
+    found = {step: each for step, each in digests(run).items() if step >= after and step in undisturbed}
+    if max(found, default=after) == after:
+        return None
+    return all(is_equal(each, undisturbed[step]) for step, each in found.items())
 
 
 def events_between(run: RunDir, name: str, since: float, until: float = math.inf) -> list[Event]:

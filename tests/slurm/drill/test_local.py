@@ -101,6 +101,20 @@ def test_a_single_other_byte_is_seen(tmp_path: Path) -> None:
     assert is_same(run, {8: undisturbed[8]}, after=4) is False
 
 
+def test_progress_that_lacks_an_interrupted_evaluation_is_compared_once_it_has_it(tmp_path: Path) -> None:
+    run, other = RunDir(tmp_path / "run"), RunDir(tmp_path / "other")
+    for step in (4, 8, 12):
+        for each in (run, other):
+            checkpoint(each, step, "a")
+            awaits = each is run and step == 8
+            write_json(each.checkpoint(step) / "progress.json", {"progress": {"awaits_evaluation": awaits}})
+    undisturbed = digests(other)
+    assert is_same(run, undisturbed, after=4) is True
+    # The next start has replaced it with something else.
+    write_json(run.checkpoint(8) / "progress.json", {"progress": {"awaits_evaluation": False, "best": 1}})
+    assert is_same(run, undisturbed, after=8) is False
+
+
 @pytest.mark.parametrize(
     "row, is_passed",
     [

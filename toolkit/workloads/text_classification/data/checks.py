@@ -34,8 +34,8 @@ from toolkit.workloads.text_classification.data.sources.table import Row
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 from toolkit.workloads.text_classification.data.sources.wording import shown
 
-#: Most bytes of all files together that are read here: a tenth of a second.
-_FEW_BYTES = 4 << 20
+#: Most bytes of all files together that are read here: a tenth of a second, or four of very short texts.
+_FEW_BYTES = 2 << 20
 #: Rows of each file that are checked before a job is submitted: about ten milliseconds.
 _ROWS = 2000
 #: With this many texts of a label, a split of a tenth of the table lacks it once in 40,000 times.

@@ -27,9 +27,13 @@ class Distribution:
 
     def field(self, name: str) -> str:
         """A field of its metadata, such as Version. Raises OSError, StopIteration."""
+        return next(self.fields(name))
+
+    def fields(self, name: str) -> Iterator[str]:
+        """All values of a field that may be there several times, such as Requires-Dist. Raises OSError."""
         text = (self.folder / _METADATA[self.folder.suffix]).read_text(encoding="utf-8")
         start = f"{name}: "
-        return next(line.removeprefix(start) for line in text.splitlines() if line.startswith(start))
+        return (line.removeprefix(start) for line in text.splitlines() if line.startswith(start))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

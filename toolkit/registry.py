@@ -5,6 +5,7 @@ They are looked up by entry points when one of these is first asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -102,9 +103,25 @@ def example() -> str:
     return next((each.workload.example for each in _installed() if each.workload.example), "")
 
 
+def extra_with(package: str) -> str:
+    """What pip installs to bring a package along, such as "slurm-toolkit[spelling]"; empty if unknown.
+
+    It is an extra of a distribution that registers workloads.
+    """
+    wanted = re.compile(rf'{re.escape(package)}\b.*; extra == "(\w+)"')
+    for each in dict.fromkeys(point.distribution for point in registered(GROUP)):
+        for requirement in each.fields("Requires-Dist"):
+            if found := wanted.match(requirement):
+                return f"{each.field('Name')}[{found[1]}]"
+    return ""
+
+
 def not_imported(code: str, error: Exception) -> str:
-    """Say that code of a workload cannot be imported, and why."""
-    return f"{code} cannot be imported ({type(error).__name__}: {error})"
+    """Say that code of a workload cannot be imported, why, and what to install if a package is missing."""
+    package = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    extra = extra_with(package) if package else ""
+    cure = f". Install it: pip install '{extra}'" if extra else ""
+    return f"{code} cannot be imported ({type(error).__name__}: {error}){cure}"
 
 
 class _TaskKinds(Mapping[str, TaskSpec]):

@@ -56,4 +56,9 @@ def run(arguments: Namespace) -> int:
     # Late, for --help and completion do without it.
     from slurm.local.run_snapshot import SnapshotHost
 
-    return int(load_code(arguments.workload_run)(arguments, SnapshotHost()))
+    code = arguments.workload_run
+    try:
+        command = load_code(code)
+    except ModuleNotFoundError as error:
+        raise UserError(not_imported(code, error)) from error
+    return int(command(arguments, SnapshotHost()))

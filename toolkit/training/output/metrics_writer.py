@@ -149,8 +149,13 @@ class _TensorBoard:
 
     def open(self, step: int) -> None:
         """Open for writing after a step; later steps of an earlier attempt are purged."""
-        from torch.utils.tensorboard import SummaryWriter  # slow to import, and only rank 0 needs it
-
+        try:
+            from torch.utils.tensorboard import SummaryWriter  # slow to import, and only rank 0 needs it
+        except ImportError:
+            log.info(
+                "no files for TensorBoard, which is not installed: pip install 'slurm-toolkit[tensorboard]'"
+            )
+            return
         with self._ignored_failures():
             self._writer = SummaryWriter(str(self._run.tensorboard), purge_step=step + 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,15 @@ def test_tensorboard_whose_thread_has_died_ends_nothing(run: RunDir, monkeypatch
     writing.train(4, {"loss": 0.5})
     writing.close(4)
     assert steps(run) == [2, 4]
+
+
+def test_without_tensorboard_the_metrics_are_written_alone(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    writing = metrics_writer(run)
+    writing.start(0)
+    writing.train(2, {"loss": 0.5})
+    writing.close(2)
+    assert steps(run) == [2]
+    assert not run.tensorboard.exists()

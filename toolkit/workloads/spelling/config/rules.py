@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from toolkit.config.schema import Experiment
+from toolkit.registry import extra_with
 from toolkit.workload import Violation, rule
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.config.models import (
@@ -25,6 +26,16 @@ from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt
 
 #: Keep, insert, delete.
 _REPAIR_CLASSES = 3
+
+
+@rule("task.kind")
+def _packages(experiment: Experiment) -> Iterator[Violation]:
+    try:
+        import rapidfuzz  # noqa: F401
+    except ImportError:
+        problem = "these tasks need the package rapidfuzz, which is not installed here"
+        hint = f"pip install '{extra_with('rapidfuzz') or 'rapidfuzz'}'"
+        yield Violation(key=("task", "kind"), problem=problem, hint=hint)
 
 
 @rule("task.kind", "data")
@@ -133,4 +144,14 @@ def _written_words(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=key, problem=problem)
 
 
-RULES = (_noise, _texts, _lengths, _output, _words_stay, _hidden_dim, _class_weights, _written_words)
+RULES = (
+    _packages,
+    _noise,
+    _texts,
+    _lengths,
+    _output,
+    _words_stay,
+    _hidden_dim,
+    _class_weights,
+    _written_words,
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from toolkit.config import check
+from toolkit.registry import extra_with
 
 KINDS = {"sec_nmt": "nmt", "sec_words_nmt": "words_nmt"}
 
@@ -49,3 +51,19 @@ def test_words_are_not_corrected_one_by_one_where_white_space_changes(noise, fau
     check(correction("sec_nmt", noise=noise))
     (fault,) = faults(check, correction("sec_words_nmt", noise=noise))
     assert fault.key == "data.noise"
+
+
+def test_a_package_that_is_missing_is_told_with_its_extra_before_anything_starts(
+    faults, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    (fault,) = faults(check, correction("sec_nmt"))
+    assert fault.key == "task.kind"
+    assert "rapidfuzz" in fault.problem
+    assert "slurm-toolkit[spelling]" in fault.hint
+
+
+def test_the_extra_of_a_package_is_told_by_whoever_registers_workloads():
+    assert extra_with("symspellpy") == "slurm-toolkit[spelling]"
+    # Whoever has the distribution has the first; of the second only the beginning is right.
+    assert extra_with("numpy") == extra_with("symspell") == ""

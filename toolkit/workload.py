@@ -294,7 +294,8 @@ class TaskSpec:
     task           "module:attribute" of the task's class
     metrics        metrics of an evaluation, which `evaluation.metric` may name; `loss` is one of them
     data_metrics   those that the data section adds
-    task_metrics   those that the task section adds
+    task_metrics   those that the task section adds; also called with the keys of a stored one as attributes
+    metric_keys    the keys that these two read: where one has a fault, evaluation.metric is not checked
     more_metrics   those that not every evaluation has: of the data section, the test set, a report
     brief          names of metrics that are shown where there is room for few: by epoch, of runs side by side
     rules          what must hold between keys of its sections
@@ -329,6 +330,7 @@ class TaskSpec:
     metrics: tuple[Metric, ...] = (LOSS,)
     data_metrics: Callable[[Any], Sequence[Metric]] = no_metrics
     task_metrics: Callable[[Any], Sequence[Metric]] = no_metrics
+    metric_keys: tuple[str, ...] = ()
     more_metrics: tuple[Metric, ...] = ()
     brief: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()

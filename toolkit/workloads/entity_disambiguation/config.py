@@ -120,6 +120,9 @@ class EntityMentions(DataSection):
         return MentionSet.open(path)
 
 
+(ACCURACY,) = shares("accuracy")
+
+
 def slice_metrics(data: EntityMentions) -> tuple[Metric, ...]:
     """`accuracy/<slice>` for each of `data.eval_slices`, too."""
     return shares(*(f"accuracy/{name}" for name in dict.fromkeys(data.eval_slices or ())))

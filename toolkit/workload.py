@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 from toolkit.errors import DataError
 
 Goal: TypeAlias = Literal["min", "max"]
+Unit: TypeAlias = Literal["share", "number"]
 
 _NOTHING_TO_PREPARE = "this task has no data that are prepared"
 
@@ -32,7 +33,7 @@ class Metric:
     name: str
     goal: Goal
     title: str = ""
-    unit: Literal["share", "number"] = "share"
+    unit: Unit = "share"
     twin: str = ""
 
     @property

@@ -102,7 +102,7 @@ def read_results(
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
     if not any(row.value is not None for row, _ in found):
         _refuse_unknown(metric, {name for _, names in found for name in names})
-    task = _task(sweep, record)
+    task = task_of(sweep, record)
     way = goal or (record.goal if metric == record.metric else declared_goal(metric, task))
     rows = tuple(sorted((row for row, _ in found), key=lambda row: _order(row.value, way)))
     keys = tuple(dict.fromkeys(key for each in record.members for key in each.values))
@@ -120,7 +120,7 @@ def read_results(
     )
 
 
-def _task(sweep: SweepDir, record: Record) -> Mapping[str, Any]:
+def task_of(sweep: SweepDir, record: Record) -> Mapping[str, Any]:
     """The task section of the first run whose folder is there; else what the sweep recorded of it."""
     for each in record.members:
         with suppress(DataError, OSError):

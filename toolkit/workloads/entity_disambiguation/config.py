@@ -151,7 +151,7 @@ class _OfPretrained(ModelSection):
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
     ) -> Iterator[Violation]:
-        return check_encoder(self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
+        return check_encoder("model.path", self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.registering import ROOT, register
+from tests.registering import ROOT, UNDRAWN, register
 
 _PAGE = (ROOT / "docs" / "how-to-add-a-task.md").read_text(encoding="utf-8")
 #: A line that names a file, and the block below it.
@@ -34,8 +34,9 @@ class Reader:
 
     def python(self, *words: str, code: int = 0) -> str:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("STK_")}
-        # The page's package in place of the toy's, and with figures.
-        environ |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.folder}", "PYTHONSAFEPATH": "1"}
+        # The page's package in place of the toy's.
+        paths = [str(ROOT), str(self.folder), str(UNDRAWN)]
+        environ |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         command = [sys.executable, *words]
         done = subprocess.run(
             command, cwd=self.folder, env=environ, capture_output=True, text=True, timeout=PATIENCE_S

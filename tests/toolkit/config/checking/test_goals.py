@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,8 @@ def test_a_damaged_task_section_costs_only_the_metrics_that_it_adds(monkeypatch:
     spec = replace(task_kinds()["toy_points"], task_metrics=lambda task: shares(*task.scores))
     monkeypatch.setattr(registry, "_KINDS", {"toy_points": spec})
     assert [*declared_metrics({"kind": "toy_points", "scores": ["f1"]})] == ["loss", "distance", "f1"]
-    for damage in ({}, {"scores": 3}, {3: 4}):
+    damages: tuple[dict[Any, Any], ...] = ({}, {"scores": 3}, {3: 4})
+    for damage in damages:
         assert [*declared_metrics({"kind": "toy_points", **damage})] == ["loss", "distance"]
 
 

@@ -203,7 +203,12 @@ def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     # A run of an earlier version has no titles and units.
     titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
     return [
-        Metric(name=name, goal=goals[goal], title=titles.get(name, ""), unit=units[given.get(name, "number")])
+        Metric(
+            name=name,
+            goal=goals[goal],
+            title=str(titles.get(name, "")),
+            unit=units[given.get(name, "number")],
+        )
         for name, goal in task.metrics.items()
     ]
 

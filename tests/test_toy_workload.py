@@ -207,13 +207,3 @@ def test_it_scores_what_is_not_a_run(finished: Shell) -> None:
 def test_it_passes_the_checks_of_a_task(shell: Shell) -> None:
     environ = {**os.environ, "PYTHONPATH": str(shell.site)}
     subprocess.run([sys.executable, "-c", CHECK], cwd=shell.folder, env=environ, check=True)
-
-
-def test_the_page_shows_code_of_this_workload() -> None:
-    page = (SOURCE.parents[1] / "docs" / "how-to-add-a-task.md").read_text()
-    files = [path.read_text() for path in (*SOURCE.rglob("*.py"), SOURCE / "pyproject.toml", Path(__file__))]
-    blocks = re.findall(r"^```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert blocks
-    for block in blocks:
-        for line in filter(None, block.splitlines()):
-            assert any(line in text for text in files), line

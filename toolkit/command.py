@@ -53,7 +53,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """An action of a command, such as `split` of `stk entities`; its fields are those of a command."""
+    """An action of a command, such as `status` of `stk sweep`; its fields are those of a command."""
 
     summary: str
     description: str

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from toolkit.command import EvaluateOptions
@@ -168,36 +169,33 @@ def metrics_of(task: Any, data: Any) -> tuple[Metric, ...]:
     return (*spec.metrics_of(data), *spec.task_metrics(task))
 
 
-def metric_of(name: str, kind: str = "") -> Metric | None:
-    """The metric of this name that a task kind declares; that of a slice is its metric's.
+def declared_metrics(task: Mapping[str, Any]) -> dict[str, Metric]:
+    """The metrics that a task declares, by name, its main one first; of an unknown kind the loss alone.
 
-    Where the kind is unknown, the one that all kinds with such a metric agree on. None if it is not declared.
+    task   its section, as a run stores it
     """
-    name = name.partition("/")[0]
-    task = task_kinds().get(kind)
-    if task is None:
-        return _agreed().get(name)
-    return next((each for each in (*task.metrics, *task.more_metrics) if each.name == name), None)
+    spec = task_kinds().get(str(task.get("kind", "")))
+    if spec is None:
+        return {LOSS.name: LOSS}
+    try:
+        own = tuple(spec.task_metrics(SimpleNamespace(**task)))
+    except Exception:
+        # Of a damaged section, which hides no results.
+        own = ()
+    return {each.name: each for each in (*spec.metrics, *own, *spec.more_metrics)}
 
 
-def metric_names(kind: str) -> list[str]:
-    """The metrics that a task kind declares beside the loss, its main one first; none of an unknown kind."""
-    task = task_kinds().get(kind)
-    declared = (*task.metrics, *task.more_metrics) if task is not None else ()
-    return [each.name for each in declared if each is not LOSS]
+def metric_of(name: str, task: Mapping[str, Any]) -> Metric | None:
+    """The metric of this name that a task declares; that of a part of the data is its metric's.
+
+    task   as in `declared_metrics`
+    None if it is not declared.
+    """
+    declared = declared_metrics(task)
+    return declared.get(name) or declared.get(name.partition("/")[0])
 
 
 def brief_metrics(kind: str) -> tuple[str, ...]:
     """The metrics of a task kind that are shown where there is room for few; none of an unknown kind."""
     task = task_kinds().get(kind)
     return () if task is None else task.brief
-
-
-@cache
-def _agreed() -> Mapping[str, Metric]:
-    """By name, the metrics that are the same in all kinds that have them."""
-    found: dict[str, set[Metric]] = {}
-    for task in task_kinds().values():
-        for each in (*task.metrics, *task.more_metrics):
-            found.setdefault(each.name, set()).add(each)
-    return {name: metrics.pop() for name, metrics in found.items() if len(metrics) == 1}

@@ -27,7 +27,7 @@ class Loss:
     """The loss of a micro-batch as a sum, never a mean.
 
     total    scalar tensor: summed over what was counted
-    count    how much was counted (samples, tokens, mentions, or their weights)
+    count    how much was counted (samples, tokens, or their weights)
     tokens   real tokens read, for the throughput
     sums     further additive scores of training, shape [len(task.train_sums)]
     """
@@ -121,7 +121,7 @@ class Task(Protocol):
     def on(self, data: Any, report: Report | None = None) -> Task:
         """This task on another file, for scoring: data.path as a whole is the one split, `test`.
 
-        What was settled by the training data stays: labels, vocabulary, counts. Raises DataError.
+        What was settled by the training data stays, such as a vocabulary. Raises DataError.
         """
 
     def model(self) -> nn.Module:

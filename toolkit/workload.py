@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 from toolkit.errors import DataError
 
 Goal: TypeAlias = Literal["min", "max"]
+Unit: TypeAlias = Literal["share", "number"]
 
 _NOTHING_TO_PREPARE = "this task has no data that are prepared"
 
@@ -32,7 +33,7 @@ class Metric:
     name: str
     goal: Goal
     title: str = ""
-    unit: Literal["share", "number"] = "share"
+    unit: Unit = "share"
     twin: str = ""
 
     @property
@@ -46,7 +47,7 @@ LOSS = Metric(name="loss", goal="min", unit="number")
 
 
 def shares(*names: str, **titles: str) -> tuple[Metric, ...]:
-    """Shares of which more is better, such as accuracy; after them those whose titles are not their names."""
+    """Shares of which more is better; after them those whose titles are not their names."""
     named = {**dict.fromkeys(names, ""), **titles}
     return tuple(Metric(name=name, goal="max", title=title) for name, title in named.items())
 
@@ -294,7 +295,8 @@ class TaskSpec:
     task           "module:attribute" of the task's class
     metrics        metrics of an evaluation, which `evaluation.metric` may name; `loss` is one of them
     data_metrics   those that the data section adds
-    task_metrics   those that the task section adds
+    task_metrics   those that the task section adds; also called with the keys of a stored one as attributes
+    metric_keys    the keys that these two read: where one has a fault, evaluation.metric is not checked
     more_metrics   those that not every evaluation has: of the data section, the test set, a report
     brief          names of metrics that are shown where there is room for few: by epoch, of runs side by side
     rules          what must hold between keys of its sections
@@ -329,6 +331,7 @@ class TaskSpec:
     metrics: tuple[Metric, ...] = (LOSS,)
     data_metrics: Callable[[Any], Sequence[Metric]] = no_metrics
     task_metrics: Callable[[Any], Sequence[Metric]] = no_metrics
+    metric_keys: tuple[str, ...] = ()
     more_metrics: tuple[Metric, ...] = ()
     brief: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()

@@ -27,7 +27,7 @@ _TRUST_HELP = (
 )
 _KEYS = """\
 Any key of the experiment can be set: key.path=value, for example
-  resources.nodes=2 resources.gres=gpu:2 train.epochs=3 model.kernels=[2,3,4]
+  resources.nodes=2 resources.gres=gpu:2 train.epochs=3 optimizer.betas=[0.9,0.95]
 """
 _AUTO_HELP = "auto (default): Slurm where a controller answers, else processes on this machine"
 

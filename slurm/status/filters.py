@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import get_args
 
 from slurm.client.queue import State
@@ -72,24 +73,30 @@ ORDERS = tuple(_KEYS)
 def ordered(rows: Sequence[RunStatus], by: str, *, is_reversed: bool = False) -> list[RunStatus]:
     """Sort by one of ORDERS, equal ones by name; those without a value come last either way."""
     key = _KEYS[by]
-    by_name = sorted(rows, key=lambda row: row.run_id)
-    known = [row for row in by_name if key(row) is not None]
-    known.sort(key=lambda row: key(row), reverse=is_reversed)  # type: ignore[arg-type,return-value]
-    return known + [row for row in by_name if key(row) is None]
+    # Asked once of each row: that of the metric may read a file.
+    pairs = [(key(row), row) for row in sorted(rows, key=lambda row: row.run_id)]
+    known = [pair for pair in pairs if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=is_reversed)  # type: ignore[arg-type,return-value]
+    return [row for _, row in known] + [row for place, row in pairs if place is None]
 
 
 def _goodness(row: RunStatus) -> float | None:
     """Sort key of the main metric: smaller is better. None where nothing says which way is better."""
-    if row.main_value is None or (goal := row.main_goal or _declared_goal(row.main_metric)) is None:
+    if row.main_value is None or (goal := row.main_goal or _declared_goal(row)) is None:
         return None
     return row.main_value if goal == "min" else -row.main_value
 
 
-def _declared_goal(metric: str | None) -> str | None:
-    from toolkit.registry import metric_of  # slow to import, and only this order needs it
+def _declared_goal(row: RunStatus) -> str | None:
+    # Slow to import, and only this order needs them.
+    from toolkit.errors import DataError
+    from toolkit.report.model import goal_of
+    from toolkit.report.reading import read_config
 
-    known = metric_of(metric or "")
-    return None if known is None else known.goal
+    try:
+        return goal_of(read_config(RunDir(Path(row.run_dir)).config), row.main_metric or "")
+    except (DataError, OSError):
+        return None
 
 
 def moment(text: str, now: float | None = None) -> float:

@@ -11,9 +11,12 @@ from rich.text import Text
 
 from slurm.status.rows import RunStatus
 from slurm.sweeps.candidates import states
+from toolkit.registry import metric_of
 from toolkit.report.formats import clean, score
 from toolkit.sweeps.folder import Member, Record, SweepDir
+from toolkit.sweeps.results.collect import task_of
 from toolkit.sweeps.results.tables import compact, terminal_table
+from toolkit.workload import Metric
 
 #: Of a run that Slurm has not been given yet.
 NOT_HANDED_IN = "waits"
@@ -87,7 +90,8 @@ def drawn(found: Overview) -> Group:
     keys = list(dict.fromkeys(key for member, _ in found.rows for key in member.values))
     ordered = sorted(found.rows, key=lambda row: _rank(row[1].state if row[1] else NOT_HANDED_IN))
     titles = [*keys, "run", "state", "step", found.record.metric.partition(".")[2], "job"]
-    cells = [_cells(found.record, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
+    metric = metric_of(found.record.metric.partition(".")[2], task_of(found.folder, found.record))
+    cells = [_cells(found.record, metric, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
     table = terminal_table(titles, keys, cells)
     notes = [Text(f"… and {len(ordered) - _MOST_ROWS} more", "bright_black")] * (len(ordered) > _MOST_ROWS)
     notes += [
@@ -104,12 +108,13 @@ def _rank(state: str) -> int:
     return _ORDER.index(state) if state in _ORDER else len(_ORDER)
 
 
-def _cells(record: Record, keys: Sequence[str], member: Member, row: RunStatus | None) -> list[Text]:
+def _cells(
+    record: Record, metric: Metric | None, keys: Sequence[str], member: Member, row: RunStatus | None
+) -> list[Text]:
     values = [Text(clean(compact(member.values.get(key, "")))) for key in keys]
     if row is None:
         return [*values, Text(member.run_id), Text(NOT_HANDED_IN), Text(), Text(), Text()]
-    split, _, metric = record.metric.partition(".")
-    value = row.metrics.get(f"{split}_{metric}")
+    value = row.metrics.get(record.metric.replace(".", "_", 1))
     return [
         *values,
         Text(member.run_id),

@@ -12,6 +12,7 @@ from slurm.sweeps.candidates import Candidate, candidates, states
 from slurm.sweeps.submit_array import settle_arrays
 from slurm.sweeps.sweep_experiments import Combination, combine
 from toolkit.config.schema import NAME_PATTERN, Experiment
+from toolkit.config.serialize import to_plain
 from toolkit.errors import UserError
 from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_record
 from toolkit.sweeps.results.ranking import checked_goal, declared_goal, with_split
@@ -145,7 +146,7 @@ def _ranking(sweep: Sweep, experiment: Experiment) -> tuple[str, str]:
     """SPLIT.METRIC and its goal. Raises UserError where they contradict, or nothing declares the metric."""
     name, _, goal = experiment.evaluation.metric.partition(":")
     metric = with_split(sweep.metric or name)
-    task = experiment.task.kind
+    task = to_plain(experiment.task)
     if sweep.goal is None:
         if sweep.metric is None and goal:
             return metric, goal

@@ -108,7 +108,7 @@ def best_named_by(folder: Path) -> int | None:
     return step if isinstance(step, int) else None
 
 
-def repair_last_link(run: RunDir) -> None:
+def renew_last_link(run: RunDir) -> None:
     """Point the link `last` to the newest checkpoint left; delete the link if there is none."""
     if run.checkpoints.is_symlink() or not run.last.is_symlink() or run.last.exists():
         return

@@ -194,9 +194,9 @@ class Evaluation:
     """How a run is evaluated, and which checkpoint is best."""
 
     metric: str = option("loss:min", pattern=METRIC_PATTERN)
-    """Metric of the validation set that selects the best checkpoint, such as accuracy. Of equal values, the
-    one with the lower validation loss is better. The task declares whether more or less is better: accuracy
-    means accuracy:max."""
+    """Metric of the validation set that selects the best checkpoint. Of equal values, the one with the lower
+    validation loss is better. The task declares its metrics, and whether less or more of one is better, so
+    that loss means loss:min."""
     batch_size: int | None = option(None, minimum=1)
     """Samples in one batch of an evaluation. It affects rounding, so it is part of the identity. null: 256,
     or as many as batch_max_length allows, if that is given."""

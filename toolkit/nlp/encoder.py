@@ -114,14 +114,14 @@ class Encoder(nn.Module):
     def pooled(self, tokens: torch.Tensor, pooling: str, spans: torch.Tensor | None = None) -> torch.Tensor:
         """Vectors of whole rows, [B, size].
 
-        pooling  mean; cls: of the first token; mention: the mean of tokens spans[:, 0] to spans[:, 1],
-                 and of all where no spans are given
+        pooling  cls: of the first token; anything else: the mean of tokens
+        spans    those of each row of which it is the mean, from the first to before the second; None: all
         """
         states: torch.Tensor = self(tokens)
         if pooling == "cls":
             return states[:, 0]
         kept = self.mask(tokens)
-        if pooling == "mention" and spans is not None:
+        if spans is not None:
             place = torch.arange(tokens.shape[1], device=tokens.device)
             kept = (place >= spans[:, :1]) & (place < spans[:, 1:])
         return mean_of(states, kept)

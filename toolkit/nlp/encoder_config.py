@@ -44,31 +44,33 @@ def usable_positions(settings: dict[str, Any]) -> int | None:
     return most if kind in _PLAIN else None
 
 
-def check_encoder(path: str, data: Any, keys: Sequence[str], more: str = "") -> Iterator[Violation]:
+def check_encoder(key: str, path: str, data: Any, keys: Sequence[str], more: str = "") -> Iterator[Violation]:
     """Find what is wrong with an encoder: no such model, or keys of the data that allow longer samples.
 
+    key    the option that says its folder
     keys   of the data section: most tokens of what the encoder reads
     more   what else can be done about long samples
     """
-    yield from violation_of("model.path", check_local_model, path, "config.json")
-    yield from violation_of("model.path", check_weights, path)
+    yield from violation_of(key, check_local_model, path, "config.json")
+    yield from violation_of(key, check_weights, path)
     most = usable_positions(_settings_in(Path(path)))
-    for key in keys:
-        if most is not None and getattr(data, key) > most:
-            problem = f"found {getattr(data, key)}, but the model in {path} reads {most} tokens at most"
-            yield Violation(key=("data", key), problem=problem, hint=f"{most} or fewer{more}")
+    for name in keys:
+        if most is not None and getattr(data, name) > most:
+            problem = f"found {getattr(data, name)}, but the model in {path} reads {most} tokens at most"
+            yield Violation(key=("data", name), problem=problem, hint=f"{most} or fewer{more}")
 
 
-def check_longest(settings: dict[str, Any], longest: int, path: str) -> None:
+def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -> None:
     """Raise DataError where a sample is longer than a loaded model reads: of one on a hub it shows only then.
 
     settings   of the model, as its config.json has them
+    key        the option that limits samples, for the message
     """
     most = usable_positions(settings)
     if most is not None and longest > most:
         raise DataError(
             f"a sample has {longest} tokens, but the model in {path} reads {most} at most: "
-            f"set data.max_tokens to {most} or fewer"
+            f"set {key} to {most} or fewer"
         )
 
 

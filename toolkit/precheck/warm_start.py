@@ -61,7 +61,7 @@ def check_shapes(experiment: Experiment) -> Iterator[Violation]:
         return
     tensors = tensors_of_model(experiment)
     if tensors is not None and (problem := misfit(found, tensors)):
-        hint = "name weights of the same model, with as many labels and tokens, or set the model to theirs"
+        hint = "name weights of the same model for the same data, or set model and data to theirs"
         yield Violation(key=WARM_START, problem=f"{file} does not fit this model: {problem}", hint=hint)
 
 

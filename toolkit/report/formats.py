@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from toolkit.registry import metric_of
 from toolkit.system.sanitize import clean as clean
-from toolkit.workload import Goal
+from toolkit.workload import Goal, Metric
 
 #: Shown where there is no value.
 NOTHING = "–"
@@ -23,10 +22,9 @@ NOT_SCORES = frozenset(
 SHADE_POWER = 0.6
 
 
-def is_share(metric: str) -> bool:
+def is_share(metric: Metric | None) -> bool:
     """Whether a metric lies between 0 and 1 and is read as a percentage; an undeclared one is not."""
-    known = metric_of(metric)
-    return known is not None and known.unit == "share"
+    return metric is not None and metric.unit == "share"
 
 
 def is_of_part(metric: str) -> bool:
@@ -34,15 +32,14 @@ def is_of_part(metric: str) -> bool:
     return "/" in metric
 
 
-def metric_title(metric: str) -> str:
-    """A metric's name for people; that of a part of the data stands as it is."""
-    name, _, of_part = metric.partition("/")
-    known = metric_of(name)
-    title = known.title if known is not None and known.title else name.replace("_", " ")
+def metric_title(name: str, metric: Metric | None) -> str:
+    """A metric's name for people, as it is declared; that of a part of the data stands as it is."""
+    base, _, of_part = name.partition("/")
+    title = metric.title if metric is not None and metric.title else base.replace("_", " ")
     return title + (f", {of_part}" if of_part else "")
 
 
-def score(metric: str, value: float | None) -> str:
+def score(metric: Metric | None, value: float | None) -> str:
     """A metric's value for people: shares in per cent, others with four digits behind the point."""
     if value is None:
         return NOTHING
@@ -53,7 +50,7 @@ def score(metric: str, value: float | None) -> str:
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e5 or value == 0 else f"{value:.3e}"
 
 
-def best_places(metric: str, values: Sequence[float | None], goal: Goal) -> list[int]:
+def best_places(metric: Metric | None, values: Sequence[float | None], goal: Goal) -> list[int]:
     """Return where the best of some values stand; nothing where all look the same."""
     # NaN does not count: it is the only value that differs from itself.
     known = [value for value in values if value is not None and value == value]

@@ -10,7 +10,8 @@ from typing import Any
 
 from toolkit.config.serialize import flat
 from toolkit.monitoring.usage.values import RankUsage
-from toolkit.registry import metric_names, metric_of
+from toolkit.registry import declared_metrics, metric_of
+from toolkit.report import formats
 from toolkit.report.formats import NOT_SCORES, is_of_part
 from toolkit.report.plotting.curves import Columns, points
 from toolkit.report.task_report import TaskReport
@@ -19,7 +20,7 @@ from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.attempts.resource_hours import AttemptUsage
 from toolkit.run.records.epoch_metrics import Epoch
 from toolkit.run.records.failures import FailureRecord
-from toolkit.workload import LOSS, Goal
+from toolkit.workload import LOSS, Goal, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,18 @@ class RunSummary:
         """The task kind."""
         return task_kind(self.config)
 
+    def metric(self, name: str) -> Metric | None:
+        """Return a metric as the run's task declares it; None if it does not."""
+        return metric_of(name, section(self.config, "task"))
+
+    def title(self, metric: str) -> str:
+        """Return a metric's name for people."""
+        return formats.metric_title(metric, self.metric(metric))
+
+    def score(self, metric: str, value: float | None) -> str:
+        """Return a metric's value for people."""
+        return formats.score(self.metric(metric), value)
+
     def points(self, split: str, metric: str) -> tuple[list[float], list[float]]:
         """Return steps and values of one curve, leaving out what is missing or not finite."""
         return points(self.curves, split, metric)
@@ -140,7 +153,7 @@ def main_metric(summary: RunSummary) -> str | None:
     names = [name for name in score_names([summary]) if name != LOSS.name]
     if chosen in names or (is_of_part(chosen) and any(chosen in each for each in summary.scores.values())):
         return chosen
-    declared = (name for name in metric_names(summary.kind) if name in names)
+    declared = (name for name in declared_metrics(section(summary.config, "task")) if name in names)
     return next(declared, next(iter(names), None))
 
 
@@ -170,13 +183,24 @@ def goal_of(config: Mapping[str, Any], metric: str) -> Goal | None:
     wanted, _, recorded = str(section(config, "evaluation").get("metric", "")).partition(":")
     if metric == wanted and recorded in _GOALS:
         return _GOALS[recorded]
-    known = metric_of(metric, task_kind(config))
+    known = metric_of(metric, section(config, "task"))
     return known.goal if known is not None else None
 
 
 def task_kind(config: Mapping[str, Any]) -> str:
     """Return the kind of a config's task; empty where it has none."""
     return str(section(config, "task").get("kind", ""))
+
+
+def shared_metric(summaries: Iterable[RunSummary], name: str) -> Metric | None:
+    """Return the metric of this name, where the tasks of all runs that declare it declare the same."""
+    found = {metric for each in summaries if (metric := each.metric(name)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def shared_title(summaries: Iterable[RunSummary], name: str) -> str:
+    """Return a metric's name for people in what shows several runs."""
+    return formats.metric_title(name, shared_metric(summaries, name))
 
 
 def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:

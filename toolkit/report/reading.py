@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolkit.config.composition.yaml_files import Unreadable
+from toolkit.config.composition.yaml_files import Unreadable, parse, read_text
 from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.report.formats import clean
@@ -33,6 +33,14 @@ def read(path: Path, reader: Callable[[Path], Any] = read_json) -> dict[str, Any
     if not isinstance(found, dict | None):
         raise _damaged(path, f"a {type(found).__name__} instead of keys with values")
     return found or {}
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read the config of a run, or the resources of its job; empty where the file does not exist (yet).
+
+    Raises DataError for a file that holds something else, and OSError.
+    """
+    return read(path, lambda path: parse(read_text(path)).value if path.is_file() else None)
 
 
 def read_artifact(path: Path, make: Callable[[Mapping[str, Any]], Value]) -> Value | None:

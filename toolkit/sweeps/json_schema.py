@@ -1,12 +1,15 @@
-"""The JSON Schema of the section `sweep`."""
+"""The JSON Schema of an experiment file with its section `sweep`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from toolkit.config.fields import SWEEP
+from toolkit.config.json_schema import experiment_schema
 from toolkit.config.schema import NAME_PATTERN
 from toolkit.sweeps.section import CHOICES
+from toolkit.system.json_text import json_text
 
 _COUNT = {"type": "integer", "minimum": 1}
 _KEYS: Mapping[str, Mapping[str, Any]] = {
@@ -33,7 +36,12 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def sweep_schema() -> dict[str, Any]:
+def file_schema() -> str:
+    """The JSON Schema of an experiment file, its section `sweep` included, as text."""
+    return json_text(experiment_schema({SWEEP: _sweep_schema()}), indent=1)
+
+
+def _sweep_schema() -> dict[str, Any]:
     """The schema of the section, which may stand in a file of its own."""
     keys = {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in _KEYS.items()}
     section = {"type": "object", "properties": keys, "additionalProperties": False}

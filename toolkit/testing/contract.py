@@ -15,6 +15,7 @@ from torch import nn
 
 from toolkit.config.schema import Evaluation as Batches
 from toolkit.config.schema import Experiment
+from toolkit.config.serialize import to_plain
 from toolkit.distributed.process_group import Group
 from toolkit.errors import ExitCode
 from toolkit.files import read_json_lines
@@ -183,12 +184,12 @@ def _by_two_ranks(task: Task, model: nn.Module, split: str) -> Evaluation:
 
 def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -> None:
     """Every metric of every split is declared, and those of an evaluation are all there."""
-    kind = experiment.task.kind
+    task_section = to_plain(experiment.task)
     declared = {each.name for each in metrics_of(experiment.task, experiment.data)}
     for split in _scored_splits(task):
         result = evaluated(task, model, split)
         metrics = task.metrics(split, result)
-        unknown = [name for name in metrics if name not in declared and metric_of(name, kind) is None]
+        unknown = [name for name in metrics if name not in declared and metric_of(name, task_section) is None]
         assert unknown == [], f"metrics of {split} that the task does not declare: {', '.join(unknown)}"
         if split == "validation":
             assert metrics.keys() == declared, f"found {sorted(metrics)}, declared are {sorted(declared)}"
@@ -202,7 +203,7 @@ def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -
     sums = dict(zip(task.train_sums, loss.sums.tolist(), strict=True))
     training = task.train_metrics(sums, loss.count)
     assert "loss" not in training, "the loss of training is added by the loop"
-    unknown = [name for name in training if name not in declared and metric_of(name, kind) is None]
+    unknown = [name for name in training if name not in declared and metric_of(name, task_section) is None]
     assert unknown == [], f"metrics of training that the task does not declare: {', '.join(unknown)}"
 
 

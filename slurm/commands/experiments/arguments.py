@@ -41,11 +41,12 @@ _SWEEP = """\
 Many runs of one experiment, as one job array, or as few as the cluster allows:
 
   stk sweep CONFIG seed=1,2,3 optimizer.lr=0.1,0.01     every combination: six runs
-  stk sweep CONFIG model.kernels=[2],[2,3] --dry-run    two, and only shown: a comma in brackets or
-                                                        quotes separates nothing
+  stk sweep CONFIG optimizer.no_decay=[],[bias] --dry-run
+                                                        two, and only shown: a comma in brackets or quotes
+                                                        separates nothing
   stk sweep CONFIG train.epochs=1,2 train.batch_size=8,16 --zip train.epochs,train.batch_size
                                                         two: the first values together, then the second
-  stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' model.filters='randint(10,100)' --random 20
+  stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' model.hidden='randint(10,100)' --random 20
                                                         20 draws; also uniform(a,b), choice(a,b)
   stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' --sampler tpe --samples 8
                                                         8 more each time, where Optuna proposes them
@@ -76,7 +77,7 @@ out. Training does this when it starts.
   stk prepare CONFIG --cluster slurm --cpus 16       as a job of one task, without GPUs
 
 The job asks for the partition, account, time and memory of the experiment's resources. An interrupted
-preparation of texts with errors continues where it was; that of tables and mentions starts again.
+preparation begins again, or continues where it was, if its task can do that.
 """
 
 

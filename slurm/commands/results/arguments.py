@@ -65,7 +65,7 @@ def evaluate(parsers: Parsers) -> None:
     parser = command(parsers, "evaluate", "score a finished run's best weights again", "\n".join(texts))
     parser.add_argument("run", nargs="?", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="how the file is read: data.text_column=body"
+        "overrides", nargs="*", metavar="key=value", help="how the file is read, such as data.KEY=VALUE"
     )
     parser.add_argument("--data", metavar="FILE", help="the file to score (default: the run's own data)")
     parser.add_argument(

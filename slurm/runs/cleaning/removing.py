@@ -11,7 +11,7 @@ from slurm.runs.cleaning.items import Item, Wishes
 from slurm.runs.cleaning.references import references
 from slurm.status.rows import status
 from slurm.submissions import exclusively
-from toolkit.checkpoint.paths import remove, repair_last_link
+from toolkit.checkpoint.paths import remove, renew_last_link
 from toolkit.errors import StkError
 from toolkit.run.run_dir import RunDir, find_runs
 
@@ -45,7 +45,7 @@ def _of_run(run: RunDir, items: Sequence[Item], parent: Path, wishes: Wishes) ->
         still = {each.paths for each in again if isinstance(each, Item)}
         own = [item for item in items if item.paths in still]
         _remove(own)
-        repair_last_link(run)
+        renew_last_link(run)
     return own
 
 

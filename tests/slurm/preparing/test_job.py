@@ -132,7 +132,7 @@ def test_what_slurm_refuses_leaves_nothing(house: House, fake: FakeSlurm) -> Non
 def test_cpus_are_those_of_a_job(house: House) -> None:
     answer = house.stk("prepare", house.config, "--cpus", "2")
     assert answer.code == 2
-    assert "data.workers=N" in answer.err
+    assert "--cluster slurm" in answer.err
 
 
 # -- inside the job ------------------------------------------------------------------------------

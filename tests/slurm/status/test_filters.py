@@ -11,6 +11,7 @@ from slurm.status.filters import ORDERS, STATES, Choice, moment, ordered, states
 from slurm.status.rows import RunStatus
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
+from tests.toolkit import a_stranger
 from toolkit.run.run_dir import RunDir
 
 
@@ -19,9 +20,17 @@ def row(run_id: str, state: str = "finished", **facts: object) -> RunStatus:
     return RunStatus(**{**known, "run_id": run_id, "run_dir": "/", "state": state, **facts})
 
 
+def configured(folder: Path, kind: str) -> Path:
+    """A run's folder that says its task."""
+    folder.mkdir()
+    RunDir(folder).config.write_text(f"task:\n  kind: {kind}\n")
+    return folder
+
+
+SCORED = {"main_metric": "macro_f1", "main_goal": "max"}
 ROWS = [
-    row("b", "running", percent=10.0, main_metric="macro_f1", main_value=0.5, updated=30.0, is_live=True),
-    row("a", "failed", percent=90.0, main_metric="macro_f1", main_value=0.7, updated=10.0, gpu_hours=2.0),
+    row("b", "running", percent=10.0, main_value=0.5, updated=30.0, is_live=True, **SCORED),
+    row("a", "failed", percent=90.0, main_value=0.7, updated=10.0, gpu_hours=2.0, **SCORED),
     row("c", "pending", updated=20.0, is_live=True, sweep="study-1"),
 ]
 
@@ -51,11 +60,33 @@ def test_of_losses_the_least_is_best() -> None:
 
 
 @pytest.mark.parametrize(
-    "metric, best", [("distance", "b"), ("macro_recall", "a"), ("accuracy/no_loss", "a")]
+    "kind, metric, best",
+    [
+        ("toy_points", "distance", "b"),
+        ("toy_texts", "macro_recall", "a"),
+        ("toy_texts", "accuracy/no_loss", "a"),
+        (a_stranger.KIND, "accuracy", "b"),
+    ],
 )
-def test_the_declared_goal_says_which_way_a_metric_is_better(metric: str, best: str) -> None:
-    rows = [row("a", main_metric=metric, main_value=0.9), row("b", main_metric=metric, main_value=0.1)]
+def test_the_goal_that_a_runs_own_task_declares_says_which_way_its_metric_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, metric: str, best: str
+) -> None:
+    a_stranger.install(monkeypatch)
+    rows = [
+        row(name, run_dir=str(configured(tmp_path / name, kind)), main_metric=metric, main_value=value)
+        for name, value in (("a", 0.9), ("b", 0.1))
+    ]
     assert ordered(rows, "metric")[0].run_id == best
+
+
+@pytest.mark.parametrize("config", ["task: {", "- 1\n", "task: 3\n", "task: {kind: gone}\n"])
+def test_a_config_that_says_nothing_of_the_metric_ranks_nothing(tmp_path: Path, config: str) -> None:
+    (tmp_path / "config.yaml").write_text(config)
+    rows = [
+        row("a", run_dir=str(tmp_path), main_metric="accuracy", main_value=0.9),
+        row("b", main_metric="accuracy", main_value=0.1, main_goal="max"),
+    ]
+    assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
 
 
 def test_what_a_result_recorded_comes_before_what_is_declared() -> None:
@@ -67,7 +98,7 @@ def test_what_a_result_recorded_comes_before_what_is_declared() -> None:
 
 
 def test_a_metric_that_nothing_declares_ranks_nothing() -> None:
-    rows = [row("a", main_metric="odd", main_value=0.1), row("b", main_metric="macro_f1", main_value=0.1)]
+    rows = [row("a", main_metric="odd", main_value=0.1), row("b", main_value=0.1, **SCORED)]
     assert [each.run_id for each in ordered(rows, "metric")] == ["b", "a"]
     assert [each.run_id for each in ordered(rows[:1], "metric", is_reversed=True)] == ["a"]
 

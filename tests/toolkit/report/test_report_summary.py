@@ -19,6 +19,7 @@ from tests.toolkit.report.report_folders import (
 )
 from toolkit.errors import DataError
 from toolkit.files import append_json_line
+from toolkit.registry import metric_of
 from toolkit.report import formats, summarize, to_json
 from toolkit.report.model import Best, config_differences, goal_of, main_metric, score_names
 from toolkit.report.run.tables import scores_table
@@ -268,7 +269,7 @@ def test_durations_stand_in_their_two_largest_units(seconds: float | None, text:
     ],
 )
 def test_scores_are_formatted_by_their_kind(metric: str, value: float | None, text: str) -> None:
-    assert formats.score(metric, value) == text
+    assert formats.score(metric_of(metric, {"kind": "toy_texts"}), value) == text
 
 
 @pytest.mark.parametrize("damage", ["cpus_per_task: [", "- 1\n", "cpus_per_task: many\n"])
@@ -298,8 +299,9 @@ def test_amounts_are_told_with_the_digits_that_say_something() -> None:
         ({"metric": "mned:max"}, {}, "mned", "max"),  # as recorded
         ({"metric": "odd:min"}, {}, "odd", "min"),
         ({"metric": "odd:min"}, {"kind": "toy_points"}, "distance", "min"),  # as declared
-        ({}, {}, "accuracy/of_a_slice", "max"),
-        ({}, {"kind": "one that is gone"}, "macro_recall", "max"),
+        ({}, {"kind": "toy_texts"}, "accuracy/of_a_slice", "max"),
+        ({}, {"kind": "one that is gone"}, "loss", "min"),
+        ({}, {"kind": "one that is gone"}, "macro_recall", None),
         ({"metric": "odd"}, {}, "odd", None),
         ({}, {"kind": "toy_texts"}, "distance", None),
     ],
@@ -319,16 +321,17 @@ def test_a_run_whose_metric_nothing_declares_opens_without_a_best(new_run: RunDi
 
 
 @pytest.mark.parametrize(
-    "metric, title, shown",
+    "kind, metric, title, shown",
     [
-        ("macro_f1", "macro F1", "50.00 %"),
-        ("accuracy/of_a_slice", "accuracy, of_a_slice", "50.00 %"),
-        ("distance", "Mean distance", "0.5000"),
-        ("no_such_rate", "no such rate", "0.5000"),
+        ("toy_texts", "macro_f1", "macro F1", "50.00 %"),
+        ("toy_texts", "accuracy/of_a_slice", "accuracy, of_a_slice", "50.00 %"),
+        ("toy_points", "distance", "Mean distance", "0.5000"),
+        ("toy_texts", "no_such_rate", "no such rate", "0.5000"),
     ],
 )
-def test_titles_and_units_are_as_declared(metric: str, title: str, shown: str) -> None:
-    assert (formats.metric_title(metric), formats.score(metric, 0.5)) == (title, shown)
+def test_titles_and_units_are_as_declared(kind: str, metric: str, title: str, shown: str) -> None:
+    known = metric_of(metric, {"kind": kind})
+    assert (formats.metric_title(metric, known), formats.score(known, 0.5)) == (title, shown)
 
 
 def test_training_scores_are_the_means_of_the_last_whole_epoch_whatever_an_old_result_says(

@@ -18,13 +18,13 @@ from tests.toolkit.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.spelling.spelling_files import tiny_words
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.data.prepared.lookup import find_prepared_set
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.warm_start import check_shapes
 from toolkit.registry import load_code, task_kinds
 from toolkit.run.run_dir import WEIGHTS, RunDir
 from toolkit.task import task_class
 from toolkit.workloads.spelling.config.models import AttentionModel
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 from toolkit.workloads.text_classification.config import DocNN
 
 

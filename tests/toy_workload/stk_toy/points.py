@@ -29,18 +29,19 @@ class Split:
         return len(self.x)
 
 
+def points_of(split: str) -> Column:
+    """The points of a split, [n, 2]."""
+    return Column(f"{split}.bin", "<f4", 2)
+
+
 class Points(PreparedFolder[Split]):
     """An opened set."""
 
     VERSION = 1
+    COLUMNS = tuple(map(points_of, ("train", "validation", "test")))
 
     def _samples(self, split: str) -> Split:
         return Split(*map_array(self.path, points_of(split)).T)
-
-
-def points_of(split: str) -> Column:
-    """The points of a split, [n, 2]."""
-    return Column(f"{split}.bin", "<f4", 2)
 
 
 def prepare(data: PointsData, progress: Progress) -> Points:

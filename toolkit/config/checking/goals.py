@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from toolkit.config.faults import Faults, suggest
 from toolkit.config.schema import Experiment
-from toolkit.registry import metrics_of
+from toolkit.registry import metrics_of, task_kinds
+from toolkit.workload import Violation, rule
 
-#: What the metrics of an experiment depend on.
-METRIC_KEYS = (
-    "task.kind",
-    "evaluation.metric",
-    "data.eval_slices",
-    "data.dictionary",
-    "data.output_tokenizer_path",
-)
+
+@rule("task.kind", "evaluation.metric")
+def _metric(experiment: Experiment) -> Iterator[Violation]:
+    name = experiment.evaluation.metric.partition(":")[0]
+    metrics = [each.name for each in metrics_of(experiment.task, experiment.data)]
+    if name not in metrics:
+        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
+        yield Violation(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
+
+
+@rule("task.kind", "evaluation.metric", holds_for_stored=False)
+def _goal(experiment: Experiment) -> Iterator[Violation]:
+    name, _, goal = experiment.evaluation.metric.partition(":")
+    metrics = {each.name: each for each in metrics_of(experiment.task, experiment.data)}
+    metric = metrics.get(name)
+    if metric is not None and goal != metric.goal:
+        less = "less" if metric.goal == "min" else "more"
+        problem = f"found {goal}, but for {name} {less} is better"
+        yield Violation(
+            key=("evaluation", "metric"), problem=problem, hint=f"{name}, or {name}:{metric.goal}"
+        )
+
+
+RULES = (_metric, _goal)
+
+
+def are_metrics_known(experiment: Experiment, faults: Faults) -> bool:
+    """Whether no key has a fault on which the metrics of the experiment depend."""
+    if experiment.task is None or faults.doubts([("task", "kind"), ("evaluation", "metric")]):
+        return False
+    keys = task_kinds()[experiment.task.kind].metric_keys
+    return not faults.doubts(tuple(key.split(".")) for key in keys)
 
 
 def with_goal(experiment: Experiment) -> Experiment:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from toolkit.config.checking.goals import METRIC_KEYS
+from toolkit.config.checking.goals import RULES as METRIC_RULES
+from toolkit.config.checking.goals import are_metrics_known
 from toolkit.config.checking.limits import guess
-from toolkit.config.faults import Faults, suggest
+from toolkit.config.faults import Faults
 from toolkit.config.library_arguments import (
     OPTIMIZERS,
     SCHEDULES,
@@ -21,30 +22,8 @@ from toolkit.config.schema import Evaluation, Experiment, Optimizer, Train
 from toolkit.config.secrets import masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
-from toolkit.registry import metric_of, metrics_of, task_kinds
+from toolkit.registry import task_kinds
 from toolkit.workload import Violation, rule
-
-
-@rule(*METRIC_KEYS)
-def _metric(experiment: Experiment) -> Iterator[Violation]:
-    name = experiment.evaluation.metric.partition(":")[0]
-    metrics = [each.name for each in metrics_of(experiment.task, experiment.data)]
-    if name not in metrics:
-        problem = f"found the metric {name}, expected one of {', '.join(metrics)}"
-        yield Violation(key=("evaluation", "metric"), problem=problem, hint=suggest(name, metrics))
-
-
-@rule(*METRIC_KEYS, holds_for_stored=False)
-def _goal(experiment: Experiment) -> Iterator[Violation]:
-    name, _, goal = experiment.evaluation.metric.partition(":")
-    of_run = {each.name: each for each in metrics_of(experiment.task, experiment.data)}
-    metric = of_run.get(name) or metric_of(name, experiment.task.kind)
-    if metric is not None and goal != metric.goal:
-        less = "less" if metric.goal == "min" else "more"
-        problem = f"found {goal}, but for {name} {less} is better"
-        yield Violation(
-            key=("evaluation", "metric"), problem=problem, hint=f"{name}, or {name}:{metric.goal}"
-        )
 
 
 @rule("train.batch_max_length", "train.batch_size", "train.bucket_batches")
@@ -213,8 +192,6 @@ def _addresses(experiment: Experiment) -> Iterator[Violation]:
 
 
 _RULES = (
-    _metric,
-    _goal,
     _one_size_of_a_step,
     _one_size_of_an_evaluation,
     _buckets,
@@ -234,8 +211,10 @@ def check_rules(experiment: Experiment, faults: Faults, *, is_stored: bool = Fal
     """Record every violated rule: the general ones, those of the task, those of other packages' sections."""
     of_task = () if experiment.task is None else task_kinds()[experiment.task.kind].rules
     of_sections = chain.from_iterable(section.rules for section in sections())
+    of_metric = METRIC_RULES if are_metrics_known(experiment, faults) else ()
     # Chosen first: the fault of one rule must not keep the others from being applied.
-    applicable = [each for each in (*of_task, *of_sections, *_RULES) if not faults.doubts(each.reads)]
+    rules = (*of_task, *of_sections, *of_metric, *_RULES)
+    applicable = [each for each in rules if not faults.doubts(each.reads)]
     for each in applicable:
         if is_stored and not each.holds_for_stored:
             continue

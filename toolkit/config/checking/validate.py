@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from toolkit.config.checking.coerce import CONVERSIONS, WRONG, flow_list, is_null, number_of
 from toolkit.config.checking.descriptions import allowed, found, without_none
-from toolkit.config.checking.goals import METRIC_KEYS, with_goal
+from toolkit.config.checking.goals import are_metrics_known, with_goal
 from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
 from toolkit.config.checking.rules import check_rules
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
@@ -44,7 +44,7 @@ def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = Fal
         if not faults.doubts(section.completed_from):
             completed = section.complete(getattr(experiment, section.name))
             experiment = replace(experiment, **{section.name: completed})
-    if not faults.doubts(tuple(key.split(".")) for key in METRIC_KEYS):
+    if are_metrics_known(experiment, faults):
         experiment = with_goal(experiment)
     check_rules(experiment, faults, is_stored=is_stored)
     faults.raise_any()

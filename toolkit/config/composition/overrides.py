@@ -13,7 +13,7 @@ from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, Origins, dotted, 
 
 #: More would only nest sections deeper than anything could read.
 _MAX_PARTS = 50
-#: Characters that are a text where one of them is the whole value, as in `data.delimiter=,`: in YAML most are
+#: Characters that are a text where one of them is the whole value, as in `key=,`: in YAML most are
 #: the beginning of something, and alone a fault, nothing or a list. `~` stays null.
 _LONE = frozenset(string.punctuation) - {"~"} | {"\t"}
 
@@ -107,6 +107,6 @@ def _enter(container: Any, place: str | int, key: Key, includes: Includes) -> An
         inner = container[place] = {}
         includes.faults.origins.put(key[:-1], COMMAND_LINE)
         if index_in(key[-1]) is not None:
-            # Of a list, with the other entries of its default, or of a mapping, such as one of labels.
+            # Of a list, with the other entries of its default, or of a mapping.
             includes.faults.origins.set_by_index(key[:-1])
     return inner

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from toolkit.data.prepared.build_once import publish_once
+from toolkit.data.prepared.columns import Column
 from toolkit.data.prepared.database import DATABASE
 from toolkit.data.prepared.manifest import PREPARE_AGAIN, read_manifest
 from toolkit.data.prepared.results import holds_results
@@ -32,12 +33,14 @@ class PreparedFolder(Generic[S]):
     """An opened prepared set. A workload's own one says what it holds.
 
     VERSION  of the format: goes up whenever the same input would make other files
+    COLUMNS  the flat arrays that every set has
     FACTS    keys of the manifest that programs are told
     meta     the manifest
     built    whether the call that returned this made the set, rather than found it
     """
 
     VERSION: ClassVar[int]
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
     FACTS: ClassVar[tuple[str, ...]] = ("splits",)
     path: Path
     meta: Mapping[str, Any]
@@ -47,7 +50,10 @@ class PreparedFolder(Generic[S]):
     def open(cls, path: Path) -> Self:
         """Open a set and check that its files exist in full size. Raises DataError."""
         # Runs add their results to the database.
-        return cls(path=path, meta=read_manifest(path, cls.VERSION, growing=DATABASE))
+        meta = read_manifest(path, cls.VERSION, growing=DATABASE)
+        if missing := [each.file for each in cls.COLUMNS if each.file not in meta["files"]]:
+            raise DataError(f"{path} was made without {', '.join(missing)}; {PREPARE_AGAIN}")
+        return cls(path=path, meta=meta)
 
     @classmethod
     def open_or_build(cls, path: Path, fingerprint: str, fill: Callable[[Path], None]) -> Self:

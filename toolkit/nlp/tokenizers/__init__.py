@@ -1,1 +1,1 @@
-"""Texts as numbers of tokens: tokenizers made here, as JSON files of the tokenizers library."""
+"""Texts as numbers of tokens, by the tokenizers of pretrained models."""

@@ -42,7 +42,7 @@ class PretrainedEncoder:
         specials = len(self.before) + len(self.after)
         if max_tokens <= specials:
             raise DataError(
-                f"data.max_tokens is {max_tokens}, but the tokenizer in {path} puts {specials} special "
+                f"max_tokens is {max_tokens}, but the tokenizer in {path} puts {specials} special "
                 f"tokens around every sample; expected at least {specials + 1}"
             )
         declared = _pad_id(path, self._file, self._tokenizer, settings) if pad_id is None else pad_id
@@ -84,7 +84,7 @@ class PretrainedEncoder:
         return self.pad_id if self.unk_id is None else self.unk_id
 
     def _without_padding(self, numbers: Sequence[int]) -> Sequence[int]:
-        """A text may spell the padding token, which must tell where a sample ends: it is then unknown."""
+        """A text may hold the padding token, which must tell where a sample ends: it is then unknown."""
         if self.pad_id not in numbers:
             return numbers
         return [self._filler if number == self.pad_id else number for number in numbers]

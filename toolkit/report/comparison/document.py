@@ -11,7 +11,7 @@ from toolkit.report.blocks import Document, Figure, Section, figure, table_secti
 from toolkit.report.comparison import numbers, tables
 from toolkit.report.comparison.groups import band, groups, has_seeds
 from toolkit.report.comparison.reading import Compared, to_json
-from toolkit.report.model import RunSummary, config_differences, main_metric, score_names
+from toolkit.report.model import RunSummary, config_differences, main_metric, score_names, shared_title
 from toolkit.report.rendering.page import page
 from toolkit.report.rendering.writing import write_document
 from toolkit.report.run import text
@@ -91,7 +91,7 @@ def _curves(runs: Sequence[RunSummary]) -> Iterator[Section]:
 def _figures(runs: Sequence[RunSummary]) -> Iterator[Figure]:
     overlay = f"{_PLOTS}:overlay_plot"
     for metric in _metrics(runs):
-        name, about = formats.file_name(metric), f"Validation {formats.metric_title(metric)}"
+        name, about = formats.file_name(metric), f"Validation {shared_title(runs, metric)}"
         yield figure(name, f"{about} of each run", overlay, runs, "validation", metric)
         found = [group for group in groups(runs) if band(group, metric)]
         if found and has_seeds(found):

@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.report import formats
 from toolkit.report.model import RunSummary, config_differences
 from toolkit.report.run import text
+from toolkit.workload import Metric
 
 #: What changes no result, or is what the runs of a group differ in.
 _SAME_WITHOUT = ("name", "seed", "resources", "checkpoint")
@@ -89,7 +90,7 @@ def has_seeds(found: Sequence[Group]) -> bool:
     return any(len(group.runs) > 1 for group in found)
 
 
-def spread_text(metric: str, found: Spread | None) -> str:
+def spread_text(metric: Metric | None, found: Spread | None) -> str:
     """Return mean ± deviation for people, in the metric's own form."""
     if found is None:
         return formats.NOTHING

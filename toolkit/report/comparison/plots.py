@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from toolkit.report import formats
 from toolkit.report.comparison.groups import Group, band
-from toolkit.report.model import RunSummary
+from toolkit.report.model import RunSummary, shared_title
 from toolkit.report.plotting.figures import one_panel, png
 from toolkit.report.plotting.themes import Theme
 from toolkit.report.run.plots import label_axes
@@ -23,7 +23,7 @@ _NAME_WIDTH = 32
 
 def overlay_plot(summaries: Sequence[RunSummary], split: str, metric: str, theme: Theme) -> bytes:
     """Draw one metric of a split for several runs; line styles change when colours run out."""
-    title = f"{split.capitalize()} {formats.metric_title(metric)}"
+    title = f"{split.capitalize()} {shared_title(summaries, metric)}"
     with one_panel(theme, title, width=9.5) as (figure, axes):
         for position, summary in enumerate(summaries):
             steps, values = summary.points(split, metric)
@@ -32,14 +32,15 @@ def overlay_plot(summaries: Sequence[RunSummary], split: str, metric: str, theme
                 marker = "o" if split != "train" and len(steps) <= _POINTS_MARKED else None
                 label = _name(summary.run_id, position)
                 axes.plot(steps, values, **style, label=label, marker=marker, markersize=3.5, linewidth=1.5)
-        label_axes(axes, metric, None)
+        label_axes(axes, metric, summaries)
         _legend_beside(axes)
         return png(figure)
 
 
 def seeds_plot(found: Sequence[Group], metric: str, theme: Theme) -> bytes:
     """Draw the mean over the seeds of each setting, and its deviation as a band."""
-    title = f"Validation {formats.metric_title(metric)}: mean ± deviation over seeds"
+    runs = [run for group in found for run in group.runs]
+    title = f"Validation {shared_title(runs, metric)}: mean ± deviation over seeds"
     with one_panel(theme, title, width=9.5) as (figure, axes):
         for position, group in enumerate(found):
             spreads = band(group, metric)
@@ -48,12 +49,12 @@ def seeds_plot(found: Sequence[Group], metric: str, theme: Theme) -> bytes:
             low = [each.mean - (each.deviation or 0.0) for each in spreads.values()]
             high = [each.mean + (each.deviation or 0.0) for each in spreads.values()]
             style = _style(position, theme)
-            runs = max(each.runs for each in spreads.values())
-            label = _name(f"{group.label} (n = {runs})", position)
+            count = max(each.runs for each in spreads.values())
+            label = _name(f"{group.label} (n = {count})", position)
             marker = "o" if len(steps) <= _POINTS_MARKED else None
             axes.plot(steps, means, **style, label=label, linewidth=2, marker=marker, markersize=3.5)
             axes.fill_between(steps, low, high, color=style["color"], alpha=0.22, linewidth=0)
-        label_axes(axes, metric, None)
+        label_axes(axes, metric, runs)
         _legend_beside(axes)
         return png(figure)
 

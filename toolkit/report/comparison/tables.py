@@ -15,6 +15,8 @@ from toolkit.report.model import (
     goal_of,
     main_metric,
     score_names,
+    shared_metric,
+    shared_title,
 )
 from toolkit.report.run import text as facts
 from toolkit.report.time_and_resources.times import seconds_text
@@ -29,14 +31,14 @@ def runs_table(compared: Compared) -> Table:
     """Return one row for each run with the metrics that matter most: state, step, best, scores, time."""
     runs = compared.runs
     names, split = compared_metrics(runs), facts.compared_split(runs)
-    titles = [f"{split} {formats.metric_title(name)}" for name in names]
+    titles = [f"{split} {shared_title(runs, name)}" for name in names]
     rows = [
         (
             run.run_id,
             run.state,
             formats.count(run.step),
             facts.best_words(run, short=True) or formats.NOTHING,
-            *(formats.score(name, run.scores.get(split, {}).get(name)) for name in names),
+            *(run.score(name, run.scores.get(split, {}).get(name)) for name in names),
             formats.duration(run.seconds),
         )
         for run in runs
@@ -61,7 +63,7 @@ def scores_table(runs: Sequence[RunSummary]) -> Table:
     names = [name for name in score_names(runs) if any(name in run.scores.get(split, {}) for run in runs)]
     values = {name: [run.scores.get(split, {}).get(name) for run in runs] for name in names}
     rows = [
-        (run.run_id, *(formats.score(name, values[name][place]) for name in names))
+        (run.run_id, *(run.score(name, values[name][place]) for name in names))
         for place, run in enumerate(runs)
     ]
     best = frozenset(
@@ -69,7 +71,7 @@ def scores_table(runs: Sequence[RunSummary]) -> Table:
         for column, name in enumerate(names, start=1)
         for place in best_places(runs, name, values[name])
     )
-    made = table(f"Scores ({split})", ["run", *map(formats.metric_title, names)], rows, best=best)
+    made = table(f"Scores ({split})", ["run", *(shared_title(runs, name) for name in names)], rows, best=best)
     return turned(made, "metric") if len(runs) <= COLUMNS else made
 
 
@@ -82,7 +84,7 @@ def groups_table(runs: Sequence[RunSummary]) -> Table:
         (
             group.label,
             f"{len(group.finished)}" + (f" of {len(group.runs)}" if group.finished != group.runs else ""),
-            *(spread_text(name, spreads[name][place]) for name in names),
+            *(spread_text(group.runs[0].metric(name), spreads[name][place]) for name in names),
         )
         for place, group in enumerate(found)
     ]
@@ -91,7 +93,7 @@ def groups_table(runs: Sequence[RunSummary]) -> Table:
         for column, name in enumerate(names, start=2)
         for place in best_places(runs, name, [each.mean if each else None for each in spreads[name]])
     )
-    titles = (f"{split} {formats.metric_title(name)}" for name in names)
+    titles = (f"{split} {shared_title(runs, name)}" for name in names)
     return table("Same but for the seed", ["setting", "n", *titles], rows, best=best, note=_DEVIATION)
 
 
@@ -148,7 +150,10 @@ def best_places(runs: Sequence[RunSummary], metric: str, values: Sequence[float 
     Nor where no run says which way is better, or two say different things.
     """
     goals = {goal for run in runs if (goal := goal_of(run.config, metric)) is not None}
-    return formats.best_places(metric, values, goals.pop()) if len(goals) == 1 else []
+    units = {known.unit for run in runs if (known := run.metric(metric)) is not None}
+    if len(goals) != 1 or len(units) > 1:
+        return []
+    return formats.best_places(shared_metric(runs, metric), values, goals.pop())
 
 
 def compared_metrics(runs: Sequence[RunSummary]) -> list[str]:

@@ -83,7 +83,7 @@ def _failure(summary: RunSummary) -> Section:
 def _curves(summary: RunSummary) -> Iterator[Figure]:
     for metric in dict.fromkeys(("loss", main_metric(summary))):
         if metric is not None and any(summary.points(split, metric)[0] for split in summary.curves):
-            about = f"{formats.metric_title(metric)} over the steps of {summary.run_id}"
+            about = f"{summary.title(metric)} over the steps of {summary.run_id}"
             name = formats.file_name(metric)
             yield figure(name, formats.capitalized(about), f"{_PLOTS}:metric_plot", summary, metric)
     if summary.points("train", "lr")[0]:
@@ -94,7 +94,7 @@ def _curves(summary: RunSummary) -> Iterator[Figure]:
 def _epochs(summary: RunSummary) -> Iterator[Block]:
     metrics = _drawn_by_epoch(summary)
     if len(metrics) > 1:
-        about = f"Loss and {formats.metric_title(metrics[1])} by epoch of {summary.run_id}"
+        about = f"Loss and {summary.title(metrics[1])} by epoch of {summary.run_id}"
         yield figure("epochs", about, f"{_PLOTS}:epochs_plot", summary, metrics[:2])
     if (table := run_tables.epochs_table(summary)) is not None:
         yield table

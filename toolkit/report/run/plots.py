@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.report import formats
-from toolkit.report.model import RunSummary
+from toolkit.report.model import RunSummary, shared_metric, shared_title
 from toolkit.report.plotting.figures import legend_above, one_panel, png, two_panels
 from toolkit.report.plotting.themes import Theme
 
@@ -22,7 +22,7 @@ _POINTS_MARKED = 60
 
 def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
     """Draw one metric of all splits over the steps; mark the best evaluation and the restarts."""
-    title = f"{formats.capitalized(formats.metric_title(metric))} · {summary.run_id}"
+    title = f"{formats.capitalized(summary.title(metric))} · {summary.run_id}"
     with one_panel(theme, title, title_pad=26) as (figure, axes):
         for position, split in enumerate(summary.curves):
             steps, values = summary.points(split, metric)
@@ -32,7 +32,7 @@ def metric_plot(summary: RunSummary, metric: str, theme: Theme) -> bytes:
         _test_point(axes, summary, metric, theme)
         _best_mark(axes, summary, metric, theme)
         _restarts(axes, summary, theme)
-        label_axes(axes, metric, summary)
+        label_axes(axes, metric, [summary])
         legend_above(axes)
         return png(figure)
 
@@ -47,7 +47,7 @@ def epochs_plot(summary: RunSummary, metrics: Sequence[str], theme: Theme) -> by
                 numbers = [epoch.epoch for epoch in summary.by_epoch]
                 marker = "o" if len(values) <= _POINTS_MARKED else None
                 axes.plot(numbers, values, color=theme.series[position], marker=marker, label=split)
-            _value_axis(axes, metric)
+            _value_axis(axes, metric, [summary])
             axes.set_xlabel("epoch")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
             axes.legend(loc="best")
@@ -59,7 +59,7 @@ def learning_rate_plot(summary: RunSummary, theme: Theme) -> bytes:
     with one_panel(theme, f"Learning rate · {summary.run_id}", height=2.8) as (figure, axes):
         axes.plot(*summary.points("train", "lr"), color=theme.series[0])
         axes.set_ylim(bottom=0)
-        label_axes(axes, "lr", summary)
+        label_axes(axes, "lr", [summary])
         return png(figure)
 
 
@@ -80,7 +80,7 @@ def _test_point(axes: Axes, summary: RunSummary, metric: str, theme: Theme) -> N
     value = summary.scores.get("test", {}).get(metric)
     if value is None or not math.isfinite(value):
         return
-    label = f"test {formats.score(metric, value)}"
+    label = f"test {summary.score(metric, value)}"
     axes.axhline(value, color=theme.series[2], linewidth=1.2, linestyle=(0, (6, 3)), label=label)
 
 
@@ -89,7 +89,7 @@ def _best_mark(axes: Axes, summary: RunSummary, metric: str, theme: Theme) -> No
     if summary.best is None or summary.best.step not in steps:
         return
     value = values[steps.index(summary.best.step)]
-    label = f"best, step {formats.count(summary.best.step)}: {formats.score(metric, value)}"
+    label = f"best, step {formats.count(summary.best.step)}: {summary.score(metric, value)}"
     axes.plot(
         [summary.best.step],
         [value],
@@ -111,25 +111,27 @@ def _restarts(axes: Axes, summary: RunSummary, theme: Theme) -> None:
         axes.axvline(step, color=theme.quiet, linewidth=1.0, linestyle=":", label=label, zorder=0)
 
 
-def label_axes(axes: Axes, metric: str, summary: RunSummary | None) -> None:
+def label_axes(axes: Axes, metric: str, summaries: Sequence[RunSummary]) -> None:
     """Name the steps and the values of a metric; of one run, say how long its epochs are."""
-    axes.set_xlabel("step (optimizer updates" + _epoch_length(summary) + ")")
+    axes.set_xlabel("step (optimizer updates" + _epoch_length(summaries) + ")")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.count(value)))
-    _value_axis(axes, metric)
+    _value_axis(axes, metric, summaries)
 
 
-def _value_axis(axes: Axes, metric: str) -> None:
-    if formats.is_share(metric):
-        axes.set_ylabel(f"{formats.metric_title(metric)} (%)")
+def _value_axis(axes: Axes, metric: str, summaries: Sequence[RunSummary]) -> None:
+    title = shared_title(summaries, metric)
+    if formats.is_share(shared_metric(summaries, metric)):
+        axes.set_ylabel(f"{title} (%)")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
     else:
         unit = {"loss": " (mean)", "lr": ""}.get(metric, "")
-        axes.set_ylabel(("learning rate" if metric == "lr" else formats.metric_title(metric)) + unit)
+        axes.set_ylabel(("learning rate" if metric == "lr" else title) + unit)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _epoch_length(summary: RunSummary | None) -> str:
-    if summary is None or not summary.step or not summary.epoch:
+def _epoch_length(summaries: Sequence[RunSummary]) -> str:
+    summary = summaries[0]
+    if len(summaries) > 1 or not summary.step or not summary.epoch:
         return ""
     return f"; 1 epoch = {formats.count(round(summary.step / summary.epoch))}"

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.config.checking.validate import policy_in
-from toolkit.config.composition.yaml_files import parse, read_text
 from toolkit.errors import DataError
 from toolkit.files import read_json_lines
 from toolkit.monitoring.usage.values import RankUsage, read_usage
@@ -30,7 +29,7 @@ from toolkit.report.model import (
     wanted_metric,
 )
 from toolkit.report.plotting.curves import Columns
-from toolkit.report.reading import read, split_position
+from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
@@ -81,7 +80,7 @@ def _check_numbers(summary: RunSummary) -> None:
 
 
 def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
-    config = read(run.config, _read_config)
+    config = read_config(run.config)
     is_ending = result is not None
     if result is None:
         result = read(run.result) or read(run.scores)
@@ -144,7 +143,7 @@ def _starts(
 def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked for at last; no result hangs on it, so a damaged file is as good as none."""
     try:
-        submitted = read(run.job, _read_config)
+        submitted = read_config(run.job)
     except (DataError, OSError):
         submitted = {}
     return submitted or dict(section(config, "resources"))
@@ -159,10 +158,6 @@ def _usage(run: RunDir) -> tuple[RankUsage, ...]:
 def _cleaned(rank: RankUsage) -> RankUsage:
     gpu = rank.gpu and dataclasses.replace(rank.gpu, name=clean(rank.gpu.name))
     return dataclasses.replace(rank, host=clean(rank.host), device=clean(rank.device), gpu=gpu)
-
-
-def _read_config(path: Path) -> Any:
-    return parse(read_text(path)).value if path.is_file() else None
 
 
 def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from toolkit.monitoring.usage.values import Moment
-from toolkit.registry import brief_metrics, metric_of
+from toolkit.registry import brief_metrics
 from toolkit.report import formats
 from toolkit.report.blocks import Numbers, Table, table
 from toolkit.report.model import RunSummary, main_metric, score_names, to_json
@@ -17,7 +17,7 @@ def scores_table(summary: RunSummary) -> Table:
     """Return one row for each metric, with a column for each split."""
     splits = summary.scores
     rows = (
-        [formats.metric_title(name), *(formats.score(name, scores.get(name)) for scores in splits.values())]
+        [summary.title(name), *(summary.score(name, scores.get(name)) for scores in splits.values())]
         for name in score_names([summary])
         if _says_more(summary, name)
     )
@@ -26,7 +26,7 @@ def scores_table(summary: RunSummary) -> Table:
 
 def _says_more(summary: RunSummary, name: str) -> bool:
     """Whether a metric differs from the one of which it is another view, if it is of one."""
-    known = metric_of(name, summary.kind)
+    known = summary.metric(name)
     if known is None or not known.twin:
         return True
     return any(scores.get(name) not in (None, scores.get(known.twin)) for scores in summary.scores.values())
@@ -51,10 +51,10 @@ def epochs_table(summary: RunSummary) -> Table | None:
     if not columns:
         return None
     rows = [
-        [str(epoch.epoch), *(formats.score(name, getattr(epoch, split).get(name)) for name, split in columns)]
+        [str(epoch.epoch), *(summary.score(name, getattr(epoch, split).get(name)) for name, split in columns)]
         for epoch in summary.by_epoch
     ]
-    head = ["epoch", *(f"{split} {formats.metric_title(name)}" for name, split in columns)]
+    head = ["epoch", *(f"{split} {summary.title(name)}" for name, split in columns)]
     few = tuple(range(len(rows)))[-_EPOCHS:]
     note = f"the last {_EPOCHS} of {len(rows)} epochs" if len(few) < len(rows) else ""
     return table("Epochs", head, rows, few=few, few_note=note)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from toolkit.report import formats
-from toolkit.report.model import RunSummary
+from toolkit.report.model import RunSummary, shared_title
 from toolkit.report.time_and_resources import times
 from toolkit.run.attempts.goodput import Goodput
 
@@ -59,7 +59,7 @@ def setting(value: object) -> str:
 def best_title(summaries: Sequence[RunSummary]) -> str:
     """Return the heading of the best evaluations of several runs."""
     metrics = {summary.best.metric for summary in summaries if summary.best}
-    return f"best {formats.metric_title(metrics.pop())}" if len(metrics) == 1 else "best"
+    return f"best {shared_title(summaries, metrics.pop())}" if len(metrics) == 1 else "best"
 
 
 def _steps(summary: RunSummary) -> str:
@@ -88,10 +88,10 @@ def best_words(summary: RunSummary, short: bool = False) -> str:
     """Return the evaluation whose checkpoint was kept as best; empty where there is none."""
     if summary.best is None:
         return ""
-    value = formats.score(summary.best.metric, summary.best.value)
+    value = summary.score(summary.best.metric, summary.best.value)
     if short:
         return f"{value} @ {formats.count(summary.best.step)}"
-    name, step = formats.metric_title(summary.best.metric), formats.count(summary.best.step)
+    name, step = summary.title(summary.best.metric), formats.count(summary.best.step)
     return f"validation {name} {value} at step {step}"
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from toolkit.errors import UserError
+from toolkit.errors import DataError, UserError
 from toolkit.files import read_json
+from toolkit.registry import metric_of
+from toolkit.report import formats
 from toolkit.report.formats import clean
+from toolkit.report.model import section
+from toolkit.report.reading import read_config
 from toolkit.sweeps.folder import Member, Record, SweepDir
 from toolkit.sweeps.results.ranking import declared_goal, with_split
 from toolkit.sweeps.sweep import Point
 from toolkit.system.sanitize import number
+from toolkit.workload import Metric
 
 #: The key whose values a mean is taken over.
 SEED = "seed"
@@ -43,7 +49,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """All runs, the best first, those without a value last; groups where the seed is one of several keys."""
+    """All runs, the best first, those without a value last; groups where the seed is one of several keys.
+
+    declared   the metric, as the task declares it
+    """
 
     name: str
     config: str
@@ -54,6 +63,11 @@ class Results:
     log: tuple[str, ...]
     rows: tuple[Result, ...]
     groups: tuple[Group, ...]
+    declared: Metric | None = None
+
+    def score(self, value: float | None) -> str:
+        """Return a value of the metric for people."""
+        return formats.score(self.declared, value)
 
     @property
     def ranked(self) -> tuple[Result, ...]:
@@ -88,7 +102,8 @@ def read_results(
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
     if not any(row.value is not None for row, _ in found):
         _refuse_unknown(metric, {name for _, names in found for name in names})
-    way = goal or (record.goal if metric == record.metric else declared_goal(metric, record.task))
+    task = task_of(sweep, record)
+    way = goal or (record.goal if metric == record.metric else declared_goal(metric, task))
     rows = tuple(sorted((row for row, _ in found), key=lambda row: _order(row.value, way)))
     keys = tuple(dict.fromkeys(key for each in record.members for key in each.values))
     return Results(
@@ -101,7 +116,17 @@ def read_results(
         log=record.log,
         rows=rows,
         groups=_groups(rows, way) if SEED in keys else (),
+        declared=metric_of(metric.partition(".")[2], task),
     )
+
+
+def task_of(sweep: SweepDir, record: Record) -> Mapping[str, Any]:
+    """The task section of the first run whose folder is there; else what the sweep recorded of it."""
+    for each in record.members:
+        with suppress(DataError, OSError):
+            if task := section(read_config(sweep.run(each.run_id).config), "task"):
+                return task
+    return {"kind": record.task}
 
 
 def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[Result, list[str]]:
@@ -160,4 +185,6 @@ def _deviation(values: Sequence[float]) -> float | None:
 def to_json(results: Results) -> dict[str, Any]:
     """What --json prints, and what report.json holds."""
     best = results.best
-    return {**asdict(results), "best": asdict(best) if best else None}
+    document = {**asdict(results), "best": asdict(best) if best else None}
+    del document["declared"]
+    return document

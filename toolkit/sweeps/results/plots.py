@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from toolkit.report.formats import one_line, score
+from toolkit.report.formats import one_line
 from toolkit.report.plotting.figures import many_panels, one_panel, png
 from toolkit.report.plotting.themes import Theme
 from toolkit.sweeps.axes import Axis, axis, of_numbers
@@ -83,11 +83,11 @@ def _parallel(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
                 alpha=1.0 if is_best else 0.75,
                 zorder=3 if is_best else 2,
             )
-        _label(panel, axes, theme, results.metric_name)
+        _label(panel, axes, theme, results)
         return png(figure)
 
 
-def _label(panel: Axes, axes: Sequence[Axis], theme: Theme, metric: str) -> None:
+def _label(panel: Axes, axes: Sequence[Axis], theme: Theme, results: Results) -> None:
     """Titles below, and the ticks of each axis beside it."""
     panel.set_xlim(-0.15, len(axes) - 1 + 0.45)
     panel.set_ylim(-0.06, 1.06)
@@ -100,7 +100,7 @@ def _label(panel: Axes, axes: Sequence[Axis], theme: Theme, metric: str) -> None
     style: dict[str, Any] = {"fontsize": 8, "va": "center", "color": theme.ink, "bbox": box, "zorder": 4}
     for at, each in enumerate(axes):
         for place, label in each.ticks:
-            text = score(metric, place) if at == len(axes) - 1 else label
+            text = results.score(place) if at == len(axes) - 1 else label
             panel.text(at + 0.025, each.share(place), text, **style)
 
 

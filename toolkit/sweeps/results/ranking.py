@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from toolkit.errors import UserError
 from toolkit.registry import metric_of
 
@@ -12,21 +15,22 @@ def with_split(metric: str) -> str:
     return metric if dot and "/" not in split else f"validation.{metric}"
 
 
-def declared_goal(metric: str, task: str) -> str:
-    """Return min or max, as the kind of task declares for SPLIT.METRIC.
+def declared_goal(metric: str, task: Mapping[str, Any]) -> str:
+    """Return min or max, as the task declares for SPLIT.METRIC.
 
+    task   its section, as a run stores it
     Raises UserError where it declares no such metric.
     """
     found = metric_of(metric.partition(".")[2], task)
     if found is None:
         raise UserError(
-            f"{metric} is no declared metric of {task or 'any task'}, so nothing says whether less or more "
-            "of it is better: name another metric, or give --goal min or --goal max"
+            f"{metric} is no declared metric of {task.get('kind') or 'any task'}, so nothing says whether "
+            "less or more of it is better: name another metric, or give --goal min or --goal max"
         )
     return found.goal
 
 
-def checked_goal(goal: str, metric: str, task: str) -> str:
+def checked_goal(goal: str, metric: str, task: Mapping[str, Any]) -> str:
     """Return a goal that was asked for. Raises UserError where the task declares the other one."""
     found = metric_of(metric.partition(".")[2], task)
     if found is not None and found.goal != goal:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolkit.files import write_json
 from toolkit.report.blocks import Document, Figure, Section, table, table_section
-from toolkit.report.formats import duration, score
+from toolkit.report.formats import duration
 from toolkit.report.rendering.writing import write_document
 from toolkit.sweeps.folder import SweepDir
 from toolkit.sweeps.results.collect import Results, to_json
@@ -42,7 +42,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     values = ", ".join(f"{key} {value}" for key, value in best.values.items()) if best else "–"
     spent = [row.seconds for row in results.rows if row.seconds is not None]
     return (
-        (f"best {results.metric} ({less})", score(results.metric_name, best.value) if best else "–"),
+        (f"best {results.metric} ({less})", results.score(best.value) if best else "–"),
         ("best run", best.run_id if best else "no run has finished yet"),
         ("its values", values),
         ("finished", f"{len(results.ranked)} of {len(results.rows)} runs"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from toolkit.report.blocks import Numbers
-from toolkit.report.formats import NOTHING, clean, duration, score
+from toolkit.report.formats import NOTHING, clean, duration
 from toolkit.sweeps.results.collect import SEED, Group, Result, Results
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run_row(results: Results, place: int, row: Result) -> list[str]:
     return [
         str(place) if row.value is not None else "",
         *(compact(row.values.get(key, NOTHING)) for key in results.keys),
-        score(results.metric_name, row.value),
+        results.score(row.value),
         row.run_id,
         row.state,
         duration(row.seconds),
@@ -51,8 +51,8 @@ def group_head(results: Results) -> list[str]:
 
 def group_row(results: Results, place: int, group: Group) -> list[str]:
     """Cells of one group: mean ± sample standard deviation over the seeds."""
-    spread = "" if group.sd is None else f" ± {score(results.metric_name, group.sd)}"
-    mean = score(results.metric_name, group.mean)
+    spread = "" if group.sd is None else f" ± {results.score(group.sd)}"
+    mean = results.score(group.mean)
     values = [compact(group.values.get(key, NOTHING)) for key in _group_keys(results)]
     return [str(place), *values, f"{mean}{spread}", str(group.runs)]
 
@@ -68,7 +68,7 @@ def told_best(results: Results) -> str:
         return "no run has finished yet"
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
     among = f"the best of {len(results.ranked)} finished runs (of {len(results.rows)})"
-    return f"{best.run_id}: {results.metric} {score(results.metric_name, best.value)}, {among}: {values}"
+    return f"{best.run_id}: {results.metric} {results.score(best.value)}, {among}: {values}"
 
 
 def render(results: Results) -> None:

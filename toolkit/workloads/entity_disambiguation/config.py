@@ -120,6 +120,9 @@ class EntityMentions(DataSection):
         return MentionSet.open(path)
 
 
+(ACCURACY,) = shares("accuracy")
+
+
 def slice_metrics(data: EntityMentions) -> tuple[Metric, ...]:
     """`accuracy/<slice>` for each of `data.eval_slices`, too."""
     return shares(*(f"accuracy/{name}" for name in dict.fromkeys(data.eval_slices or ())))
@@ -148,7 +151,7 @@ class _OfPretrained(ModelSection):
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
     ) -> Iterator[Violation]:
-        return check_encoder(self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
+        return check_encoder("model.path", self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.workload import LOSS, TaskSpec, Workload, shares
 from toolkit.workloads.entity_disambiguation import rules
 from toolkit.workloads.entity_disambiguation.config import (
+    ACCURACY,
     BiEncoder,
     CoMention,
     EntityDisambiguation,
@@ -29,10 +30,11 @@ WORKLOAD = Workload(
                 "co_mention": (CoMention, f"{_PACKAGE}.models.co_mention:CoMention"),
             },
             task=f"{_PACKAGE}.task:EntityDisambiguationTask",
-            metrics=(LOSS, *shares("accuracy", "popularity")),
+            metrics=(LOSS, ACCURACY, *shares("popularity")),
             brief=("accuracy",),
             report=f"{_PACKAGE}.report.sections:SlicesReport",
             data_metrics=slice_metrics,
+            metric_keys=("data.eval_slices",),
             rules=rules.RULES,
             file_keys=("entity_db", "eval_slices", "slices", "torso_above", "head_above", "prepared_dir"),
         ),

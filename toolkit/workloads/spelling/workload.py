@@ -99,6 +99,7 @@ _SED_WORDS = _task(
     _WORD_DETECTION,
     ("f1", "word_accuracy"),
     data_metrics=detection_rates,
+    metric_keys=("data.dictionary",),
     more_metrics=DETECTION_RATES,
 )
 _SED_SEQUENCE = _task(
@@ -133,6 +134,7 @@ _REPAIR_PLUS = _task(
     (*_WORD_DETECTION, *shares(repair_f1="repair F1")),
     ("f1", "word_accuracy"),
     data_metrics=plus_metrics,
+    metric_keys=("data.dictionary", "data.output_tokenizer_path"),
     more_metrics=(*DETECTION_RATES, *WRITTEN_TOKENS, *_WRITTEN),
 )
 

@@ -184,7 +184,7 @@ class Pretrained(ModelSection):
     ) -> Iterator[Violation]:
         data = experiment.data
         more = "; data.fold makes several samples of a longer text" if data.fold == "none" else ""
-        return check_encoder(self.path, data, ["max_tokens"], more)
+        return check_encoder("model.path", self.path, data, ["max_tokens"], more)
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):

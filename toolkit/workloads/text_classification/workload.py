@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolkit.config.schema import Experiment
-from toolkit.workload import LOSS, Metric, TaskSpec, Violation, Workload, shares
+from toolkit.workload import TaskSpec, Violation, Workload
 from toolkit.workloads.text_classification import rules
 from toolkit.workloads.text_classification.config import DocNN, Pretrained, TextClassification, TextTable
+from toolkit.workloads.text_classification.metrics.declared import METRICS, REPORT_METRICS
 
 _PACKAGE = "toolkit.workloads.text_classification"
-
-_METRICS = (
-    LOSS,
-    *shares("accuracy", "macro_precision", "macro_recall", macro_f1="macro F1", weighted_f1="weighted F1"),
-    Metric(name="mcc", goal="max", title="Matthews correlation", unit="number"),
-    Metric(name="text_accuracy", goal="max", twin="accuracy"),
-    Metric(name="text_macro_f1", goal="max", title="text macro F1", twin="macro_f1"),
-)
-#: Of the curves and classes of a report.
-_REPORT_METRICS = (
-    *shares("precision", "recall", "weighted_precision", "weighted_recall", f1="F1"),
-    Metric(name="average_precision", goal="max", unit="number"),
-    Metric(name="roc_auc", goal="max", title="ROC AUC", unit="number"),
-)
 
 
 def _weight_violations(experiment: Experiment) -> Iterator[Violation]:
@@ -46,11 +33,11 @@ WORKLOAD = Workload(
                 "pretrained": (Pretrained, f"{_PACKAGE}.models.pretrained:Pretrained"),
             },
             task=f"{_PACKAGE}.task:TextClassificationTask",
-            metrics=_METRICS,
+            metrics=METRICS,
             predictor=f"{_PACKAGE}.inference.predictor:ClassificationPredictor",
             report=f"{_PACKAGE}.report.sections:ClassificationReport",
             brief=("accuracy", "macro_f1"),
-            more_metrics=_REPORT_METRICS,
+            more_metrics=REPORT_METRICS,
             rules=rules.RULES,
             file_check=_weight_violations,
             file_keys=(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.toolkit import a_stranger
 from toolkit import registry
 from toolkit.config import Experiment, load_resolved, run_id, to_yaml
 from toolkit.errors import Fault
-from toolkit.registry import metric_of, task_kinds
-from toolkit.workload import LOSS
+from toolkit.registry import declared_metrics, metric_of, task_kinds
+from toolkit.workload import LOSS, shares
 
 Good = Callable[..., Experiment]
 Broken = Callable[..., list[Fault]]
@@ -20,28 +22,48 @@ Broken = Callable[..., list[Fault]]
 
 @pytest.mark.parametrize("kind", task_kinds())
 def test_every_task_declares_a_loss_of_which_less_is_better(kind: str) -> None:
-    loss = metric_of("loss", kind)
+    loss = metric_of("loss", {"kind": kind})
     assert loss is not None
     assert (loss.goal, loss in task_kinds()[kind].metrics) == ("min", True)
 
 
 def test_recall_is_better_high_and_a_distance_low() -> None:
-    goals = {name: getattr(metric_of(name), "goal", None) for name in ("macro_recall", "distance", "none")}
-    assert goals == {"macro_recall": "max", "distance": "min", "none": None}
+    cases = (("toy_texts", "macro_recall"), ("toy_points", "distance"), ("toy_texts", "none"))
+    found = [metric_of(name, {"kind": kind}) for kind, name in cases]
+    assert [each and each.goal for each in found] == ["max", "min", None]
 
 
-def test_a_name_that_two_tasks_declare_differently_means_nothing_without_the_task(
-    monkeypatch: pytest.MonkeyPatch,
+def test_two_tasks_may_declare_one_name_differently(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_stranger.install(monkeypatch)
+    assert metric_of("accuracy", {}) is None
+    assert metric_of("accuracy", {"kind": a_stranger.KIND}) == a_stranger.ACCURACY
+    assert metric_of("accuracy", {"kind": "toy_texts"}) != a_stranger.ACCURACY
+
+
+def test_of_a_task_that_is_not_installed_the_loss_alone_is_known() -> None:
+    assert declared_metrics({"kind": "gone"}) == declared_metrics({}) == {"loss": LOSS}
+
+
+def test_a_damaged_task_section_costs_only_the_metrics_that_it_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = replace(task_kinds()["toy_points"], task_metrics=lambda task: shares(*task.scores))
+    monkeypatch.setattr(registry, "_KINDS", {"toy_points": spec})
+    assert [*declared_metrics({"kind": "toy_points", "scores": ["f1"]})] == ["loss", "distance", "f1"]
+    damages: tuple[dict[Any, Any], ...] = ({}, {"scores": 3}, {3: 4})
+    for damage in damages:
+        assert [*declared_metrics({"kind": "toy_points", **damage})] == ["loss", "distance"]
+
+
+def test_a_fault_in_a_key_that_metrics_depend_on_keeps_the_metric_unchecked(
+    broken: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = replace(task_kinds()["toy_points"], metrics=(replace(LOSS, name="accuracy"),))
-    monkeypatch.setattr(registry, "_KINDS", {**task_kinds(), "other": row})
-    registry._agreed.cache_clear()
-    try:
-        assert metric_of("accuracy") is None
-        assert getattr(metric_of("accuracy", "other"), "goal", None) == "min"
-        assert getattr(metric_of("accuracy", "toy_texts"), "goal", None) == "max"
-    finally:
-        registry._agreed.cache_clear()
+    named = {"metric": "accuracy/rare"}
+    assert {each.key for each in broken(evaluation=named, data={"min_count": "many"})} == {
+        "evaluation.metric",
+        "data.min_count",
+    }
+    spec = replace(task_kinds()["toy_texts"], metric_keys=("data.min_count",))
+    monkeypatch.setattr(registry, "_KINDS", {**task_kinds(), "toy_texts": spec})
+    assert {each.key for each in broken(evaluation=named, data={"min_count": "many"})} == {"data.min_count"}
 
 
 @pytest.mark.parametrize("metric, whole", [("accuracy", "accuracy:max"), ("loss", "loss:min")])

@@ -33,6 +33,7 @@ class Toy(PreparedFolder[Lists]):
     """Three lists, all of them one split."""
 
     VERSION = 4
+    COLUMNS = (TOKENS, OFFSETS, PAIRS)
     FACTS = ("splits", "size")
 
     def _samples(self, split: str) -> Lists:
@@ -74,6 +75,20 @@ def changed(file: Path) -> Iterator[bytearray]:
 def test_a_set_is_built_once_and_then_found(path: Path) -> None:
     assert [made(path).built, made(path).built] == [True, False]
     assert left_over(path) == ["toy"]
+
+
+def test_a_set_without_a_declared_column_is_refused_by_whoever_makes_it_or_finds_it(path: Path) -> None:
+    class Older(Toy):
+        COLUMNS = (TOKENS, OFFSETS)
+
+    class Newer(Toy):
+        COLUMNS = (*Toy.COLUMNS, Column("triples.bin", "<i2", 3))
+
+    with pytest.raises(DataError, match=r"triples\.bin"):
+        Newer.open_or_build(path, "ab", write)
+    assert Older.open_or_build(path, "ab", write).fingerprint == "ab"
+    with pytest.raises(DataError, match=r"triples\.bin"):
+        Newer.open(path)
 
 
 def test_columns_come_back_as_they_were_written(path: Path) -> None:

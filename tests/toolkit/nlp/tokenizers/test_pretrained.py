@@ -150,7 +150,7 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
 
 def test_room_for_one_token_between_the_special_ones_is_needed(tmp_path: Path) -> None:
     path = bert(tmp_path)
-    with pytest.raises(DataError, match=r"data\.max_tokens is 2, .* 2 special tokens .*expected at least 3"):
+    with pytest.raises(DataError, match=r"max_tokens is 2, .* 2 special tokens .*expected at least 3"):
         PretrainedEncoder(path, 2)
     PretrainedEncoder(path, 3)
 

@@ -38,6 +38,7 @@ from toolkit.report.comparison.tables import (
 )
 from toolkit.report.plotting.themes import DARK
 from toolkit.run.run_dir import RunDir
+from toolkit.workload import LOSS
 
 
 def seeded(path: Path, lr: float, seed: int, accuracy: float) -> RunDir:
@@ -115,8 +116,8 @@ def test_spread_is_mean_and_sample_deviation(values: list[float]) -> None:
 
 
 def test_spread_of_one_run_has_no_deviation_and_of_none_is_nothing() -> None:
-    assert spread_text("loss", spread([0.25])) == "0.2500"
-    assert spread_text("loss", spread([math.nan])) == "–"
+    assert spread_text(LOSS, spread([0.25])) == "0.2500"
+    assert spread_text(LOSS, spread([math.nan])) == "–"
 
 
 # ---- tables

@@ -14,13 +14,19 @@ from toolkit.config import Experiment, load
 from toolkit.config.schema import Optimizer
 from toolkit.distributed.process_group import Group
 from toolkit.files import write_json
-from toolkit.nlp.tokenizers.make_tokenizer import CHARACTERS, SPECIAL, characters, save, train_bpe
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.spelling.data.texts.dictionary import write_dictionary
 from toolkit.workloads.spelling.models.repair import TokenizationRepair
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import (
+    CHARACTERS,
+    SPECIAL,
+    characters,
+    save,
+    train_bpe,
+)
 from toolkit.world import World
 
 WORDS = ("stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under")

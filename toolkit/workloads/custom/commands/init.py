@@ -8,11 +8,12 @@ from pathlib import Path
 from toolkit.command import Command, Host
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
-from toolkit.workloads.custom.functions.project.new_files import FILES
+from toolkit.workloads.custom.functions.project.new_files import new_files
 
 _DESCRIPTION = """\
 Write a project that works into a folder: digits.py with a model, data and a step, an experiment file, a test.
 It learns handwritten digits that scikit-learn ships, in seconds. Put your own model and data in their places.
+The experiment names a schema beside it, by which an editor completes and checks it (stk schema).
 Files that are there are not written over.
 """
 
@@ -31,17 +32,17 @@ INIT = Command(
 
 def init(arguments: Namespace, host: Host) -> int:
     """Write the files of a new project. Raises UserError where one of them is there."""
-    folder = Path(arguments.folder)
-    present = [name for name in FILES if (folder / name).exists()]
+    folder, files = Path(arguments.folder), new_files()
+    present = [name for name in files if (folder / name).exists()]
     if present:
         raise UserError(
             f"{folder} has {', '.join(present)} already: nothing was written. Name another folder"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in FILES.items():
+        for name, text in files.items():
             write_atomic(folder / name, text)
     except OSError as error:
         raise UserError(f"cannot write into {folder}: {error.strerror or error}") from error
-    print(f"wrote   {', '.join(FILES)}\nfolder  {folder}\ntrain   cd {folder} && stk run digits.yaml")
+    print(f"wrote   {', '.join(files)}\nfolder  {folder}\ntrain   cd {folder} && stk run digits.yaml")
     return 0

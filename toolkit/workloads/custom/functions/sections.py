@@ -17,6 +17,7 @@ from toolkit.workload import (
     OwnSections,
     Progress,
     UnfitTask,
+    Unit,
     Violation,
 )
 from toolkit.workloads.custom.functions.project.kept_files import project_files
@@ -27,6 +28,7 @@ from toolkit.workloads.custom.functions.reading.signatures import LOSS, Function
 
 #: Whether less or more of a metric is better.
 GOALS: tuple[Goal, ...] = ("min", "max")
+UNITS: tuple[Unit, ...] = ("number", "share")
 KIND = "three_functions"
 MODEL_KIND = "model_function"
 _MODULE = ("task", "module")
@@ -44,6 +46,10 @@ class FunctionsTask:
     metrics: dict[str, str] = option(factory=dict, choices=GOALS, identity=False)
     """For metrics that `step` returns, whether less or more is better, where neither evaluation.metric nor
     the file says it."""
+    titles: dict[str, str] = option(factory=dict, identity=False, added=True)
+    """Names of metrics for people, in place of those that the file gives."""
+    units: dict[str, str] = option(factory=dict, choices=UNITS, identity=False, added=True)
+    """share for metrics between 0 and 1 that are shown in per cent; number for others."""
     folder: str | None = option(None, path=True, identity=False)
     """What relative file names in the functions are relative to; null: the folder in which `stk` starts."""
 
@@ -159,10 +165,15 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     violations = [*_taken_names(functions), *_metric_faults(functions, task, tree)]
     if violations:
         raise UnfitTask(violations)
+    declared = functions.declared
     new = {
         **task,
         "module": str(path) if is_file(module) else module,
         "metrics": _goals(functions, task, tree),
+        "titles": _with_written({each.name: each.title for each in declared if each.title}, task, "titles"),
+        "units": _with_written(
+            {each.name: "share" for each in declared if each.unit == "share"}, task, "units"
+        ),
     }
     return _sections(
         {"task": new, "model": model, "data": data},
@@ -188,8 +199,18 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     """The metrics of which it is known whether less or more is better."""
-    goals = {str(goal): goal for goal in GOALS}
-    return [Metric(name=name, goal=goals[goal], unit="number") for name, goal in task.metrics.items()]
+    goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
+    # A run of an earlier version has no titles and units.
+    titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
+    return [
+        Metric(
+            name=name,
+            goal=goals[goal],
+            title=str(titles.get(name, "")),
+            unit=units[given.get(name, "number")],
+        )
+        for name, goal in task.metrics.items()
+    ]
 
 
 def _model_of(tree: Mapping[str, Any]) -> Any:
@@ -237,11 +258,15 @@ def _wanted(tree: Mapping[str, Any]) -> tuple[str, str]:
 
 def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     """By name, whether less or more is better, of the metrics for which something says it."""
-    goals = {each.name: each.goal for each in functions.declared}
-    written = task.get("metrics")
-    goals |= written if isinstance(written, dict) else {}
+    goals = _with_written({each.name: each.goal for each in functions.declared}, task, "metrics")
     name, goal = _wanted(tree)
     return {**({name: goal} if name != LOSS and goal in GOALS else {}), **goals}
+
+
+def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """What the file says of its metrics, and what the experiment says in place of it."""
+    written = task.get(key)
+    return {**said, **(written if isinstance(written, dict) else {})}
 
 
 def _metric_faults(

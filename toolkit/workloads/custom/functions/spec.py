@@ -24,6 +24,7 @@ SPEC = TaskSpec(
     task="toolkit.workloads.custom.functions.task:FunctionsTask",
     metrics=(LOSS,),
     task_metrics=metrics_of,
+    metric_keys=("task",),
     predictor="toolkit.workloads.custom.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),

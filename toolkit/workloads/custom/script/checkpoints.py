@@ -21,7 +21,7 @@ from toolkit.checkpoint.paths import (
     link,
     matches_manifest,
     remove,
-    repair_last_link,
+    renew_last_link,
     take_back,
 )
 from toolkit.errors import CheckpointError, UserError
@@ -76,7 +76,7 @@ def _set_aside(run: RunDir, steps: list[int]) -> None:
     for step in steps:
         keep_damaged(run.checkpoint(step))
     if steps:
-        repair_last_link(run)
+        renew_last_link(run)
         if run.best.is_symlink() and not run.best.exists():
             run.best.unlink()
 

@@ -65,7 +65,9 @@ class BiEncoder(nn.Module):
     def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
         """Scores [b, K] of the batch's mentions in these rows [b]; -inf where there is no candidate."""
         batch = batch.take(rows)
-        context = self.context.pooled(batch.tokens, self._config.pooling, batch.spans)
+        pooling = self._config.pooling
+        spans = batch.spans if pooling == "mention" else None
+        context = self.context.pooled(batch.tokens, pooling, spans)
         mentions = self._finish(context, self.context_head)
         entities = self._finish(self.entities(batch), self.entity_head or self.context_head)
         scores = torch.einsum("bh,bkh->bk", mentions, entities[batch.places.clamp(min=0)]).float()

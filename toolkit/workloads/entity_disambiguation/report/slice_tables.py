@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.report import formats
 from toolkit.report.blocks import Numbers, Table, table
-from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE
+from toolkit.workloads.entity_disambiguation.config import ACCURACY, WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import SliceScore
 
 #: What a metric of one slice begins with in metrics.jsonl.
@@ -75,7 +75,7 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
     rows = []
     for name, scores in report.scores.items():
         mentions, accuracy, popularity = numbers(scores, inside)
-        shares = (formats.score("accuracy", value) for value in (accuracy, popularity))
+        shares = (formats.score(ACCURACY, value) for value in (accuracy, popularity))
         rows.append([title(name), formats.count(mentions), *shares, _points(accuracy, popularity)])
     head = ["slice", "mentions", "accuracy", "most popular", "difference"]
     return table(f"Slices ({report.title(inside)})", head, rows, note=_note(report, inside))
@@ -101,7 +101,7 @@ def slice_numbers(report: SliceReport) -> Numbers:
 def latest_table(split: str, scores: Mapping[str, float | None]) -> Table | None:
     """Return one row for each slice of the newest evaluation; None where no metric is that of a slice."""
     found = {name: value for name, value in scores.items() if name.startswith(PREFIX)}
-    rows = [[name.removeprefix(PREFIX), formats.score("accuracy", value)] for name, value in found.items()]
+    rows = [[name.removeprefix(PREFIX), formats.score(ACCURACY, value)] for name, value in found.items()]
     return table("Slices (so far)", ["slice", f"{split} accuracy"], rows) if rows else None
 
 
@@ -114,8 +114,8 @@ def comparison_table(runs: Sequence[tuple[str, SliceReport]], split: str) -> Tab
     for name in dict.fromkeys(name for _, report in runs for name in report.scores):
         found = [report.scores.get(name, SliceScore()) for _, report in runs]
         mentions = _agreed(each.mentions for each in found)
-        popularity = formats.score("accuracy", _agreed(numbers(each, False)[2] for each in found))
-        accuracies = (formats.score("accuracy", numbers(each, False)[1]) for each in found)
+        popularity = formats.score(ACCURACY, _agreed(numbers(each, False)[2] for each in found))
+        accuracies = (formats.score(ACCURACY, numbers(each, False)[1]) for each in found)
         rows.append([title(name), formats.count(mentions), popularity, *accuracies])
     head = ["slice", "mentions", "most popular", *(name for name, _ in runs)]
     return table(f"Slices ({split} accuracy)", head, rows)

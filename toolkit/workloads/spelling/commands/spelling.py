@@ -94,7 +94,7 @@ def _size(listed: Mapping[str, Sequence[str]]) -> int:
 
 def _tokenizer(arguments: Namespace) -> None:
     # Its library takes long to import, and no other action needs it.
-    from toolkit.nlp.tokenizers import make_tokenizer
+    from toolkit.workloads.spelling.tokenizers import make_tokenizer
 
     check_positive(arguments, "vocabulary", "min_frequency")
     kind = arguments.kind

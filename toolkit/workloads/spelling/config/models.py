@@ -193,7 +193,7 @@ class TokenizationRepairPlus(ModelSection):
 def _tokens(data: Any) -> int | None:
     """Vocabulary size of the tokenizer of a data section; None if it cannot be read."""
     # Imported late: it is slow.
-    from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+    from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
     try:
         return len(load_tokenizer(Path(data.tokenizer_path)))

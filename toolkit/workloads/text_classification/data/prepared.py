@@ -46,6 +46,7 @@ class Prepared(PreparedFolder[Samples]):
     """An opened prepared set."""
 
     VERSION = layout.VERSION
+    COLUMNS = (layout.TOKENS, layout.OFFSETS, layout.LABELS, layout.TEXT_IDS)
     FACTS = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")
 
     @property

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from toolkit.nlp.cls_pooling import keep_first_token
 from toolkit.nlp.encoder import network_of, settings_of
 from toolkit.nlp.hub import no_model
 from toolkit.workloads.text_classification.config import Pretrained as PretrainedConfig
+from toolkit.workloads.text_classification.models.cls_pooling import keep_first_token
 
 
 class Pretrained(nn.Module):

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from toolkit.report import formats
 from toolkit.report.plotting.figures import legend_above, one_panel, png, two_panels
 from toolkit.report.plotting.themes import LIGHT, Theme
+from toolkit.workloads.text_classification.metrics.declared import BY_NAME
 from toolkit.workloads.text_classification.report.class_values import ClassReport, LabelCounts, TwoClassCurves
 
 _LABELLED_CLASSES = 40
@@ -96,7 +97,7 @@ def labels_plot(run_id: str, counts: LabelCounts, theme: Theme) -> bytes:
 
 
 def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:
-    area = formats.score("roc_auc", level.roc_auc)
+    area = formats.score(BY_NAME["roc_auc"], level.roc_auc)
     axes.plot(
         *level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}", zorder=_depth(level)
     )
@@ -105,7 +106,7 @@ def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:
 def _precision_recall(axes: Axes, level: TwoClassCurves, colour: str) -> None:
     """Draw steps, whose area is the average precision."""
     recall, precision = level.precision_recall
-    area = formats.score("average_precision", level.average_precision)
+    area = formats.score(BY_NAME["average_precision"], level.average_precision)
     label = f"{level.view.title}: average {area}"
     axes.plot(
         [0, *recall],

@@ -12,6 +12,7 @@ from toolkit.report.plotting.curves import Columns
 from toolkit.report.task_report import Scores, TaskReport
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.files import ClassificationFiles
+from toolkit.workloads.text_classification.metrics.declared import BY_NAME
 from toolkit.workloads.text_classification.report import tables
 from toolkit.workloads.text_classification.report.class_values import (
     ClassReport,
@@ -150,13 +151,13 @@ def _same_classes(runs: Sequence[tuple[str, ClassificationReport]], split: str) 
         return
     scores = [[row.f1 for row in report.classes] for _, report in reports]
     rows = [
-        (formats.one_line(label, 60), *(formats.score("f1", each[place]) for each in scores))
+        (formats.one_line(label, 60), *(formats.score(BY_NAME["f1"], each[place]) for each in scores))
         for place, label in enumerate(reports[0][1].labels)
     ]
     best = frozenset(
         (place, column + 1)
         for place, values in enumerate(zip(*scores, strict=True))
-        for column in formats.best_places("f1", values, "max")
+        for column in formats.best_places(BY_NAME["f1"], values, "max")
     )
     made = table(f"F1 of each class ({split})", ["class", *(name for name, _ in reports)], rows, best=best)
     shown = turned(made, "run") if len(reports) > _RUN_COLUMNS else made

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.report import formats
 from toolkit.report.blocks import Block, Figure, Numbers, Table, table
+from toolkit.workloads.text_classification.metrics.declared import BY_NAME
 from toolkit.workloads.text_classification.report.class_values import (
     ClassReport,
     LabelCounts,
@@ -32,7 +33,7 @@ def classes_table(report: ClassReport) -> Table:
     rows = [
         [
             _label(row.label),
-            *(formats.score(name, getattr(row, name)) for name in names),
+            *(formats.score(BY_NAME[name], getattr(row, name)) for name in names),
             formats.count(row.support),
         ]
         for row in report.classes
@@ -40,7 +41,7 @@ def classes_table(report: ClassReport) -> Table:
     feet = [
         (
             average,
-            *(formats.score(name, value) for name, value in zip(_SCORES, values, strict=True)),
+            *(formats.score(BY_NAME[name], value) for name, value in zip(_SCORES, values, strict=True)),
             *("" for _ in areas),
             formats.count(report.samples),
         )
@@ -49,7 +50,7 @@ def classes_table(report: ClassReport) -> Table:
     few = sorted(range(len(rows)), key=lambda place: report.classes[place].f1)[:_CLASSES]
     return table(
         f"Classes ({report.view.title})",
-        ["class", *map(formats.metric_title, names), "support"],
+        ["class", *map(_title, names), "support"],
         rows,
         feet=tuple(feet),
         optional=tuple(1 + names.index(name) for name in areas),
@@ -57,6 +58,10 @@ def classes_table(report: ClassReport) -> Table:
         few_note=f"the {_CLASSES} lowest F1 of {len(rows)} classes",
         note=_class_facts(report),
     )
+
+
+def _title(name: str) -> str:
+    return formats.metric_title(name, BY_NAME[name])
 
 
 def _averages(report: ClassReport) -> Iterator[tuple[str, list[float | None]]]:
@@ -71,7 +76,7 @@ def _class_facts(report: ClassReport) -> str:
     """What has one value for all classes; the areas of two classes are shown with their curves."""
     names = ("accuracy", "mcc", *(("roc_auc", "average_precision") if len(report.labels) > 2 else ()))
     shown = [
-        f"{formats.metric_title(name)} {formats.score(name, value)}"
+        f"{_title(name)} {formats.score(BY_NAME[name], value)}"
         for name in names
         if (value := getattr(report, name)) is not None
     ]
@@ -121,7 +126,7 @@ def thresholds_table(curves: TwoClassCurves) -> Table:
 def _curve_facts(curves: TwoClassCurves) -> str:
     """The areas under the curves, and what they are of."""
     areas = (("roc_auc", curves.roc_auc), ("average_precision", curves.average_precision))
-    shown = [f"{formats.metric_title(name)} {formats.score(name, value)}" for name, value in areas]
+    shown = [f"{_title(name)} {formats.score(BY_NAME[name], value)}" for name, value in areas]
     of = formats.count(curves.positives + curves.negatives)
     return " · ".join([*shown, f"{formats.count(curves.positives)} of {of} are {curves.positive}"])
 

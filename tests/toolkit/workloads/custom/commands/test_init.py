@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from toolkit.config import load
 
@@ -26,11 +29,21 @@ def test_it_writes_the_example_whose_own_test_passes(tmp_path: Path) -> None:
     done = init(tmp_path, "mine")
     assert done.returncode == 0, done.stderr
     written = {path.name: path.read_text() for path in (tmp_path / "mine").iterdir()}
-    assert written == {path.name: path.read_text() for path in EXAMPLE.iterdir() if path.is_file()}
+    for name in ("digits.py", "digits.yaml", "test_digits.py"):
+        assert written[name].endswith((EXAMPLE / name).read_text()), name
     load(tmp_path / "mine" / "digits.yaml")
     test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_digits.py"]
     passed = subprocess.run(test, cwd=tmp_path / "mine", capture_output=True, text=True)
     assert passed.returncode == 0, passed.stdout
+
+
+def test_its_experiment_names_a_schema_that_is_there_and_that_it_keeps(tmp_path: Path) -> None:
+    assert init(tmp_path).returncode == 0
+    text = (tmp_path / "digits" / "digits.yaml").read_text()
+    name = text.splitlines()[0].partition("# yaml-language-server: $schema=")[2]
+    valid = Draft202012Validator(json.loads((tmp_path / "digits" / name).read_text())).is_valid
+    assert valid(yaml.safe_load(text))
+    assert not valid({**yaml.safe_load(text), "trian": {}})
 
 
 def test_it_writes_nothing_over(tmp_path: Path) -> None:

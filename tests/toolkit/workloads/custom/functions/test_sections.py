@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from tests.toolkit.workloads.custom.own_digits import DIGITS, EXPERIMENT, write_
 from toolkit.config import identity, load, load_resolved, to_yaml
 from toolkit.config.json_schema import experiment_schema
 from toolkit.config.schema import Experiment
+from toolkit.config.serialize import to_plain
 from toolkit.errors import ConfigError
-from toolkit.registry import metrics_of
+from toolkit.registry import metric_of, metrics_of
 from toolkit.run.create_run import create_run
+from toolkit.workload import Metric
 
 
 @pytest.fixture
@@ -115,6 +118,28 @@ def test_the_file_may_say_the_goal(config: Path) -> None:
         "accuracy:max",
     ]
     assert "less" not in faults(config, "evaluation.metric=accuracy:min")[0]
+
+
+def test_title_and_unit_are_those_of_the_file_or_of_the_experiment(config: Path) -> None:
+    said = Metric(name="accuracy", goal="max", title="hits", unit="share")
+    source = 'metrics = [Metric(name="accuracy", goal="max", title="hits")]\n'
+    (config.parent / "digits.py").write_text(DIGITS + source)
+    experiment = load(config, ["evaluation.metric=accuracy"])
+    assert metric_of("accuracy", to_plain(experiment.task)) == said
+    assert metrics_of(experiment.task, experiment.data)[-1] == said
+    written = {"kind": "three_functions", "module": "digits.py", "titles": {"accuracy": "found"}}
+    config.write_text(
+        yaml.safe_dump({"name": "digits", "task": written, "evaluation": {"metric": "accuracy"}})
+    )
+    other = load(config, ["task.units.accuracy=number"])
+    assert metric_of("accuracy", to_plain(other.task)) == replace(said, title="found", unit="number")
+    assert identity(other) == identity(load(config))
+    assert "share" in faults(config, "task.units.accuracy=percent")[0]
+
+
+def test_a_run_of_an_earlier_version_says_no_titles_and_units() -> None:
+    stored = {"kind": "three_functions", "module": "digits.py", "metrics": {"accuracy": "max"}}
+    assert metric_of("accuracy", stored) == Metric(name="accuracy", goal="max", unit="number")
 
 
 def test_what_only_executing_would_tell_is_not_refused(config: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.slurm.house import House
 from tests.toolkit.nlp.sentences import TEXTS
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 @pytest.fixture

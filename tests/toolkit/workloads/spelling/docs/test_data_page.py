@@ -14,11 +14,11 @@ from tests.readme import ROOT
 from tests.toolkit.nlp.sentences import TEXTS
 from tests.toolkit.workloads.spelling.noisy import data_with_noise, tree  # noqa: F401
 from toolkit.config import check
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.workloads.spelling.benchmarks.make import RATE, RATE_OF_SEQUENCES, tasks_of
 from toolkit.workloads.spelling.config.noise import NOISES
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.texts.features import FEATURES, STOP_WORDS
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 PAGE = (ROOT / "toolkit/workloads/spelling/docs/data.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^ {4}(stk spelling .*)$", PAGE, re.MULTILINE)

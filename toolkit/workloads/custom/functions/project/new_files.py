@@ -58,10 +58,17 @@ experiments/
 __pycache__/
 """
 
-#: By their names.
-FILES = {
-    "digits.py": _DIGITS,
-    "digits.yaml": _EXPERIMENT,
-    "test_digits.py": _TEST,
-    ".gitignore": _IGNORED,
-}
+_SCHEMA = "stk.schema.json"
+
+
+def new_files() -> dict[str, str]:
+    """What they hold, by their names; beside them the schema of experiments, which the one here names."""
+    from toolkit.sweeps.json_schema import file_schema  # imports all sections
+
+    return {
+        "digits.py": _DIGITS,
+        "digits.yaml": f"# yaml-language-server: $schema={_SCHEMA}\n{_EXPERIMENT}",
+        "test_digits.py": _TEST,
+        ".gitignore": _IGNORED,
+        _SCHEMA: f"{file_schema()}\n",
+    }

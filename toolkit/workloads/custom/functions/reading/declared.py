@@ -18,7 +18,10 @@ def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator
             continue
         found = value_of(node.value, constants)
         if isinstance(found, dict):
-            yield from (_metric({"name": name, "goal": goal}, node.lineno) for name, goal in found.items())
+            yield from (
+                _metric({"name": name, "goal": goal, "unit": "number"}, node.lineno)
+                for name, goal in found.items()
+            )
         elif isinstance(node.value, ast.List | ast.Tuple):
             yield from (_called(each, constants) for each in node.value.elts)
         else:
@@ -41,7 +44,7 @@ def _called(node: ast.expr, constants: Mapping[str, Any]) -> Metric:
 def _metric(facts: Mapping[str, Any], line: int) -> Metric:
     goals: Mapping[Any, Goal] = {"min": "min", "max": "max"}
     name, goal = facts.get("name"), facts.get("goal")
-    unit, title = facts.get("unit", "number"), facts.get("title", "")
+    unit, title = facts.get("unit", "share"), facts.get("title", "")
     is_text = isinstance(name, str) and isinstance(title, str) and isinstance(goal, str)
     if not is_text or goal not in goals or unit not in ("share", "number"):
         raise _no_metrics(line)

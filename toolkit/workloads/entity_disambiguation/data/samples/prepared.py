@@ -38,6 +38,12 @@ class MentionSet(PreparedFolder[MentionSamples]):
     """An opened prepared set."""
 
     VERSION = layout.VERSION
+    COLUMNS = (
+        *(layout.TOKENS, layout.OFFSETS, layout.SPANS, layout.ALIASES, layout.LABELS, layout.SENTENCES),
+        *(layout.MASKING, layout.MEMBERS, layout.CANDIDATES, layout.PRIORS),
+        *(layout.ENTITY_TOKENS, layout.ENTITY_OFFSETS, layout.TITLE_LENGTHS, layout.ENTITY_MASKING),
+        *(layout.TYPES, layout.TYPE_OFFSETS, layout.RELATIONS, layout.OBJECTS, layout.RELATION_OFFSETS),
+    )
     FACTS = (
         "sentences", "samples", "splits", "entities", "not_scored", "outside", "left_out", "slice_sizes",
     )  # fmt: skip

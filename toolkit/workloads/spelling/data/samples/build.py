@@ -20,7 +20,6 @@ from toolkit.data.prepared.database import commit, new_database
 from toolkit.data.prepared.manifest import write_manifest
 from toolkit.data.ragged import offsets_of
 from toolkit.errors import DataError
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.workload import Progress
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -28,6 +27,7 @@ from toolkit.workloads.spelling.data.samples.pool import make_all
 from toolkit.workloads.spelling.data.samples.shards import Job, Made, Shard, ShardMaker, read_shard
 from toolkit.workloads.spelling.data.samples.sources import Source
 from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 STAGE = SpellingTexts.RESUMABLE_STAGE
 _SAMPLE = "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
 from toolkit.workloads.spelling.data.samples.layout import NOBODY, UNKNOWN
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, repairs_of
 from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens, repair_labels, repaired_text
@@ -21,6 +20,7 @@ from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
 Array = npt.NDArray[Any]
 

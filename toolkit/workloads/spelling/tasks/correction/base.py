@@ -14,7 +14,6 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array, Lists
 from toolkit.errors import DataError
 from toolkit.files import write_json
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Report, Score, build_model
@@ -30,6 +29,7 @@ from toolkit.workloads.spelling.models.losses import Summed, summed_cross_entrop
 from toolkit.workloads.spelling.models.search import Search, Written
 from toolkit.workloads.spelling.tasks.base import SpellingTask, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 #: The split whose texts are really written; others are scored while the decoder reads their targets.
 _WRITTEN = "test"

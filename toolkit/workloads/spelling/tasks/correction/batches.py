@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from toolkit.data.ragged import Array
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
 from toolkit.task import Ragged
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.correction.lost_words import with_lost_words
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
 
 def on(values: Array, device: torch.device) -> torch.Tensor:

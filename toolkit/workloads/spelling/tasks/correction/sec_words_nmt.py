@@ -12,7 +12,6 @@ import torch
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.nlp.decoding.language_model import Limits
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.texts.words import words_of
@@ -20,6 +19,7 @@ from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import on, text_of_words, word_batch, word_targets
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):

@@ -10,7 +10,6 @@ import torch
 
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.task import Evaluation
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
@@ -19,6 +18,7 @@ from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore
 from toolkit.workloads.spelling.tasks.base import SpellingTask
 from toolkit.workloads.spelling.tasks.repair.batches import REPAIR_SUMS, repair_counts, repaired_by
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 #: The output of what to do with each character.
 CLASSES = "classes"

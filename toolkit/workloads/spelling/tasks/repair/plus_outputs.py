@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from toolkit.data.ragged import Array, Lists
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.texts.repairs import repaired
 from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.tasks.correction.batches import text_of_words, units_of
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
 
 def corrections(samples: SpellingSamples, written: Lists, tokenizer: TextTokenizer) -> Iterator[str]:

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from toolkit.data.ragged import Array
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.task import lists_of
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
@@ -23,6 +22,7 @@ from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.models.batches import NONE, RepairPlusBatch
 from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
 from toolkit.workloads.spelling.tasks.repair.batches import classes_of, plus_batch, repair_batch, repaired_by
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

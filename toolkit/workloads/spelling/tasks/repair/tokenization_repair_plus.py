@@ -15,7 +15,6 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.files import write_json
 from toolkit.nlp.decoding.language_model import Limits
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 from toolkit.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
@@ -48,6 +47,7 @@ from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask,
 from toolkit.workloads.spelling.tasks.repair.batches import REPAIR_SUMS, classes_of, known_labels, plus_batch
 from toolkit.workloads.spelling.tasks.repair.plus_outputs import corrections, words_read
 from toolkit.workloads.spelling.tasks.repair.plus_reading import PlusReader
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
 #: The split whose words are really written.
 _WRITTEN = "test"

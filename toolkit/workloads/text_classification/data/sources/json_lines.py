@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
-from toolkit.nlp.charset import lines
 from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.charset import lines
 from toolkit.workloads.text_classification.data.sources.opening import opened
 from toolkit.workloads.text_classification.data.sources.table import Row
 from toolkit.workloads.text_classification.data.sources.wording import shown

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from toolkit.data.sources.compressed import ENDING, is_compressed
 from toolkit.errors import DataError
-from toolkit.nlp.charset import check_encoding, undecodable
+from toolkit.workloads.text_classification.data.sources.charset import check_encoding, undecodable
 from toolkit.workloads.text_classification.data.sources.wording import shown
 
 

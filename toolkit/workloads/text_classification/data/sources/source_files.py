@@ -11,11 +11,11 @@ from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, file_state, with_fingerprint
 from toolkit.errors import DataError
-from toolkit.nlp.charset import check_encoding
 from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
+from toolkit.workloads.text_classification.data.sources.charset import check_encoding
 from toolkit.workloads.text_classification.data.sources.file_kinds import Format
 from toolkit.workloads.text_classification.data.sources.opening import open_problem
 from toolkit.workloads.text_classification.data.sources.prepared_table import is_database, known_set

@@ -12,8 +12,8 @@ from typing import NamedTuple, NoReturn
 
 from toolkit.data.sources.delimited import fields_of
 from toolkit.errors import DataError
-from toolkit.nlp.charset import lines
 from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.charset import lines
 from toolkit.workloads.text_classification.data.sources.opening import opened
 from toolkit.workloads.text_classification.data.sources.wording import shown
 

@@ -150,7 +150,7 @@ def test_two_places_that_return_other_names_are_refused() -> None:
 def test_goals_of_metrics_are_read() -> None:
     found = read(MODEL, DATA, STEP, 'metrics = {"accuracy": "max", "error": "min"}\n').declared
     assert [each.full_name for each in found] == ["accuracy:max", "error:min"]
-    listed = 'metrics = [stk.Metric(name="f1", goal="max", unit="share", title="F1")]\n'
+    listed = 'metrics = [stk.Metric(name="f1", goal="max", title="F1")]\n'
     assert read(MODEL, DATA, STEP, listed).declared == (Metric(name="f1", goal="max", title="F1"),)
 
 

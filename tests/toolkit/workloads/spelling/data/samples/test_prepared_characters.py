@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tests.toolkit.workloads.spelling.spelling_files import write_texts
-from toolkit.nlp.tokenizers.make_tokenizer import characters, save
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.config.noise import (
     ArtificialNoise,
@@ -26,6 +25,7 @@ from toolkit.workloads.spelling.data.samples.characters import visible
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
 from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 
 Make = Callable[..., SpellingTexts]
 

@@ -18,7 +18,6 @@ from tests.toolkit.workloads.spelling.spelling_files import WORDS, texts, write_
 from toolkit.data.provenance import origins
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.errors import DataError
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.workloads.spelling.config.noise import NoNoise
 from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
@@ -28,6 +27,7 @@ from toolkit.workloads.spelling.data.samples.sources import Source, describe, fi
 from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 def rows(prepared: SpellingSet, query: str) -> list[Any]:

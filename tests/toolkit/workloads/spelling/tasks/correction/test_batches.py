@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from tests.toolkit.nlp.decoding.tables import TableModel
 from tests.toolkit.workloads.spelling.spelling_files import texts
 from toolkit.nlp.decoding.language_model import Limits
-from toolkit.nlp.tokenizers.make_tokenizer import train_bpe
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer
 from toolkit.task import lists_of
 from toolkit.workloads.spelling.data.samples.layout import NOBODY
 from toolkit.workloads.spelling.models.batches import NONE
@@ -27,6 +25,8 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
     word_batch,
     word_targets,
 )
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import train_bpe
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
 CPU = torch.device("cpu")
 PADDING, BEGIN, END = 0, 2, 3

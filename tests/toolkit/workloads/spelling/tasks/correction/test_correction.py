@@ -19,8 +19,6 @@ from tests.toolkit.workloads.spelling.spelling_files import (
 )
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
-from toolkit.nlp.tokenizers.make_tokenizer import characters, save
-from toolkit.nlp.tokenizers.tokenizer import load_tokenizer
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, lists_of
 from toolkit.testing.contract import evaluated
@@ -33,6 +31,8 @@ from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import units_of
 from toolkit.workloads.spelling.tasks.correction.sec_nmt import SecNmtTask
 from toolkit.workloads.spelling.tasks.correction.sec_words_nmt import SecWordsNmtTask
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
+from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 CPU = torch.device("cpu")
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]

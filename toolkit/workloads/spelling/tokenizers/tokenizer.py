@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from toolkit.errors import DataError
-from toolkit.nlp.tokenizers.make_tokenizer import SPECIAL
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
 
 Numbers = npt.NDArray[np.int32]
 

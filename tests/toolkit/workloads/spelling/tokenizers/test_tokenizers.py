@@ -13,9 +13,16 @@ from tokenizers import Tokenizer
 
 from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.errors import DataError
-from toolkit.nlp.tokenizers.make_tokenizer import SPECIAL, byte_values, characters, save, train_bpe, words
-from toolkit.nlp.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 from toolkit.nlp.tokens import tokenizer as words_of
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import (
+    SPECIAL,
+    byte_values,
+    characters,
+    save,
+    train_bpe,
+    words,
+)
+from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
 BPE = train_bpe(TEXTS, 320)
 CUT = words_of("words", lowercase=False)

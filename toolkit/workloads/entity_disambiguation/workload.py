@@ -31,6 +31,7 @@ WORKLOAD = Workload(
             task=f"{_PACKAGE}.task:EntityDisambiguationTask",
             metrics=(LOSS, *shares("accuracy", "popularity")),
             brief=("accuracy",),
+            predictor=f"{_PACKAGE}.inference.predictor:DisambiguationPredictor",
             report=f"{_PACKAGE}.report.sections:SlicesReport",
             data_metrics=slice_metrics,
             rules=rules.RULES,

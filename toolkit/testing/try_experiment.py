@@ -160,7 +160,7 @@ def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float,
     """The loss of a few samples before and after, and how many steps that took."""
     model = contract.new_model(task)
     model.eval()  # without dropout
-    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0))
+    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
     batch = contract.batch_of(task, contract.few(task))
     first = last = _mean(task.loss(model, batch))
     began, steps = time.monotonic(), 0

@@ -17,10 +17,11 @@ from tests import readme
 from tests.readme import ROOT
 from toolkit.files import read_json
 from toolkit.run.run_dir import find_runs
+from toolkit.workloads.custom.commands.starters import starters
 
 pytestmark = pytest.mark.slow
 
-_IN_THE_WHEEL = ("toolkit", "slurm", "stk.py", "pyproject.toml", "README.md", "LICENSE")
+_IN_THE_WHEEL = ("toolkit", "slurm", "configs", "stk.py", "pyproject.toml", "README.md", "LICENSE")
 _INIT, _RUN, _ = readme.FIRST
 
 
@@ -70,6 +71,13 @@ def test_the_first_commands_train_from_an_empty_folder(user: User, tmp_path: Pat
     assert user.run('python -c "import toolkit; print(toolkit.__file__)"', tmp_path).startswith(
         str(user.environment)
     )
+
+
+def test_experiment_files_are_in_the_wheel(user: User, tmp_path: Path) -> None:
+    listed = user.run("stk init --list", tmp_path).split()
+    assert listed == list(starters())
+    user.run("stk init texts --from quickstart", tmp_path)
+    assert (tmp_path / "texts" / "model" / "docnn.yaml").is_file()
 
 
 def test_folders_of_the_user_with_our_names_do_no_harm(user: User, tmp_path: Path) -> None:

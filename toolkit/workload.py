@@ -320,6 +320,8 @@ class TaskSpec:
     experiment     dataclass of the whole experiment, a subclass of toolkit.config.schema.Experiment; None:
                    that itself. A section that it declares with `absent` is no key of it
     worker         "module:function" of the Worker that runs on each rank
+    makes          sections, optimizer and lr_scheduler, whose kind may be `own`: the task's class makes what
+                   they describe, by its methods `optimizer` and `schedule`, and own_sections checks them
     has_move       whether the task's class has the method `move`, so that train.workers may make its batches
     """
 
@@ -346,6 +348,7 @@ class TaskSpec:
     kept_files: Callable[[Any], Iterable[tuple[Path, str]]] = no_files
     experiment: type | None = None
     worker: str = "toolkit.training.worker:run_attempt"
+    makes: tuple[str, ...] = ()
     has_move: bool = False
 
     def metrics_of(self, data: Any) -> tuple[Metric, ...]:

@@ -13,6 +13,7 @@ from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.plan_text import plan_text
 from slurm.submissions import submissions
 from toolkit.config import load_with_origins, run_id, to_plain
+from toolkit.run.edited_code import told
 from toolkit.run.run_dir import RunDir, experiment_dir
 
 
@@ -53,5 +54,5 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
     job = JobPlan(
         experiment=experiment, resources=experiment.resources, run=run, number=len(submissions(run))
     )
-    warn(check_before_queue(experiment, origins, "slurm"))
+    warn([*check_before_queue(experiment, origins, "slurm"), *told(run, experiment, new_code=False)])
     return Plan(run.run_id, run.path, str(job), to_plain(experiment), plan_text(job, origins))

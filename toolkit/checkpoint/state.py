@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from toolkit.checkpoint.optimizer_state import OptimizerState
+
 
 @dataclass(slots=True)
 class Progress:
@@ -60,34 +62,22 @@ class TrainState:
     model: nn.Module
     optimizer: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
+    _optimizer_state: OptimizerState = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._optimizer_state = OptimizerState(self.model, self.optimizer)
 
     def training_tensors(self) -> dict[str, torch.Tensor]:
         """Tensors besides the weights: the optimizer's, and buffers that are not in state_dict."""
         tensors = {f"buffer/{name}": buffer for name, buffer in self._unsaved_buffers().items()}
-        for name, parameter in self._optimized():
-            for key, value in self.optimizer.state.get(parameter, {}).items():
-                if isinstance(value, torch.Tensor):
-                    tensors[f"optimizer/{name}/{key}"] = value
-        return tensors
+        return tensors | self._optimizer_state.tensors()
 
     def load_training_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
         """Restore the result of training_tensors. Raises KeyError if a buffer is missing."""
         for name, buffer in self._unsaved_buffers().items():
             buffer.copy_(tensors[f"buffer/{name}"])
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for index, (name, _) in enumerate(self._optimized()):
-            prefix = f"optimizer/{name}/"
-            kept = {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}
-            if kept:
-                state[index] = kept
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self._optimizer_state.load(tensors)
 
     def _unsaved_buffers(self) -> dict[str, torch.Tensor]:
         saved = self.model.state_dict().keys()
         return {name: buffer for name, buffer in self.model.named_buffers() if name not in saved}
-
-    def _optimized(self) -> list[tuple[str, nn.Parameter]]:
-        """Parameters in the optimizer's order, with their names in the model."""
-        names = {parameter: name for name, parameter in self.model.named_parameters()}
-        return [(names[p], p) for group in self.optimizer.param_groups for p in group["params"]]

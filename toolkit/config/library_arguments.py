@@ -30,6 +30,9 @@ class LibraryCallable:
     ours: frozenset[str] = frozenset()
 
 
+#: The kind of an optimizer and of a schedule that the task itself makes.
+OWN = "own"
+
 _SPEED = ("foreach", "fused", "capturable", "differentiable")
 
 

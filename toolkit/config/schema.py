@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.config.fields import option
-from toolkit.config.library_arguments import NO_SCHEDULES, OPTIMIZERS, SCHEDULES
+from toolkit.config.library_arguments import NO_SCHEDULES, OPTIMIZERS, OWN, SCHEDULES
 
 #: What a run's name may hold, because it becomes a folder and a job name.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -128,8 +128,9 @@ class Train:
 class Optimizer:
     """The optimizer and its settings."""
 
-    kind: str = option("adamw", choices=tuple(OPTIMIZERS))
-    """The class of torch.optim of this name. adam and adamw differ in how weight decay acts."""
+    kind: str = option("adamw", choices=(*OPTIMIZERS, OWN))
+    """The class of torch.optim of this name. adam and adamw differ in how weight decay acts. own: what the
+    function `optimizer` of the task's file makes, which the file alone decides."""
     lr: float = option(1e-3, above=0)
     """Peak learning rate."""
     weight_decay: float = option(0.01, minimum=0)
@@ -152,11 +153,11 @@ class LrScheduler:
     """The learning rate as a pure function of the step."""
 
     kind: str = option(
-        "linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES), instead=NO_SCHEDULES
+        "linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES, OWN), instead=NO_SCHEDULES
     )
     """After warm-up: constant stays; linear and cosine fall to final_factor, in a line or half a cosine; step
-    multiplies by gamma at certain steps; the others are the schedules that transformers has by these
-    names."""
+    multiplies by gamma at certain steps; own: the function `schedule` of the task's file, which the file
+    alone decides; the others are the schedules that transformers has by these names."""
     warmup: float = option(0.0, minimum=0)
     """Length of the warm-up: up to 1 a share of all steps, above 1 a number of steps. The first rate is not
     zero."""

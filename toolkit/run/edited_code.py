@@ -108,10 +108,10 @@ def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
     )
 
 
-def new_code_of(run: RunDir) -> list[str]:
-    """What a run took of edited code on its way, such as `digits.py, from step 41 on`."""
-    taken = (each.facts for each in read_events(run) if each.name == NEW_CODE)
-    return [f"{', '.join(each.get('files', ()))}, from step {each.get('step', 0) + 1} on" for each in taken]
+def new_code_of(run: RunDir, step: int = 0) -> list[str]:
+    """What a run took of edited code after a step, such as `digits.py, from step 41 on`."""
+    taken = ((each.facts.get("files", ()), each.facts.get("step", 0)) for each in read_events(run, NEW_CODE))
+    return [f"{', '.join(files)}, from step {last + 1} on" for files, last in taken if last >= step]
 
 
 def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:

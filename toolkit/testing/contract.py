@@ -216,7 +216,7 @@ def same_seed_makes_the_same_model(experiment: Experiment, task: Task, model: nn
 
 def few_samples_can_be_learnt_by_heart(experiment: Experiment, task: Task, model: nn.Module) -> None:
     """Eight samples can be learnt until little of their loss is left."""
-    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=0.01, weight_decay=0.0))
+    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=0.01, weight_decay=0.0), task)
     model.eval()  # without dropout
     batch = batch_of(task, few(task))
     first = last = task.loss(model, batch).total.item()

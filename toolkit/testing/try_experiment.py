@@ -160,7 +160,7 @@ def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float,
     """The loss of a few samples before and after, and how many steps that took."""
     model = contract.new_model(task)
     model.eval()  # without dropout
-    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0))
+    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
     batch = contract.batch_of(task, contract.few(task))
     first = last = _mean(task.loss(model, batch))
     began, steps = time.monotonic(), 0
@@ -213,7 +213,7 @@ def _size(content: bytes) -> str:
 
 
 def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding | Cost]:
-    """Time and memory of whole steps, on the device of the experiment."""
+    """Time and memory of whole steps, compiled where they are, on the device of the experiment."""
     measured: list[Cost] = []
 
     def measure() -> str:
@@ -225,8 +225,18 @@ def _cost(run: RunDir, experiment: Experiment, task: Task) -> Iterator[Finding |
         where = {"cpu": f"a CPU, {experiment.train.threads} thread", "cuda": "a GPU"}[cost.device]
         return f"{cost.step_s:.3g} s for a step{of} on {where}; {cost.memory_mb:,} MB of memory{gpu}"
 
+    if _is_compiled_elsewhere(experiment):
+        found = "train.compile is on, and there is no GPU here: try it where the job will run"
+        yield Finding(check="compiles", is_good=None, found=found)
+        experiment = replace(experiment, train=replace(experiment.train, compile="off"))
     yield _made("time and memory", measure)
     yield from measured
+
+
+def _is_compiled_elsewhere(experiment: Experiment) -> bool:
+    """Whether the job compiles its model for a GPU that this machine lacks."""
+    train = experiment.train
+    return train.compile == "on" and train.device != "cpu" and choose_device("auto").type == "cpu"
 
 
 def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 import numpy as np
@@ -146,6 +149,7 @@ class _Stream:
         )
         self._loader = loader
         self._batches: Iterator[Any] | None = None
+        self._workers: list[BaseProcess] = []
 
     @property
     def request(self) -> Request | None:
@@ -171,7 +175,9 @@ class _Stream:
     def batch(self) -> Any:
         """The next batch, on the CPU. Raises what making it has raised."""
         if self._batches is None:
+            before = set(multiprocessing.active_children())
             self._batches = iter(self._loader)
+            self._workers = [each for each in multiprocessing.active_children() if each not in before]
         found = next(self._batches)
         self._asked.popleft()
         if isinstance(found, _Failed):
@@ -179,8 +185,26 @@ class _Stream:
         return found
 
     def close(self) -> None:
-        # The loader has no other way to end its processes at once.
-        self._batches = None
+        """End the worker processes, also those that are busy with a sample: they only read."""
+        with _deaths_ignored():
+            for worker in self._workers:
+                worker.kill()
+            # The loader has no other way to end its processes at once.
+            self._batches = None
+        self._workers = []
+
+
+@contextmanager
+def _deaths_ignored() -> Iterator[None]:
+    """Keep torch from raising that a worker was killed, which it does whenever it learns of that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 @dataclass(frozen=True, slots=True)

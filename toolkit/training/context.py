@@ -55,6 +55,7 @@ class TrainContext:
     attempt     None where training is not an attempt of a run, as in a replay
     faults      None where no fault is to be injected
     quarantine  the samples that are left out
+    peak_rates  the learning rate of each of the optimizer's groups, which the schedule multiplies
     passes      micro-batches that this process computes in a step, by forward pass
     on_demand   makes a batch in this process
     batches     makes the batches of training
@@ -70,6 +71,7 @@ class TrainContext:
     metrics_writer: MetricsWriter
     schedule: StepSchedule
     step_records: StepRecords
+    peak_rates: Sequence[float]
     passes: Sequence[Sequence[int]]
     attempt: Attempt | None = None
     faults: Faults | None = None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from slurm.client.topology import scrub
@@ -38,12 +42,14 @@ def run(arguments: Namespace) -> int:
         )
     warn(check_before_queue(experiment, origins, "local"))
     failed, answers = [], []
-    for answer in _answers(experiment):
-        answers.append(answer)
-        if not arguments.json:
-            print(_line(answer, experiment), flush=True)
-        if answer.get("is_good") is False:
-            failed.append(answer["check"])
+    # Closed at once, also where a signal comes while a line is printed.
+    with closing(_answers(experiment)) as found:
+        for answer in found:
+            answers.append(answer)
+            if not arguments.json:
+                print(_line(answer, experiment), flush=True)
+            if answer.get("is_good") is False:
+                failed.append(answer["check"])
     if arguments.json:
         print(json_text(_document(answers, failed)))
     elif failed:
@@ -51,21 +57,50 @@ def run(arguments: Namespace) -> int:
     return ExitCode.DIFFERENT if failed else ExitCode.DONE
 
 
-def _answers(experiment: Experiment) -> Iterator[dict[str, Any]]:
-    """What a process with torch says, line after line."""
-    with tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder:
+def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
+    """What a process with torch says, line after line. Neither it nor its folder outlives this one."""
+    with (
+        _interrupted_by_signals(),
+        tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder,
+    ):
         target = create_run(experiment, Path(folder))
         # -P: or Python would prefer what lies in the working directory.
         command = [sys.executable, "-P", "-m", _MODULE, str(target.path)]
         with subprocess.Popen(
-            command, env=scrub(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            command,
+            env=scrub(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            # Ctrl-C must not reach it, or its trials would take that for the stop that they are tried with.
+            start_new_session=True,
         ) as process:
             assert process.stdout is not None
-            yield from map(json.loads, process.stdout)
+            try:
+                yield from map(json.loads, process.stdout)
+            except BaseException:
+                # With the ranks of its trials, which are of its session.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
         if process.returncode == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
         if process.returncode:
             raise RunFailed(f"the check ended with exit status {process.returncode} (see above)")
+
+
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """Let SIGTERM and a terminal that closes interrupt as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _line(answer: dict[str, Any], experiment: Experiment) -> str:

@@ -13,6 +13,7 @@ from slurm.submission.plan_text import plan_text
 from slurm.submissions import submissions
 from toolkit.config import load_with_origins, run_id
 from toolkit.run.create_run import experiment_dir
+from toolkit.run.edited_code import told
 from toolkit.run.run_dir import RunDir
 from toolkit.system.json_text import json_text
 
@@ -29,6 +30,7 @@ def run(arguments: Namespace) -> int:
         facts["test_only"] = answer = _test_only(job)
         print(answer, file=sys.stderr)
     print(json_text(facts) if arguments.json else plan_text(job, origins))
+    warn(told(target, experiment, new_code=False))
     # Last: what the job would be is worth seeing where the data are not, too.
     warn(check_before_queue(experiment, origins, "slurm"))
     return 0

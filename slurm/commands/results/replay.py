@@ -9,10 +9,12 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from slurm.commands.common import warn
 from slurm.local.run_snapshot import processes
 from toolkit.analysis.diff import trained_on
 from toolkit.errors import ExitCode, RunFailed, UserError
 from toolkit.run.create_run import experiment_dir
+from toolkit.run.edited_code import new_code_of
 from toolkit.run.module_names import module_in
 from toolkit.run.records.step_records import check_step
 from toolkit.run.run_dir import RunDir, find_run
@@ -39,11 +41,23 @@ def run(arguments: Namespace) -> int:
     check_step(target, arguments.step)
     answer = _compute(target, arguments.step)
     answer["trained_on"] = trained_on(target)
+    answer["new_code"] = new_code_of(target, arguments.step)
+    warn(_code_warnings(answer))
     if arguments.json:
         print(json_text(answer))
     else:
         print("\n".join(_render(answer)))
     return ExitCode.DIFFERENT if answer["verdict"] in _DIFFERENT else ExitCode.DONE
+
+
+def _code_warnings(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Say that the step was trained with code that the run does not have any more."""
+    if answer["new_code"]:
+        taken = "; ".join(answer["new_code"])
+        yield (
+            f"step {answer['step']} was trained before the run took new code ({taken}), and was computed "
+            "again with the new code"
+        )
 
 
 def _compute(target: RunDir, step: int) -> dict[str, Any]:

@@ -16,6 +16,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.slurm.house import Answer, House, house_in
 from toolkit.files import read_json_lines
+from toolkit.run.edited_code import NEW_CODE
+from toolkit.run.events import note_event
 from toolkit.run.records.step_records import read_saves
 from toolkit.run.run_dir import RunDir
 
@@ -90,6 +92,18 @@ def test_all_of_it_comes_as_one_document(house: House, finished: RunDir) -> None
     samples = [sample["sample"] for part in found["micro_batches"] for sample in part["samples"]]
     assert len(set(samples)) == len(samples) == found["count"] == 32
     assert found["trained_on"] == ["1 process on cpu"]
+
+
+@pytest.mark.slow
+def test_a_step_from_before_new_code_is_computed_with_a_warning(
+    house: House, finished: RunDir, tmp_path: Path
+) -> None:
+    copy = RunDir(tmp_path / finished.run_id)
+    shutil.copytree(finished.path, copy.path, symlinks=True)
+    note_event(copy, NEW_CODE, files=["model.py"], step=7)
+    answer = house.stk("replay", copy.path, "--step", 7)
+    assert "before the run took new code (model.py, from step 8 on)" in answer.err
+    assert "new code" not in house.stk("replay", copy.path, "--step", 8).err
 
 
 @pytest.mark.parametrize("step", [0, 10, 5000])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch import nn
 
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.config.schema import Optimizer
+from toolkit.errors import UserError
 from toolkit.training.assembly.optimizers import build_optimizer
 
 
@@ -61,6 +64,51 @@ def test_restored_state_goes_on_with_the_same_numbers(kind: str) -> None:
     found, expected = tensors(second), tensors(first)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+class Counted(torch.optim.Optimizer):
+    """Gradient descent that slows down by numbers that it counts, as some libraries' optimizers do."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], memory: Any = 0) -> None:
+        super().__init__(parameters, {"lr": 0.1, "done": 0, "memory": memory})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            group["done"] += 1
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                state["own"] = state.get("own", 0.5) * 0.9
+                parameter -= group["lr"] * parameter.grad * state["own"] / group["done"]
+                if group["memory"]:
+                    state["memory"] = [parameter]
+
+
+def counted(seed: int, memory: bool = False) -> TrainState:
+    torch.manual_seed(seed)
+    model = Counting()
+    optimizer = Counted(model.parameters(), memory)
+    return TrainState(Progress(), model, optimizer, torch.amp.GradScaler("cpu", enabled=False))
+
+
+def test_numbers_that_an_optimizer_counts_are_restored() -> None:
+    first, second = counted(0), counted(5)
+    advance(first, 3)
+    second.model.load_state_dict(first.model.state_dict())
+    second.load_training_tensors({name: value.clone() for name, value in first.training_tensors().items()})
+    assert second.optimizer.param_groups[0]["done"] == 3
+    advance(first, 3, seed=2)
+    advance(second, 3, seed=2)
+    found, expected = tensors(second), tensors(first)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def test_what_no_checkpoint_can_hold_is_refused() -> None:
+    state = counted(0, memory=True)
+    advance(state, 1)
+    with pytest.raises(UserError, match="Counted keeps a list"):
+        state.training_tensors()
 
 
 def test_tensors_are_named_by_their_parameter() -> None:

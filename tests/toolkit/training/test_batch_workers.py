@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -73,6 +74,24 @@ def test_another_request_than_was_expected_begins_anew() -> None:
     assert found == [_content(OnDemand().take(task, request, CPU)) for request in wanted]
     assert len(begun) == 2
     ahead.close()
+
+
+class Slow(Numbers):
+    """Never done with the batch that has the number 3."""
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        if 3 in indices:
+            threading.Event().wait()
+        return super().collate(split, indices, device)
+
+
+def test_a_worker_that_is_busy_is_ended_at_once() -> None:
+    ahead = Ahead(1, _requests)
+    worker = psutil.Process(ahead.take(Slow(), next(_requests()), CPU)[2])
+    ahead.close()
+    assert not worker.is_running()
+    # What is done next hears nothing of that.
+    assert list(make_batches(Numbers(), _requests(), CPU, 1))
 
 
 def test_the_next_random_numbers_do_not_depend_on_the_process_that_made_the_batch() -> None:

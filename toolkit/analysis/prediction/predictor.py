@@ -23,6 +23,7 @@ class RowFormat:
     columns        names of the columns of a table without a header; None: its first line names them
     encoding       of the file
     takes_lines    whether a plain line of text is a row
+    takes_tables   whether a row of a table is one
     keeps_numbers  whether numbers in JSON stay the texts that they are written as
     """
 
@@ -31,6 +32,7 @@ class RowFormat:
     columns: tuple[str, ...] | None = None
     encoding: str = "utf-8"
     takes_lines: bool = False
+    takes_tables: bool = True
     keeps_numbers: bool = False
 
 

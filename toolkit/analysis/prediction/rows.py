@@ -24,20 +24,26 @@ def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
     """Yield the rows of an input. Blank lines of tables and of JSON lines are none.
 
     read_as   one of toolkit.analysis.prediction.formats.INPUTS
-    Raises DataError, which names the line, and UserError for plain lines where these are no rows.
+    Raises DataError, which names the line, and UserError for tables or plain lines where these are no rows.
     """
     if read_as in TABLES:
+        _check_taken(lines.name, "a row of a table", form.takes_tables, form)
         delimiter = form.delimiter or ("\t" if read_as == "tsv" else ",")
         quoted = delimiter != "\t" if form.quoted is None else form.quoted
         return _table(lines, delimiter, quoted, form.columns)
     if read_as == LINES:
-        return _plain(lines, form)
+        _check_taken(lines.name, "a plain line of text", form.takes_lines, form)
+        return _plain(lines)
     return _json(lines, form)
 
 
-def _plain(lines: TextLines, form: RowFormat) -> Iterator[Row]:
-    if not form.takes_lines:
-        raise UserError(f"{lines.name}: a plain line of text is no row of this task: give .csv or .jsonl")
+def _check_taken(name: str, what: str, is_taken: bool, form: RowFormat) -> None:
+    if not is_taken:
+        others = ".csv or .jsonl" if form.takes_tables else "JSON lines (.jsonl)"
+        raise UserError(f"{name}: {what} is no row of this task: give {others}")
+
+
+def _plain(lines: TextLines) -> Iterator[Row]:
     for line in lines:
         yield Row(lines.number, line.removesuffix("\n").removesuffix("\r"))
 

@@ -12,6 +12,7 @@ from toolkit.config.checking.limits import guess
 from toolkit.config.faults import Faults
 from toolkit.config.library_arguments import (
     OPTIMIZERS,
+    OWN,
     SCHEDULES,
     SECTION_KEYS,
     LibraryCallable,
@@ -112,6 +113,9 @@ def _compiled(experiment: Experiment) -> Iterator[Violation]:
 @rule("optimizer")
 def _optimizer(experiment: Experiment) -> Iterator[Violation]:
     optimizer, usual = experiment.optimizer, Optimizer()
+    if optimizer.kind == OWN:
+        yield from _own("optimizer", experiment)
+        return
     for name, kinds in SECTION_KEYS.items():
         if getattr(optimizer, name) != getattr(usual, name) and optimizer.kind not in kinds:
             problem = (
@@ -129,13 +133,22 @@ def _optimizer(experiment: Experiment) -> Iterator[Violation]:
 @rule("lr_scheduler")
 def _schedule(experiment: Experiment) -> Iterator[Violation]:
     scheduler = experiment.lr_scheduler
-    if scheduler.kind in SCHEDULES:
+    if scheduler.kind == OWN:
+        yield from _own("lr_scheduler", experiment)
+    elif scheduler.kind in SCHEDULES:
         yield from _arguments("lr_scheduler", scheduler.arguments, SCHEDULES[scheduler.kind], ["warmup"])
     elif scheduler.arguments:
         problem = f"found arguments, but lr_scheduler.kind {scheduler.kind} takes none"
         yield Violation(
             key=("lr_scheduler", "arguments"), problem=problem, hint=f"for {', '.join(SCHEDULES)}"
         )
+
+
+def _own(section: str, experiment: Experiment) -> Iterator[Violation]:
+    """Find that a task is to make what its kind does not make; it has checked the section itself."""
+    kind = experiment.task.kind
+    if section not in task_kinds()[kind].makes:
+        yield Violation(key=(section, "kind"), problem=f"found {OWN}, but task.kind {kind} makes none itself")
 
 
 def _arguments(

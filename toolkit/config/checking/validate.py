@@ -94,7 +94,9 @@ class _Checker:
                 "`pip install -e .` in its folder"
             )
         own = self._own_sections(row, tree) if row else None
-        tree, models = (dict(own.tree), own.models) if own else (tree, {})
+        # Which keys a section has that the task's own code makes is not known where that has faults.
+        known = {name: each for name, each in tree.items() if row is None or name not in row.makes}
+        tree, models = (dict(own.tree), own.models) if own else (known, {})
         # Without a kind of model there is no such section.
         model = self._pick(tree, "model", models) if models else ""
         kinds = {

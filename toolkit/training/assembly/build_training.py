@@ -71,6 +71,7 @@ def build_training(
         metrics_writer=MetricsWriter(run, schedule, group.world.is_main, display),
         schedule=schedule,
         step_records=StepRecords(run, group.world.is_main),
+        peak_rates=tuple(each["lr"] for each in state.optimizer.param_groups),
         passes=passes_of(experiment.train, reduction, group.world.rank, group.world.size),
         attempt=attempt,
         faults=faults,
@@ -99,7 +100,7 @@ def _split(experiment: Experiment, size: int) -> Experiment:
 def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> TrainState:
     # transformers loads models in evaluation mode, that is without dropout.
     model = task.model().to(device).train()
-    optimizer = build_optimizer(model, experiment.optimizer)
+    optimizer = build_optimizer(model, experiment.optimizer, task)
     enabled = experiment.train.precision == "fp16"
     scaler = torch.amp.GradScaler(device.type, init_scale=first_scale(experiment.train), enabled=enabled)
     return TrainState(Progress(), model, optimizer, scaler)

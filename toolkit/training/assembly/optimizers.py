@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
-from toolkit.config.library_arguments import OPTIMIZERS, SECTION_KEYS
+from toolkit.config.library_arguments import OPTIMIZERS, OWN, SECTION_KEYS
 from toolkit.config.schema import Optimizer
 from toolkit.errors import UserError
 
@@ -20,11 +20,23 @@ Group = dict[str, Any]
 _FUSED = ("adam", "adamw", "sgd")
 
 
-def build_optimizer(model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
+class MakesOptimizer(Protocol):
+    """The method of a task whose `optimizer.kind` is own."""
+
+    def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
+        """An optimizer over parameters of the model, in an order that is the same each time."""
+
+
+def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> torch.optim.Optimizer:
     """An optimizer over the trainable parameters; those that `no_decay` names take no weight decay.
 
     The order of parameters is that of the model, so that a stored state fits.
+
+    task   makes it where `optimizer.kind` is own
     """
+    if config.kind == OWN:
+        maker: MakesOptimizer = task
+        return maker.optimizer(model, config)
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():

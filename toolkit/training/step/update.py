@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
+from toolkit.config.library_arguments import OWN
 from toolkit.training.context import TrainContext
 from toolkit.training.schedule.learning_rate import lr_factor
 
@@ -30,13 +31,18 @@ def update(context: TrainContext, count: float) -> None:
 
 
 def _set_learning_rate(context: TrainContext) -> None:
-    experiment, schedule, state = context.experiment, context.schedule, context.state
-    lr = experiment.optimizer.lr
-    factor = lr_factor(
-        experiment.lr_scheduler, state.progress.step, schedule.total_steps, schedule.steps_per_epoch, lr
-    )
-    for group in state.optimizer.param_groups:
-        group["lr"] = lr * factor
+    factor = _lr_factor(context)
+    for group, peak in zip(context.state.optimizer.param_groups, context.peak_rates, strict=True):
+        group["lr"] = peak * factor
+
+
+def _lr_factor(context: TrainContext) -> float:
+    config, schedule, step = context.experiment.lr_scheduler, context.schedule, context.state.progress.step
+    if config.kind == OWN:
+        task: Any = context.task
+        return float(task.schedule(step, schedule.total_steps))
+    lr = context.experiment.optimizer.lr
+    return lr_factor(config, step, schedule.total_steps, schedule.steps_per_epoch, lr)
 
 
 def _step_optimizer(context: TrainContext, count: float) -> None:

@@ -25,3 +25,18 @@ class DisambiguationFiles:
     def dump(self, split: str) -> Path:
         """Every input line of one split with the predictions beside it, JSON lines."""
         return self.run.artifact(f"{split}_predictions.jsonl")
+
+    @property
+    def known(self) -> Path:
+        """What the model takes for granted of its data: sizes, names of types and relations, JSON."""
+        return self.run.artifact("encoding.json")
+
+    @property
+    def entity_db(self) -> Path:
+        """The database of entities that the run was trained with: a folder."""
+        return self.run.artifact("entity_db")
+
+    @property
+    def entity_encoder(self) -> Path:
+        """The encoder of entities that did not learn, where there is one: a folder that its library loads."""
+        return self.run.artifact("entity_encoder")

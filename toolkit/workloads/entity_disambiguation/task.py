@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,6 @@ from torch.nn import functional
 
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
-from toolkit.nlp.encoder import Encoder
 from toolkit.nlp.token_masking import hide
 from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
@@ -22,15 +20,25 @@ from toolkit.task import Evaluation, Loss, Report, Score, build_model
 from toolkit.workload import silent
 from toolkit.workloads.entity_disambiguation.artifacts.dump import predicted_lines, write_dump
 from toolkit.workloads.entity_disambiguation.artifacts.slice_files import write_slices
-from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, BiEncoder, CoMention, EntityMentions
+from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, EntityMentions
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.inference.kept import keep
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE, SliceScore
 from toolkit.workloads.entity_disambiguation.models.bi_encoder import BiEncoder as BiEncoderModel
 from toolkit.workloads.entity_disambiguation.models.co_mention import CoMention as CoMentionModel
-from toolkit.workloads.entity_disambiguation.models.entity_vectors import entity_vectors
-from toolkit.workloads.entity_disambiguation.models.mention_batch import BatchMaker, MentionBatch
+from toolkit.workloads.entity_disambiguation.models.entity_vectors import (
+    entity_vectors,
+    fixed_encoder,
+    fixed_pooling,
+)
+from toolkit.workloads.entity_disambiguation.models.known import Known
+from toolkit.workloads.entity_disambiguation.models.mention_batch import (
+    BatchMaker,
+    MentionBatch,
+    candidate_scores,
+)
 
 _COUNTS = tuple(SliceScore.__slots__)
 _CPU = torch.device("cpu")
@@ -62,14 +70,20 @@ class EntityDisambiguationTask:
         self.splits: Mapping[str, MentionSamples] = {name: data.split(name) for name in data.splits}
         self.slices = (WHOLE_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
-        self._batches = _batches(experiment.model, data, _fixed_vectors(experiment, data, None))
+        self._known = Known.of(data.meta)
+        self._batches = BatchMaker.of(
+            experiment.model,
+            pad_id=self._known.pad_id,
+            specials=self._known.specials_before,
+            vectors=_fixed_vectors(experiment, data, None),
+        )
 
     def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
         known = prepare(data, report, base=self._data)
         return EntityDisambiguationTask(replace(self._experiment, data=data), known)
 
     def model(self) -> nn.Module:
-        return build_model(self._experiment, **_sizes(self._data))
+        return build_model(self._experiment, **self._known.sizes())
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> MentionBatch:
         return self._batches.make(self.splits[split], indices, device)
@@ -77,14 +91,14 @@ class EntityDisambiguationTask:
     def loss(self, model: nn.Module, batch: MentionBatch) -> Loss:
         if model.training:
             batch = self._hidden(batch)
-        scores = _scores(model, batch)
+        scores = candidate_scores(model, batch)
         learnt = batch.labels >= 0
         total = _losses(scores.log_softmax(1), batch.labels).sum()
         correct = (learnt & (scores.argmax(1) == batch.labels)).sum()
         return Loss(total=total, count=batch.learnt, tokens=batch.real_tokens, sums=correct[None].double())
 
     def score(self, model: nn.Module, batch: MentionBatch) -> Score:
-        log_probabilities = _scores(model, batch).log_softmax(1)
+        log_probabilities = candidate_scores(model, batch).log_softmax(1)
         loss = _losses(log_probabilities, batch.labels).double().sum()
         count = (batch.labels >= 0).sum().double()
         counts = self._counts(batch, log_probabilities.argmax(1))
@@ -150,6 +164,11 @@ class EntityDisambiguationTask:
         assert isinstance(model, BiEncoderModel | CoMentionModel)
         export_model(run, model, self._root)
         export_encoders(run, model.encoders, self._data.tokenizer_files)
+        section = self._experiment.model
+        if section.needs_preparation:
+            encoder = fixed_encoder(section, section.path, self._known)
+            encoder.network.save_pretrained(DisambiguationFiles(run).entity_encoder)
+        keep(run, self._experiment.data, self._data)
 
     @property
     def _root(self) -> str:
@@ -158,52 +177,14 @@ class EntityDisambiguationTask:
         return Path(data.path or data.train).stem
 
 
-def _batches(model: Any, data: MentionSet, vectors: Array | None) -> BatchMaker:
-    """How batches are made for a model, as its section describes it."""
-    is_co_mention = isinstance(model, CoMention)
-    return BatchMaker(
-        pad_id=int(data.meta["pad_id"]),
-        specials=int(data.meta["specials_before"]),
-        others=model.max_mentions - 1 if is_co_mention else 0,
-        links=is_co_mention,
-        texts=not is_co_mention,
-        vectors=vectors,
-    )
-
-
-def _scores(model: nn.Module, batch: MentionBatch) -> torch.Tensor:
-    """Scores of a batch, [B, K]; the rows come first, as torch's DataParallel cuts what comes first."""
-    rows = torch.arange(len(batch.tokens), device=batch.tokens.device)
-    scores: torch.Tensor = model(rows, batch)
-    return scores.float()
-
-
 def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Loss of each mention, [B]; zero where there is nothing to be right about."""
     return functional.nll_loss(log_probabilities, labels.clamp(min=-1), reduction="none", ignore_index=-1)
 
 
-def _sizes(data: MentionSet) -> dict[str, Any]:
-    """What only the data know of a model."""
-    meta = data.meta
-    return {
-        "vocabulary_size": int(meta["vocabulary_size"]),
-        "pad_id": int(meta["pad_id"]),
-        "like": meta["markers_like"],
-        "types": len(meta["types"]),
-        "relations": len(meta["relations"]),
-    }
-
-
 def _fixed_vectors(experiment: Experiment, data: MentionSet, report: Report | None) -> Array | None:
     """The entities' vectors of the encoder as it was before training; None for a model that reads texts."""
-    model = experiment.model
-    if not model.needs_preparation:
+    if not experiment.model.needs_preparation:
         return None
-    sizes = _sizes(data)
-    encoder = Encoder(
-        model.path, layers=model.entity_layers, dropout=None, vocabulary_size=sizes["vocabulary_size"],
-        like=sizes["like"], pad_id=sizes["pad_id"], key="model.entity_layers",
-    )  # fmt: skip
-    pooling = model.pooling if isinstance(model, BiEncoder) else "mean"
-    return entity_vectors(encoder, pooling, data, _CPU, report or silent)
+    encoder = fixed_encoder(experiment.model, experiment.model.path, Known.of(data.meta))
+    return entity_vectors(encoder, fixed_pooling(experiment.model), data, _CPU, report or silent)

@@ -32,6 +32,7 @@ WORKLOAD = Workload(
             task=f"{_PACKAGE}.task:EntityDisambiguationTask",
             metrics=(LOSS, ACCURACY, *shares("popularity")),
             brief=("accuracy",),
+            predictor=f"{_PACKAGE}.inference.predictor:DisambiguationPredictor",
             report=f"{_PACKAGE}.report.sections:SlicesReport",
             data_metrics=slice_metrics,
             metric_keys=("data.eval_slices",),

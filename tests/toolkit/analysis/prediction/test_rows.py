@@ -69,6 +69,12 @@ def test_a_broken_row_is_named_with_its_line(text: str, read_as: str, said: str)
     assert said in refused(text, read_as)
 
 
+@pytest.mark.parametrize("read_as", ["csv", "tsv", "lines"])
+def test_a_task_may_take_json_lines_alone(read_as: str) -> None:
+    with pytest.raises(UserError, match="give JSON lines"):
+        read("a\n1\n", read_as, takes_tables=False)
+
+
 def test_nothing_has_no_rows() -> None:
     assert [read("", kind, takes_lines=True) for kind in ("csv", "tsv", "jsonl", "lines")] == [[], [], [], []]
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import torch
 
+from tests.patience import PATIENCE_S
+from tests.tiers import first_quick
 from toolkit.config import load
 from toolkit.run.create_run import create_run
 from toolkit.testing import trial_runs, try_experiment
 
 _FILE = """\
 import os
+import threading
 
 import torch
 from torch import nn
@@ -46,10 +52,12 @@ def _written(folder: Path, change: str) -> Path:
     return folder / "mine.yaml"
 
 
-def _found(folder: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, try_experiment.Finding]:
+def _found(
+    folder: Path, change: str, monkeypatch: pytest.MonkeyPatch, *words: str
+) -> dict[str, try_experiment.Finding]:
     """What the checks of single steps find, by their names."""
     monkeypatch.chdir(folder)
-    run = create_run(load(_written(folder, change)), folder / "runs")
+    run = create_run(load(_written(folder, change), words), folder / "runs")
     monkeypatch.setattr(try_experiment, "_of_runs", lambda *_: iter(()))
     found = [each for each in try_experiment.findings(run) if isinstance(each, try_experiment.Finding)]
     return {each.check: each for each in found}
@@ -113,6 +121,45 @@ def test_a_mistake_in_step_is_named_with_its_line_and_nothing_more_is_tried(tmp_
 def test_a_loss_that_is_not_finite_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = _found(tmp_path, 'inputs = inputs * float("inf")', monkeypatch)
     assert found["loss is finite"].is_good is False
+
+
+def test_a_model_that_is_compiled_for_a_gpu_is_not_tried_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(try_experiment, "choose_device", lambda wanted: torch.device("cpu"))
+    found = _found(tmp_path, "", monkeypatch, "train.compile=on", "train.deterministic=false")
+    assert found["compiles"].is_good is None
+    assert found["time and memory"].is_good
+
+
+def test_a_model_that_cannot_be_compiled_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(torch.nn.Module, "compile", refuse)
+    words = ("train.compile=on", "train.deterministic=false", "train.reduction=fast", "train.device=cpu")
+    found = _found(tmp_path, "", monkeypatch, *words)
+    assert "no compiler" in found["time and memory"].found
+    assert found["time and memory"].is_good is False
+
+
+@pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGINT]))
+def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path, number: int) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    config = _written(tmp_path, f"open({str(begun)!r}, 'w').close(); threading.Event().wait()")
+    (tmp_path / "scratch").mkdir()
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "scratch")}
+    command = [sys.executable, "-m", "slurm", "check", config.name]
+    process = psutil.Popen(command, cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL)
+    # Opens when the other side does.
+    begun.read_text()
+    inner = process.children(recursive=True)
+    process.send_signal(number)
+    assert process.wait(PATIENCE_S) == 130
+    assert inner
+    assert psutil.wait_procs(inner, timeout=PATIENCE_S)[1] == []
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_a_command_cannot_be_tried(tmp_path: Path) -> None:

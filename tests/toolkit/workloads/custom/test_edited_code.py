@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from slurm.api.planning import plan as api_plan
 from slurm.cli import main
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.run.create_run import create_run
 from toolkit.run.edited_code import NEW_CODE, edits_since, new_code_of, take_new_code, told, told_of_many
-from toolkit.run.events import read_events
+from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.functions.user_code import UserCode
 
@@ -199,6 +200,19 @@ def test_each_way_to_go_on_says_so(
     assert "train.py" in capfd.readouterr().err
 
 
+def test_a_plan_of_a_run_that_is_there_says_so_too(
+    stk: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
+    assert stk("plan", "train.yaml") == 0
+    assert "changed" not in capfd.readouterr().err
+    edit(tmp_path, "helper.py")
+    assert stk("plan", "train.yaml") == 0
+    assert "changed: helper.py" in capfd.readouterr().err
+    with pytest.warns(UserWarning, match=r"changed: helper\.py"):
+        api_plan("train.yaml")
+
+
 def test_ranks_of_a_launcher_do_not_take_new_code(
     stk: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
@@ -211,6 +225,13 @@ def test_ranks_of_a_launcher_do_not_take_new_code(
     assert stk("run", "train.yaml", "--new-code") == 2
     assert "--new-code" in capfd.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_what_was_taken_before_a_step_does_not_concern_it(begun: Begun) -> None:
+    run, _ = begun
+    note_event(run, NEW_CODE, files=["digits.py"], step=40)
+    assert new_code_of(run, 40) == ["digits.py, from step 41 on"]
+    assert new_code_of(run, 41) == []
 
 
 def test_a_run_tells_from_which_step_on_it_had_new_code(begun: Begun, tmp_path: Path) -> None:

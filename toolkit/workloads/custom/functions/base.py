@@ -18,6 +18,10 @@ class Task:
     metrics   whether less or more of what `step` returns is better
     collate   makes a batch of a list of samples; None: torch's default_collate
     lengths   the length of each sample of a split; None: each counts as one
+    optimizer makes the optimizer of a model; None: as the section `optimizer` says
+    schedule  the factor of the learning rate in a step of so many; None: as `lr_scheduler` says
+    prepare   is called before `data`, by one process of each machine that shares no folder; None: nothing
+    report    what a run adds to its report; None: nothing
     predict   what a model says of a batch; None: the task predicts nothing
     sample    makes a sample of a row, for `stk predict`; None: a row of numbers is one
     version   tells data from changed data where their number and a few samples do not
@@ -26,6 +30,10 @@ class Task:
     metrics: ClassVar[Mapping[str, str] | Sequence[Metric]] = {}
     collate: Callable[..., Any] | None = None
     lengths: Callable[..., Any] | None = None
+    optimizer: Callable[..., Any] | None = None
+    schedule: Callable[..., float] | None = None
+    prepare: Callable[..., Any] | None = None
+    report: Callable[..., Any] | None = None
     predict: Callable[..., Any] | None = None
     sample: Callable[..., Any] | None = None
     version: Any = None

@@ -20,6 +20,11 @@ from toolkit.workload import (
     Unit,
     Violation,
 )
+from toolkit.workloads.custom.functions.optimizing.made_sections import (
+    made_sections,
+    optimizer_faults,
+    schedule_faults,
+)
 from toolkit.workloads.custom.functions.project.kept_files import project_files
 from toolkit.workloads.custom.functions.project.places import PROJECT, is_file, locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter
@@ -116,6 +121,8 @@ class FunctionModel(_Values, ModelSection):
     """What the function `model` is given."""
 
     __slots__ = ()
+    #: Whether the file has a function `prepare`: not known of a stored experiment.
+    needs_preparation = True
 
     def arguments(self) -> dict[str, Any]:
         """What the experiment says, by parameter."""
@@ -162,7 +169,12 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     except OSError as error:
         problem = f"{module} cannot be read: {error.strerror or error}"
         raise UnfitTask([Violation(key=_MODULE, problem=problem)]) from error
-    violations = [*_taken_names(functions), *_metric_faults(functions, task, tree)]
+    violations = [
+        *_taken_names(functions),
+        *_metric_faults(functions, task, tree),
+        *optimizer_faults(functions, tree),
+        *schedule_faults(functions, tree),
+    ]
     if violations:
         raise UnfitTask(violations)
     declared = functions.declared
@@ -176,9 +188,9 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
         ),
     }
     return _sections(
-        {"task": new, "model": model, "data": data},
-        _section(AnyModel, functions.model),
-        _section(AnyData, functions.data),
+        {"task": new, "model": model, "data": data, **made_sections(functions, tree)},
+        _section(AnyModel, functions.model, needs_preparation=functions.prepare is not None),
+        _section(AnyData, _keys_of_data(functions)),
     )
 
 
@@ -238,8 +250,10 @@ def _shown(module: str, folders: Sequence[Path]) -> str:
 
 def _taken_names(functions: Functions) -> Iterator[Violation]:
     """Find parameters whose names mean something else in their section."""
-    for section, base in (("model", AnyModel), ("data", AnyData)):
-        for each in getattr(functions, section):
+    for section, base, of in (
+        ("model", AnyModel, functions.model), ("data", AnyData, _keys_of_data(functions)),
+    ):  # fmt: skip
+        for each in of:
             if hasattr(base, each.name):
                 problem = f"{section} has the parameter {each.name}, a name that the toolkit uses itself"
                 yield Violation(
@@ -294,8 +308,14 @@ def _stored(base: type, values: Any) -> Any:
     return _made(base, tuple((name, Any, option()) for name in names if name != "kind"))
 
 
-def _section(base: type, parameters: Sequence[Parameter]) -> Any:
-    return _made(base, [_field(each) for each in parameters])
+def _section(base: type, parameters: Sequence[Parameter], **more: Any) -> Any:
+    return _made(base, [_field(each) for each in parameters], **more)
+
+
+def _keys_of_data(functions: Functions) -> Sequence[Parameter]:
+    """The parameters of `data`, and those of `prepare` that it does not have."""
+    known = {each.name for each in functions.data}
+    return [*functions.data, *(each for each in functions.prepare or () if each.name not in known)]
 
 
 def _field(parameter: Parameter) -> tuple[str, Any, Any]:
@@ -310,12 +330,12 @@ def _field(parameter: Parameter) -> tuple[str, Any, Any]:
     return parameter.name, hint, option(parameter.default, **limits)
 
 
-def _made(base: type, of: Sequence[tuple[str, Any, Any]]) -> Any:
+def _made(base: type, of: Sequence[tuple[str, Any, Any]], **more: Any) -> Any:
     return make_dataclass(
         base.__name__,
         of,
         bases=(base,),
-        namespace={"__doc__": base.__doc__, "__module__": __name__},
+        namespace={"__doc__": base.__doc__, "__module__": __name__, **more},
         frozen=True,
         slots=True,
         kw_only=True,

@@ -25,11 +25,13 @@ SPEC = TaskSpec(
     metrics=(LOSS,),
     task_metrics=metrics_of,
     metric_keys=("task",),
+    report="toolkit.workloads.custom.functions.report.sections:FunctionReport",
     predictor="toolkit.workloads.custom.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
     from_text=from_text,
     own_sections=own_sections,
     kept_files=kept_files,
+    makes=("optimizer", "lr_scheduler"),
     has_move=True,
 )

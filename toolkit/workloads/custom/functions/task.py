@@ -13,16 +13,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from toolkit.config.schema import Experiment
+from toolkit.config.schema import Experiment, Optimizer
+from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
+from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.new_model import new_model
+from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
+    check_optimizer,
+    optimizer_values,
+    rate_factor,
+)
 from toolkit.workloads.custom.functions.prediction.values import values_of
+from toolkit.workloads.custom.functions.report.writing import write_sections
 from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
-from toolkit.workloads.custom.functions.user_code import UserCode
+from toolkit.workloads.custom.functions.user_code import UserCode, line_of
 
 _SPLITS = ("train", "validation", "test")
 
@@ -42,6 +50,7 @@ class FunctionsTask:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._code = UserCode(experiment.task)
+        self._outputs: dict[str, Lists] = {}
         self.prepared = None
         self.splits = dict(self._splits())
         self.fingerprint = self._fingerprint()
@@ -49,8 +58,9 @@ class FunctionsTask:
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
-        """Import the functions, so that what is wrong with that is said by one process."""
+        """Import the functions in one process, which says what is wrong with that, and call `prepare`."""
         code = UserCode(experiment.task)
+        code.prepare(experiment.data.values())
         return f"data() of {code.shown} makes the samples"
 
     def on(self, data: Any, report: Report | None = None) -> FunctionsTask:
@@ -81,6 +91,16 @@ class FunctionsTask:
 
     def model(self) -> nn.Module:
         return new_model(self._code, self._experiment.model)
+
+    def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
+        """What the user's function makes. Raises UserError where it is no optimizer of this model."""
+        found = self._code.optimizer(model, optimizer_values(config, self._code.functions.optimizer or ()))
+        check_optimizer(found, model, self._code.place("optimizer"))
+        return found  # type: ignore[no-any-return]
+
+    def schedule(self, step: int, total: int) -> float:
+        """The factor of the learning rate in a step, counted from 0, by the user's function."""
+        return rate_factor(self._code.find("schedule")(step, total), self._code.place("schedule"))
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
         samples = self.splits[split].take(indices)
@@ -146,8 +166,23 @@ class FunctionsTask:
         if "predictions" not in evaluation.outputs:
             return
         run.artifacts.mkdir(exist_ok=True)
-        lines = (json.dumps(each) + "\n" for each in values_of(evaluation.outputs["predictions"]))
+        found = evaluation.outputs["predictions"]
+        if self._code.find("report"):
+            self._outputs[split] = found
+        lines = (json.dumps(each) + "\n" for each in values_of(found))
         (run.artifacts / f"{split}_predictions.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def export(self, run: RunDir, model: nn.Module) -> None:
-        """Nothing: the weights in the best checkpoint have the names of the model."""
+        """Write what the user's function adds to the report. A failure of it does not fail the run.
+
+        The weights in the best checkpoint have the names of the model.
+        """
+        report = self._code.find("report")
+        if report is None:
+            return
+        try:
+            outputs = {split: list(values_of(found)) for split, found in self._outputs.items()}
+            write_sections(run, report(run, outputs))
+        except Exception as error:
+            place = f"{self._code.shown}:{line_of(error, self._code.path) or self._code.line('report')}"
+            note_event(run, "report_failed", reason=f"{place}: {type(error).__name__}: {error}")

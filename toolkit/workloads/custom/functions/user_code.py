@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -52,7 +52,11 @@ class UserCode:
 
     def place(self, function: str) -> str:
         """File and line of a function, for messages."""
-        return f"{self.shown}:{self.functions.lines.get(function, 1)}"
+        return f"{self.shown}:{self.line(function)}"
+
+    def line(self, function: str) -> int:
+        """The line of a function; 1 where the file does not say it."""
+        return self.functions.lines.get(function, 1)
 
     def find(self, name: str) -> Any:
         """What the module, or the class, has under a name; None if it has nothing."""
@@ -64,7 +68,17 @@ class UserCode:
 
     def data(self, split: str, values: Mapping[str, Any]) -> Any:
         """What the function `data` makes of a split and the values in an experiment."""
-        return self.find("data")(split, **_given(self.functions.data, values))
+        return self.find("data")(split, **_given(self.functions.data, values, of=self.functions.prepare))
+
+    def prepare(self, values: Mapping[str, Any]) -> None:
+        """Call the function `prepare`, where there is one, with the values of the section `data`."""
+        if self.functions.prepare is not None:
+            others = self.functions.data
+            self.find("prepare")(**_given(self.functions.prepare, values, of=others))
+
+    def optimizer(self, model: Any, values: Mapping[str, Any]) -> Any:
+        """What the function `optimizer` makes of a model and the values in an experiment."""
+        return self.find("optimizer")(model, **_given(self.functions.optimizer or (), values))
 
     def _made(self, module: ModuleType, class_name: str) -> Any:
         """An object of a class of the user's."""
@@ -75,9 +89,17 @@ class UserCode:
             raise UserError(f"{place}: {class_name}() fails ({type(error).__name__}: {error})") from error
 
 
-def _given(parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+def _given(
+    parameters: Sequence[Parameter], values: Mapping[str, Any], of: Sequence[Parameter] | None = None
+) -> dict[str, Any]:
+    """Arguments of a function, without those that only another one has."""
     known = {each.name: each for each in parameters}
-    return {name: known[name].given(value) if name in known else value for name, value in values.items()}
+    others = {each.name for each in of or ()} - set(known)
+    return {
+        name: known[name].given(value) if name in known else value
+        for name, value in values.items()
+        if name not in others
+    }
 
 
 @cache

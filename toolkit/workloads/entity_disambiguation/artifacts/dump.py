@@ -86,8 +86,22 @@ def _predictions(
         entities = samples.candidates(indices)
         met = np.unique(entities[entities >= 0]).tolist()
         names: dict[int, str] = dict(rows_in(connection, _NAMES, met))
-        for row, shares in zip(entities, probabilities[indices].astype(np.float64), strict=True):
-            is_there = row >= 0
-            # They sum to 1 in 32 bits.
-            kept = shares[is_there] / shares[is_there].sum()
-            yield prediction([names[entity] for entity in row[is_there].tolist()], kept.tolist())
+        for row, shares in zip(entities, probabilities[indices], strict=True):
+            yield among(row, shares, names)
+
+
+def among(
+    entities: npt.NDArray[np.integer[Any]], probabilities: npt.NDArray[Any], names: Mapping[int, str]
+) -> Prediction:
+    """The prediction of a mention.
+
+    entities       numbers of its candidates, [width]; -1 fills up
+    probabilities  of each of them, [width]
+    names          entity ids, by number
+    """
+    is_there = entities >= 0
+    shares = probabilities[is_there].astype(np.float64)
+    # They sum to 1 in 32 bits.
+    return prediction(
+        [names[entity] for entity in entities[is_there].tolist()], (shares / shares.sum()).tolist()
+    )

@@ -19,13 +19,15 @@ import torch
 
 from toolkit.data.prepared.build_once import publish_once
 from toolkit.data.prepared.manifest import read_manifest, write_manifest
-from toolkit.data.ragged import Array
+from toolkit.data.ragged import Array, Lists
 from toolkit.data.sources.source_files import with_fingerprint
 from toolkit.errors import DataError
 from toolkit.nlp.encoder import Encoder
 from toolkit.workload import Progress, silent
+from toolkit.workloads.entity_disambiguation.config import BiEncoder
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
+from toolkit.workloads.entity_disambiguation.models.known import Known
 from toolkit.workloads.entity_disambiguation.models.mention_batch import chunks_of
 
 _VERSION = 1
@@ -33,6 +35,19 @@ _VECTORS = "vectors.npy"
 #: Entities whose texts are sorted by length together.
 _BLOCK = 4096
 _LOCK_TIMEOUT_S = 3600.0
+
+
+def fixed_encoder(model: Any, path: str, known: Known) -> Encoder:
+    """The encoder of a model section whose entities do not learn, with the weights that lie at `path`."""
+    return Encoder(
+        path, layers=model.entity_layers, dropout=None, vocabulary_size=known.vocabulary_size,
+        like=known.markers_like, pad_id=known.pad_id, key="model.entity_layers",
+    )  # fmt: skip
+
+
+def fixed_pooling(model: Any) -> str:
+    """How its tokens become a vector."""
+    return model.pooling if isinstance(model, BiEncoder) else "mean"
 
 
 def entity_vectors(
@@ -86,7 +101,6 @@ def _wanted(prepared: MentionSet) -> Array:
     return found[found >= 0]
 
 
-@torch.no_grad()
 def _compute(
     file: Path, encoder: Encoder, pooling: str, prepared: MentionSet, device: torch.device, progress: Progress
 ) -> None:
@@ -96,10 +110,21 @@ def _compute(
     encoder.eval()
     for start in range(0, len(wanted), _BLOCK):
         which = wanted[start : start + _BLOCK]
-        which = which[np.argsort(-tokens.lengths(which), kind="stable")]
-        for first, last, _ in chunks_of(tokens.lengths(which)):
-            rows = torch.from_numpy(tokens.gather(which[first:last], pad_id)).to(device)
-            found[which[first:last]] = encoder.pooled(rows, pooling).float().cpu().numpy()
+        found[which] = vectors_of(encoder, pooling, tokens, which, pad_id, device)
         progress("encode entities", min(start + _BLOCK, len(wanted)), len(wanted))
     encoder.train(training)
     found.flush()
+
+
+@torch.no_grad()
+def vectors_of(
+    encoder: Encoder, pooling: str, tokens: Lists, which: Array, pad_id: int, device: torch.device
+) -> Array:
+    """What an encoder in evaluation mode makes of the texts of these entities, [n, size]."""
+    found = np.empty((len(which), encoder.size), np.float32)
+    order = np.argsort(-tokens.lengths(which), kind="stable")
+    for first, last, _ in chunks_of(tokens.lengths(which[order])):
+        places = order[first:last]
+        rows = torch.from_numpy(tokens.gather(which[places], pad_id)).to(device)
+        found[places] = encoder.pooled(rows, pooling).float().cpu().numpy()
+    return found

@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from torch import nn
 
 from toolkit.data.ragged import Array
+from toolkit.workloads.entity_disambiguation.config import CoMention
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
 
@@ -113,6 +115,19 @@ class BatchMaker:
     texts: bool = True
     vectors: Array | None = None
 
+    @classmethod
+    def of(cls, model: Any, *, pad_id: int, specials: int, vectors: Array | None) -> BatchMaker:
+        """What makes batches for a model, as its section describes it."""
+        is_co_mention = isinstance(model, CoMention)
+        return cls(
+            pad_id=pad_id,
+            specials=specials,
+            others=model.max_mentions - 1 if is_co_mention else 0,
+            links=is_co_mention,
+            texts=not is_co_mention,
+            vectors=vectors,
+        )
+
     def make(self, samples: MentionSamples, indices: Array, device: torch.device) -> MentionBatch:
         """The batch of these samples of a split."""
         tables, indices = samples.tables, np.asarray(indices, dtype=np.int64)
@@ -171,6 +186,13 @@ class BatchMaker:
             arrays["relations"] = tables.relations.gather(distinct, 0)
             arrays["connected"] = tables.connected(distinct[ascending])[back][:, back]
         return arrays
+
+
+def candidate_scores(model: nn.Module, batch: MentionBatch) -> torch.Tensor:
+    """Scores of a batch, [B, K]; the rows come first, as torch's DataParallel cuts what comes first."""
+    rows = torch.arange(len(batch.tokens), device=batch.tokens.device)
+    scores: torch.Tensor = model(rows, batch)
+    return scores.float()
 
 
 def chunks_of(lengths: Array) -> tuple[Chunk, ...]:

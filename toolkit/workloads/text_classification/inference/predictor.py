@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from toolkit.checkpoint.manifest import read_manifest
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists
+from toolkit.nlp.characters import no_character
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
@@ -28,8 +28,6 @@ from toolkit.workloads.text_classification.metrics.pooling import pool_probabili
 
 #: As in the tables that a run writes.
 _DIGITS = 6
-#: What only an escape in JSON can write: no text has it.
-_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 class ClassificationPredictor:
@@ -65,8 +63,8 @@ class ClassificationPredictor:
             row = row[column]
         if not isinstance(row, str):
             raise UnfitRow(f'found {row!r}, expected a text, or {{"{column}": "a text"}}')
-        if odd := _NO_CHARACTER.search(row):
-            raise UnfitRow(f"found \\u{ord(odd[0]):04x}, which is no character of a text")
+        if odd := no_character(row):
+            raise UnfitRow(f"found {odd}, which is no character of a text")
         return row
 
     def predict(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from toolkit.config import load
+from toolkit.errors import UserError
+from toolkit.workloads.custom.commands.starters import files_of, starters
 
 ROOT = Path(__file__).parents[5]
 EXAMPLE = ROOT / "examples" / "digits"
@@ -53,3 +57,37 @@ def test_it_writes_nothing_over(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "digits.yaml" in done.stderr
     assert [path.read_text() for path in (tmp_path / "digits").iterdir()] == ["mine"]
+
+
+def test_an_experiment_file_of_the_package_comes_with_what_it_includes(tmp_path: Path) -> None:
+    done = init(tmp_path, "--from", "quickstart")
+    assert done.returncode == 0, done.stderr
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.yaml")}
+    assert written == {"quickstart/quickstart.yaml", "quickstart/model/docnn.yaml"}
+    theirs, ours = (
+        load(tmp_path / "quickstart" / "quickstart.yaml"),
+        load(ROOT / "configs" / "quickstart.yaml"),
+    )
+    assert (theirs.model, theirs.train) == (ours.model, ours.train)
+
+
+@pytest.mark.parametrize("name", starters())
+def test_nothing_that_is_included_is_left_behind(name: str) -> None:
+    files = files_of(name)
+    written = {path for text in files.values() for path in re.findall(r"from_file:([^${}]+)\}", text)}
+    assert written <= set(files)
+    assert not any("$schema" in text for text in files.values())
+
+
+def test_an_experiment_file_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UserError, match="quickstart, "):
+        files_of("quickstrat")
+
+
+def test_the_wheel_has_every_folder_of_them() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    inside = {
+        pattern for patterns in project["tool"]["setuptools"]["data-files"].values() for pattern in patterns
+    }
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "configs").rglob("*.yaml")}
+    assert {f"{folder}/*.yaml" for folder in folders} <= inside

@@ -76,6 +76,24 @@ def test_its_methods_know_their_lines() -> None:
     assert lines["step"].lstrip().startswith("def step(model")
 
 
+@pytest.mark.parametrize(
+    "written, first",
+    [
+        ("def data(split: str)", "split"),
+        ("def step(model, batch)", "model"),
+        ("def model(hidden: int)", "hidden"),
+    ],
+)
+def test_a_method_without_its_object_is_named(written: str, first: str) -> None:
+    method = written.partition("(")[0]
+    text = "\n".join(
+        f"    {written}:" if line.strip().startswith(method) else line
+        for line in _FILE.replace("    @staticmethod\n", "").splitlines()
+    )
+    with pytest.raises(Unfit, match=f"takes {first} in the place of the object"):
+        _read(text)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
     experiment = load(config)

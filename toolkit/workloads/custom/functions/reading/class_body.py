@@ -6,6 +6,10 @@ import ast
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
+#: What the toolkit gives to methods beside their object, by the names that the documentation uses.
+_OTHERS = frozenset({"model", "split", "batch", "samples", "row", "step", "total", "run", "outputs"})
+_OBJECT = ("self", "cls")
+
 
 def class_body(tree: ast.Module, name: str) -> ast.Module:
     """What stands in a class, as if it were a file: methods without `self`. Raises Unfit."""
@@ -30,6 +34,15 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
         for node in found.body
         if isinstance(node, ast.FunctionDef) and not _is_static(node) and not _takes_object(node)
     ]
+    problems += [
+        Problem(
+            problem=f"{name}.{node.name} takes {first.arg} in the place of the object",
+            hint=f"def {node.name}(self, {first.arg}, …), or @staticmethod before it",
+            line=node.lineno,
+        )
+        for node in found.body
+        if isinstance(node, ast.FunctionDef) and (first := _no_object(node)) is not None
+    ]
     if problems:
         raise Unfit(problems)
     body = [_function(node) if isinstance(node, ast.FunctionDef) else node for node in found.body]
@@ -49,6 +62,17 @@ def _names(node: ast.FunctionDef) -> str:
 
 def _is_static(node: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
+
+
+def _no_object(node: ast.FunctionDef) -> ast.arg | None:
+    """The first parameter where it is clearly none for the object: named or typed as another is."""
+    taken = node.args
+    places = [*taken.posonlyargs, *taken.args]
+    if not places or _is_static(node) or not _takes_object(node):
+        return None
+    first = places[0]
+    is_other = first.arg in _OTHERS or (first.annotation is not None and first.arg not in _OBJECT)
+    return first if is_other else None
 
 
 def _takes_object(node: ast.FunctionDef) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import GenericAlias
+from types import GenericAlias, UnionType
 from typing import Any
 
 from toolkit.workloads.custom.functions.reading.constants import UNKNOWN, value_of
@@ -93,7 +93,7 @@ def _hint(annotation: ast.expr | None, default: Any) -> Any:
         return hint
     if default is None:
         return hint if _is_optional(hint) else hint | None
-    return hint if _fits(hint, default) else Any
+    return hint if fits(hint, default) else Any
 
 
 def _annotated(node: ast.expr) -> Any:
@@ -155,9 +155,19 @@ def _type_of(default: Any) -> Any:
     return Any
 
 
-def _fits(hint: Any, default: Any) -> bool:
-    """Whether a default, not None, has the type that its parameter names."""
-    (hint,) = [each for each in getattr(hint, "__args__", (hint,)) if each not in (type(None), ...)] or [hint]
-    values = default if isinstance(default, list | tuple) else [default]
-    wanted: Any = {float: (int, float), Path: str}.get(hint, hint)
-    return all(isinstance(each, wanted) and (hint is bool or not isinstance(each, bool)) for each in values)
+def fits(hint: Any, value: Any) -> bool:
+    """Whether a plain value has the type that a parameter names."""
+    if hint is Any:
+        return True
+    if value is None:
+        return _is_optional(hint)
+    if isinstance(hint, UnionType):
+        (hint,) = [each for each in hint.__args__ if each is not type(None)]
+    if isinstance(hint, GenericAlias):
+        return isinstance(value, list | tuple) and all(_is_a(each, hint.__args__[0]) for each in value)
+    return _is_a(value, hint)
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    wanted: Any = {float: (int, float), Path: str}.get(kind, kind)
+    return isinstance(value, wanted) and (kind is bool or not isinstance(value, bool))

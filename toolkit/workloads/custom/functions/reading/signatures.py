@@ -24,14 +24,29 @@ EXAMPLES = {
     "model": "def model(hidden: int = 64): return MyModel(hidden)",
     "data": "def data(split): return MyDataset(split)",
     "step": 'def step(model, batch): return {"loss": one_value_per_sample}',
+    "optimizer": "def optimizer(model, lr: float = 1e-3): return torch.optim.Adam(model.parameters(), lr)",
+    "schedule": "def schedule(step, total): return 1 - step / total",
+    "prepare": "def prepare(root: str = 'data'): download(root)",
+    "collate": "def collate(samples): return torch.stack(samples)",
+    "lengths": "def lengths(split): return [len(text) for text in texts(split)]",
+    "report": 'def report(run, outputs): return {"Mistakes": [{"sample": 3, "said": 1}]}',
     "predict": "def predict(model, batch): return model(batch).argmax(1)",
     "sample": "def sample(row): return torch.tensor(row)",
 }
 _GIVEN = {"model": (), "data": ("split",), "step": ("model", "batch")}
 #: Those that a file may leave out.
-_OPTIONAL = {"predict": ("model", "batch"), "sample": ("row",)}
+_OPTIONAL = {
+    "optimizer": ("model",),
+    "schedule": ("step", "total"),
+    "prepare": (),
+    "collate": ("samples",),
+    "lengths": ("split",),
+    "report": ("run", "outputs"),
+    "predict": ("model", "batch"),
+    "sample": ("row",),
+}
 #: The functions whose further parameters an experiment file sets.
-_WITH_KEYS = ("model", "data")
+_WITH_KEYS = ("model", "data", "optimizer", "prepare")
 #: Of `from somewhere import *`: what it brings is not known here.
 _ANYTHING = "*"
 
@@ -41,6 +56,8 @@ class Functions:
     """What a file with three functions says.
 
     model, data  their parameters, without the split
+    optimizer    those of the function, without the model; None where the file has none
+    prepare      those of the function; None where the file has none
     metrics      names of what `step` returns beside the loss; None where only executing it would tell
     declared     metrics whose goal the file says
     lines        where each function stands
@@ -50,10 +67,16 @@ class Functions:
     path: Path
     model: tuple[Parameter, ...]
     data: tuple[Parameter, ...]
+    optimizer: tuple[Parameter, ...] | None
+    prepare: tuple[Parameter, ...] | None
     metrics: tuple[str, ...] | None
     declared: tuple[Metric, ...]
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
+
+    def has(self, name: str) -> bool:
+        """Whether the file has a name for certain."""
+        return name in self.lines or name in self.others
 
     def may_have(self, name: str) -> bool:
         """Whether the file has a function, as far as its text tells."""
@@ -96,6 +119,9 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
     for name in (each for each in _OPTIONAL if each in functions):
         problems += _wrong_arguments(functions[name], _OPTIONAL[name])
+        if name in _WITH_KEYS:
+            parameters[name] = tuple(parameters_of(functions[name], len(_OPTIONAL[name]), constants))
+    problems += _differing(parameters)
     metrics = None
     try:
         if "step" in functions:
@@ -109,6 +135,8 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         path=path,
         model=parameters["model"],
         data=parameters["data"],
+        optimizer=parameters.get("optimizer"),
+        prepare=parameters.get("prepare"),
         metrics=metrics,
         declared=declared,
         lines={name: functions[name].lineno for name in (*_GIVEN, *_OPTIONAL) if name in functions},
@@ -129,11 +157,11 @@ def _parsed(source: bytes) -> ast.Module:
 
 def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
     others = dict(_bound_otherwise(tree))
-    for name in _GIVEN:
+    for name in dict.fromkeys((*_GIVEN, *_WITH_KEYS)):
         if name in others and name not in functions:
             problem = f"{name} is no plain function of this file, so its parameters are not known here"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=others[name])
-        elif name not in functions:
+        elif name in _GIVEN and name not in functions:
             yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])
 
 
@@ -170,6 +198,19 @@ def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterato
         yield Problem(
             problem=problem, hint=f"give {needed[0]} a default, or leave it out", line=function.lineno
         )
+
+
+def _differing(parameters: Mapping[str, Sequence[Parameter]]) -> Iterator[Problem]:
+    """Find keys of the section `data` that `data` and `prepare` declare in two ways."""
+    of_data = {each.name: each for each in parameters.get("data", ())}
+    for each in parameters.get("prepare", ()):
+        other = of_data.get(each.name)
+        if other is not None and (other.hint, other.default) != (each.hint, each.default):
+            yield Problem(
+                problem=f"prepare has {each.name} with another type or default than data has",
+                hint="give it the same ones: it is one key of the section data",
+                line=each.line,
+            )
 
 
 def _metrics(step: ast.FunctionDef) -> tuple[str, ...] | None:

@@ -6,6 +6,8 @@ them, whatever the tokenizer. They are put in by number: a text that spells one 
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,17 +37,17 @@ class MarkedTokenizer:
     """Turns texts into numbers.
 
     before, after  numbers of the special tokens around every sample
-    pad_id         fills a batch up
+    pad_id         fills a batch up; that of another set may be given, whose numbers these must be
     mask_id        replaces a hidden token
     markers        number of each marker
     like           the token that each marker's vector is first copied from, in the order of MARKERS
     size           how many numbers there are
     """
 
-    def __init__(self, path: str, max_tokens: int) -> None:
+    def __init__(self, path: str, max_tokens: int, pad_id: int | None = None) -> None:
         from tokenizers import Tokenizer
 
-        self._encoder = PretrainedEncoder(path, max_tokens)
+        self._encoder = PretrainedEncoder(path, max_tokens, pad_id)
         self._extended = Tokenizer.from_file(str(pretrained_file(path, TOKENIZER)))
         find = self._extended.token_to_id
         self.unk_id = self._encoder.unk_id if self._encoder.unk_id is not None else self._encoder.pad_id
@@ -77,3 +79,20 @@ class MarkedTokenizer:
         """Write the tokenizer with its markers, and the settings beside it."""
         self._encoder.save(folder)
         self._extended.save(str(folder / TOKENIZER))
+
+
+def write_without_markers(files: Sequence[Path], folder: Path) -> None:
+    """Copy the files of a tokenizer with markers; the copy, without them, makes one with the same numbers.
+
+    With them, a text that spells a marker out would be read as the marker.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        if file.name != TOKENIZER:
+            shutil.copyfile(file, folder / file.name)
+            continue
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings["added_tokens"] = [
+            each for each in settings["added_tokens"] if each["content"] not in MARKERS
+        ]
+        (folder / TOKENIZER).write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")

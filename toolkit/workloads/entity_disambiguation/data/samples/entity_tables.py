@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from toolkit.data.prepared.arrays import write_array
-from toolkit.data.prepared.columns import token_dtype
-from toolkit.data.ragged import offsets_of
+from toolkit.data.prepared.columns import Column, token_dtype
+from toolkit.data.ragged import Array, offsets_of
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.entity_text import (
@@ -28,6 +28,8 @@ from toolkit.workloads.entity_disambiguation.data.samples import layout
 
 #: Entities tokenized at once.
 _BLOCK = 2048
+#: What stands for an entity's id where none of the candidates is meant.
+NONE = "NC"
 _INSERT = "INSERT INTO entities VALUES (?, ?, ?, ?, ?)"
 
 
@@ -40,6 +42,11 @@ class Names:
 
     numbers: dict[str, int] = field(default_factory=dict)
     closed: bool = False
+
+    @classmethod
+    def known(cls, names: Iterable[str]) -> Names:
+        """Closed numbers of these names."""
+        return cls({name: number for number, name in enumerate(names, start=1)}, closed=True)
 
     def __getitem__(self, name: str) -> int:
         if self.closed:
@@ -73,7 +80,7 @@ class EntityTables:
         done, total = 0, len(self.numbers) + 1
         with open(folder / layout.ENTITY_TOKENS.file, "wb") as stream:
             while block := list(itertools.islice(qids, _BLOCK)):
-                parts = [self._parts(qid) for qid in block]
+                parts = [self.parts(qid) for qid in block]
                 rows: list[tuple[int, str, str, str, int]] = []
                 encoded = encode_entities(parts, tokenizer, self.data.max_entity_tokens)
                 for qid, of, entity in zip(block, parts, encoded, strict=True):
@@ -88,15 +95,18 @@ class EntityTables:
                 progress("describe entities", done, total)
         write_array(folder, layout.ENTITY_OFFSETS, offsets_of(np.asarray(lengths)))
         write_array(folder, layout.TITLE_LENGTHS, np.asarray(titles))
-        self._write_links(folder)
+        for column, values in self.links():
+            write_array(folder, column, values)
 
-    def _parts(self, qid: str) -> list[Part]:
+    def parts(self, qid: str) -> list[Part]:
+        """The parts of an entity's text; of none of the candidates, "", there are none."""
         return entity_parts(self.database, qid, self.data) if qid else []
 
     def _row(self, qid: str) -> tuple[str, str]:
-        return (qid, self.database.title(qid)) if qid else ("NC", "none of the candidates")
+        return (qid, self.database.title(qid)) if qid else (NONE, "none of the candidates")
 
-    def _write_links(self, folder: Path) -> None:
+    def links(self) -> Iterator[tuple[Column, Array]]:
+        """Types and relations of the entities, as the arrays of the columns that hold them."""
         types, relations, objects = array("i"), array("i"), array("i")
         # Number 0, none of the candidates, has no links.
         type_counts, link_counts = array("q", [0]), array("q", [0])
@@ -108,11 +118,8 @@ class EntityTables:
             objects.extend(self.numbers.get(target, layout.NOBODY) for _, target in links)
             type_counts.append(len(names))
             link_counts.append(len(links))
-        for column, values in (
-            (layout.TYPES, types),
-            (layout.TYPE_OFFSETS, offsets_of(np.asarray(type_counts))),
-            (layout.OBJECTS, objects),
-            (layout.RELATIONS, relations),
-            (layout.RELATION_OFFSETS, offsets_of(np.asarray(link_counts))),
-        ):
-            write_array(folder, column, values)
+        yield layout.TYPES, np.asarray(types)
+        yield layout.TYPE_OFFSETS, offsets_of(np.asarray(type_counts))
+        yield layout.OBJECTS, np.asarray(objects)
+        yield layout.RELATIONS, np.asarray(relations)
+        yield layout.RELATION_OFFSETS, offsets_of(np.asarray(link_counts))

@@ -109,10 +109,7 @@ class MentionSet(PreparedFolder[MentionSamples]):
         """What a model that was trained on this knows, for other files that it is scored on."""
         with reading(self.database) as connection:
             counts = Counter(dict(connection.execute("SELECT gold, count FROM counts").fetchall()))
-        types, relations = (
-            Names({name: number for number, name in enumerate(self.meta[key], start=1)}, closed=True)
-            for key in ("types", "relations")
-        )
+        types, relations = (Names.known(self.meta[key]) for key in ("types", "relations"))
         return Base(counts=counts, types=types, relations=relations, is_new=False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Mention, Sentence
 from toolkit.workloads.entity_disambiguation.data.entities.slices import MEMBER_ABOVE, GoldCounts
 from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.candidates import candidate_tables
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
@@ -204,29 +204,18 @@ class MentionRows:
         )  # fmt: skip
 
     def write_candidates(self, folder: Path, connection: sqlite3.Connection) -> int:
-        """Write the table of candidates of every alias that was met; return its width.
-
-        Log of a share: of the scores, each with one added, so that a score of zero stays possible.
-        """
-        first = int(self.data.no_candidate)
-        width = first + max((len(self.candidates(alias)) for alias in self._aliases), default=1)
-        table = np.full((len(self._aliases), width), layout.NOBODY)
-        priors = np.zeros(table.shape)
-        table[:, :first] = layout.NONE_OF_THEM
-        for number, alias in enumerate(self._aliases):
-            found = self.candidates(alias)
-            total = first + sum(max(score, 0.0) + 1.0 for _, score in found)
-            priors[number, :first] = -math.log(total)
-            for place, (qid, score) in enumerate(found, start=first):
-                table[number, place] = self.entities.numbers[qid]
-                priors[number, place] = math.log((max(score, 0.0) + 1.0) / total)
-            rows = [
-                (alias, place, self.entities.numbers[qid], score) for place, (qid, score) in enumerate(found)
-            ]
+        """Write the table of candidates of every alias that was met; return its width."""
+        numbers = self.entities.numbers
+        table, priors = candidate_tables(
+            self._aliases, self.candidates, numbers, no_candidate=self.data.no_candidate
+        )
+        for alias in self._aliases:
+            found = enumerate(self.candidates(alias), start=int(self.data.no_candidate))
+            rows = [(alias, place, numbers[qid], score) for place, (qid, score) in found]
             connection.executemany(_CANDIDATE, rows)
         write_array(folder, layout.CANDIDATES, table)
         write_array(folder, layout.PRIORS, priors)
-        return width
+        return int(table.shape[1])
 
     def write_arrays(self, folder: Path) -> None:
         """Write the flat arrays of samples."""

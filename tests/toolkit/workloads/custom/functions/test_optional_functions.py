@@ -1,0 +1,191 @@
+"""The functions that a file may have besides: optimizer, schedule, prepare and report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.tiny_training import Attempt, Lab
+from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
+from toolkit.config import load
+from toolkit.errors import ConfigError, UserError
+from toolkit.files import read_json_lines
+from toolkit.report import run_document, summarize
+from toolkit.run.events import read_events
+from toolkit.testing.contract import open_task, same_results
+from toolkit.training.assembly.optimizers import build_optimizer
+
+OPTIMIZER = """
+
+def optimizer(model, lr: float = 0.05, rho: float = 0.5, nesterov: bool = False):
+    heads = [p for name, p in model.named_parameters() if name.startswith("3")]
+    rest = [p for name, p in model.named_parameters() if not name.startswith("3")]
+    groups = [{"params": rest}, {"params": heads, "lr": lr * 2}]
+    return torch.optim.SGD(groups, lr=lr, momentum=rho, nesterov=nesterov)
+"""
+SCHEDULE = """
+
+def schedule(step, total):
+    return 1 - step / total
+"""
+PREPARE = """
+
+def prepare(few: bool = False, copies: int = 2):
+    with open("prepared.txt", "a") as stream:
+        stream.write(f"{few} {copies}\\n")
+"""
+REPORT = """
+
+def predict(model, batch):
+    return model(batch[0]).argmax(1)
+
+
+def report(run, outputs):
+    rows = [{"split": split, "samples": len(said), "first": said[0]} for split, said in found(outputs)]
+    return {"What it says": rows, "Remark": "all of it"}
+
+
+def found(outputs):
+    return outputs.items()
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    paths, modules = list(sys.path), set(sys.modules)
+    yield write_digits(tmp_path / "project")
+    sys.path[:] = paths
+    for name in set(sys.modules) - modules:
+        if name.startswith(("digits", "my_project")):
+            del sys.modules[name]
+
+
+def write(config: Path, *parts: str, yaml: str = "") -> None:
+    (config.parent / "digits.py").write_text(DIGITS + "".join(parts))
+    config.write_text(config.read_text() + yaml)
+
+
+def faults(config: Path, *overrides: str) -> Sequence[str]:
+    with pytest.raises(ConfigError) as raised:
+        load(config, overrides)
+    return [str(fault) for fault in raised.value.faults]
+
+
+def test_parameters_of_the_optimizer_are_keys_of_its_section(config: Path) -> None:
+    write(config, OPTIMIZER, yaml="optimizer: {rho: 0.9}\n")
+    found = load(config, ["optimizer.lr=0.1"]).optimizer
+    assert (found.kind, found.lr, found.arguments) == ("own", 0.1, {"rho": 0.9, "nesterov": False})
+    assert load(config, []).optimizer.lr == 0.05
+
+
+@pytest.mark.parametrize(
+    "override, said",
+    [
+        ("optimizer.rhoo=0.1", "takes no rhoo (it takes lr, rho, nesterov)"),
+        ("optimizer.weight_decay=0.1", "takes no weight_decay"),
+        ("optimizer.rho=much", "expected float"),
+        ("optimizer.kind=sgd", "stands in its place"),
+    ],
+)
+def test_what_the_optimizer_does_not_take_is_refused(config: Path, override: str, said: str) -> None:
+    write(config, OPTIMIZER)
+    (fault,) = faults(config, override)
+    assert override.partition("=")[0] in fault
+    assert said in fault
+
+
+def test_an_argument_of_the_optimizer_without_a_default_must_be_given(config: Path) -> None:
+    write(
+        config, OPTIMIZER.replace("rho: float = 0.5", "rho: float").replace("lr: float = 0.05", "lr: float")
+    )
+    (fault,) = faults(config)
+    assert "optimizer.rho: is missing" in fault
+    assert load(config, ["optimizer.rho=0.5"]).optimizer.arguments["rho"] == 0.5
+
+
+def test_a_schedule_leaves_no_keys_for_its_section(config: Path) -> None:
+    write(config, SCHEDULE)
+    assert load(config).lr_scheduler.kind == "own"
+    assert "gives the learning rate" in faults(config, "lr_scheduler.warmup=0.1")[0]
+
+
+@pytest.mark.parametrize("section, function", [("optimizer", "optimizer"), ("lr_scheduler", "schedule")])
+def test_a_file_without_the_function_cannot_be_named(config: Path, section: str, function: str) -> None:
+    (fault,) = faults(config, f"{section}.kind=own")
+    assert f"no function {function}" in fault
+
+
+def test_an_optimizer_of_ones_own_takes_each_rate_and_resumes_exactly(config: Path, tmp_path: Path) -> None:
+    write(config, OPTIMIZER, SCHEDULE)
+    experiment = load(config, ["train.epochs=1"])
+    lab = Lab(tmp_path / "lab")
+    whole = lab.train(experiment, Attempt())
+    rates = [line["lr"] for line in read_json_lines(whole.metrics) if line["split"] == "train"]
+    steps = [line["step"] for line in read_json_lines(whole.metrics) if line["split"] == "train"]
+    assert rates == [pytest.approx(0.05 * (1 - (step - 1) / steps[-1])) for step in steps]
+    stopped = lab.train(experiment, Attempt(stop_after=5), Attempt())
+    same_results(stopped, whole)
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ("return None", "optimizer returned NoneType"),
+        (
+            "return torch.optim.SGD(torch.nn.Linear(2, 2).parameters())",
+            "2 parameters that are not",
+        ),
+        ("return torch.optim.LBFGS(model.parameters())", "LBFGS"),
+    ],
+)
+def test_what_is_no_optimizer_is_refused_with_its_line(config: Path, body: str, said: str) -> None:
+    write(config, f"\n\ndef optimizer(model):\n    {body}\n")
+    experiment = load(config)
+    task = open_task(experiment)
+    with pytest.raises(UserError, match=r"digits\.py:31: ") as caught:
+        build_optimizer(task.model(), experiment.optimizer, task)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("said", ["None", "-0.5", "float('nan')", "'half'"])
+def test_what_is_no_factor_is_refused_with_its_line(config: Path, said: str) -> None:
+    write(config, f"\n\ndef schedule(step, total):\n    return {said}\n")
+    with pytest.raises(UserError, match=r"digits\.py:31: schedule returned"):
+        open_task(load(config)).schedule(0, 10)  # type: ignore[attr-defined]
+
+
+def test_prepare_is_called_before_the_data_are_made_with_keys_of_their_section(config: Path) -> None:
+    write(config, PREPARE)
+    experiment = load(config, ["data.copies=3"])
+    assert experiment.model.needs_preparation
+    task_class = type(open_task(experiment))
+    task_class.prepare(experiment)
+    assert Path("prepared.txt").read_text().splitlines()[-1] == "True 3"
+
+
+def test_one_key_of_the_data_has_one_default(config: Path) -> None:
+    write(config, PREPARE.replace("few: bool = False", "few: bool = True"))
+    (fault,) = faults(config)
+    assert "prepare has few with another type or default" in fault
+
+
+def test_a_report_has_its_own_sections(config: Path, tmp_path: Path) -> None:
+    write(config, REPORT)
+    run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
+    titles = [section.title for section in run_document(summarize(run)).sections]
+    assert {"What it says", "Remark"} <= set(titles)
+    stored = json.loads((run.artifacts / "report_sections.json").read_text())
+    assert [row[:2] for row in stored[0]["rows"]] == [["validation", "120"], ["test", "120"]]
+
+
+def test_a_report_that_fails_leaves_the_run_finished_and_says_so(config: Path, tmp_path: Path) -> None:
+    write(config, "\n\ndef report(run, outputs):\n    return outputs['train']\n")
+    run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
+    assert run.result.is_file()
+    (event,) = read_events(run, "report_failed")
+    assert "digits.py:32: KeyError" in str(event)

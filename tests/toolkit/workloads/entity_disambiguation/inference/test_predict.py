@@ -1,0 +1,132 @@
+"""`stk predict` with runs of entity disambiguation says what the run itself said of its test set."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from tests.slurm.house import surroundings
+from tests.tiers import first_quick
+from tests.toolkit.workloads.entity_disambiguation.entity_files import (
+    line,
+    lines,
+    tiny_cached,
+    tiny_co_mention,
+    tiny_entities,
+    write_lines,
+)
+from toolkit.analysis.prediction.load import load_model
+from toolkit.analysis.prediction.predictor import UnfitRow
+from toolkit.config import Experiment
+from toolkit.config.serialize import to_plain
+from toolkit.errors import DataError
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.inference.predictor import sentence_of
+
+
+def separate(folder: Path, *overrides: str) -> Experiment:
+    layers = ("model.share=false", "model.context_layers=1", "data.no_candidate=true")
+    return tiny_entities(folder, *layers, *overrides)
+
+
+#: By the kind of model.
+MAKE = {
+    "one encoder": tiny_entities,
+    "vectors computed beforehand": tiny_cached,
+    "all mentions of a sentence": tiny_co_mention,
+    "an encoder of entities with more layers": separate,
+}
+
+
+def stk(*words: object, given: str = "", code: int = 0) -> str:
+    command = [sys.executable, "-m", "slurm", *map(str, words)]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
+    """A run that was trained once and moved; its data are deleted."""
+    folder = tmp_path_factory.mktemp("house")
+    with surroundings(folder) as patch:
+        patch.chdir(folder)
+        patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
+        experiment = request.param(folder / "files", "train.epochs=1")
+        (folder / "one.yaml").write_text(yaml.safe_dump(to_plain(experiment)))
+        stk("run", "one.yaml")
+        (found,) = (folder / "experiments").iterdir()
+        shutil.rmtree(folder / "files")
+        shutil.move(found, folder / "moved")
+        yield RunDir(folder / "moved")
+
+
+def unlabelled() -> list[dict[str, Any]]:
+    return [{key: record[key] for key in ("sentence", "aliases", "spans")} for record in lines("test")]
+
+
+def check(run: RunDir, found: str) -> None:
+    expected = list(read_json_lines(DisambiguationFiles(run).dump("test")))
+    said = [json.loads(each)["predictions"] for each in found.splitlines()]
+    assert len(said) == len(expected)
+    for mine, theirs in zip(said, (each["predictions"] for each in expected), strict=True):
+        assert [each["candidates"] for each in mine] == [each["candidates"] for each in theirs]
+        for one, other in zip(mine, theirs, strict=True):
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-5)
+
+
+def test_a_file_and_a_pipe_say_what_the_evaluation_said(run: RunDir) -> None:
+    file = write_lines(Path("rows.jsonl"), unlabelled())
+    stk("predict", run.path, file, "--output", "told.jsonl", "--batch-size", 2)
+    check(run, Path("told.jsonl").read_text())
+    check(run, stk("predict", run.path, given=file.read_text()))
+
+
+def test_an_alias_that_is_not_known_has_no_prediction(run: RunDir) -> None:
+    records = [line(1, [("gor", "river")]), line(2, []), line(3, [("gor", "town"), ("arn", "town")])]
+    found = stk("predict", run.path, given="".join(json.dumps(each) + "\n" for each in records))
+    said = [json.loads(each)["predictions"] for each in found.splitlines()]
+    assert said[:2] == [[None], []]
+    assert said[2][0] is None
+    assert said[2][1]["qid"] in said[2][1]["candidates"]
+
+
+@pytest.mark.parametrize(
+    "row, said",
+    [
+        ({"sentence": "an arn"}, "aliases is missing, expected a list of texts"),
+        ({"sentence": "an arn", "aliases": ["arn"]}, "spans and char_spans are missing"),
+        ({"sentence": "an arn", "aliases": ["arn"], "spans": [[4, 5]]}, "lie outside the text"),
+        ({"sentence": "a \ud800", "aliases": [], "spans": []}, r"found \ud800, which is no character"),
+        ([], "found a list, expected an object"),
+    ],
+)
+def test_a_row_that_is_no_sentence_is_refused(row: Any, said: str) -> None:
+    with pytest.raises(UnfitRow) as caught:
+        sentence_of(row)
+    assert said in str(caught.value)
+
+
+def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
+    assert isinstance(load_model(run.path), torch.nn.Module)
+
+
+def test_a_run_without_its_entities_says_where_they_belong(run: RunDir) -> None:
+    folder = DisambiguationFiles(run).entity_db
+    folder.rename(folder.with_name("aside"))
+    try:
+        with pytest.raises(DataError, match="entity_db is no folder"):
+            load_model(run.path)
+    finally:
+        folder.with_name("aside").rename(folder)

@@ -1,0 +1,98 @@
+"""The state of an optimizer as tensors. torch's own keep tensors only; others also keep numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolkit.errors import UserError
+
+_OPTIMIZER, _NUMBER, _GROUP = "optimizer/", "optimizer-number/", "optimizer-group/"
+#: Of a group, what is not state: the schedule sets the learning rate.
+_NO_STATE = ("params", "lr")
+
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
+
+Tensors = dict[str, torch.Tensor]
+
+
+class OptimizerState:
+    """What changes in an optimizer while it is used.
+
+    model      whose parameters it updates; their names are part of the tensors' names
+    optimizer  new, before its first step
+    """
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self._model, self._optimizer = model, optimizer
+        self._first = [dict(_numbers(group)) for group in optimizer.param_groups]
+
+    def tensors(self) -> Tensors:
+        """Return the state by name. Raises UserError for what is neither a tensor nor a number."""
+        found: Tensors = {}
+        parameters = dict(self._parameters())
+        for shared in (each for key, each in self._optimizer.state.items() if key not in parameters):
+            raise _no_state(self._optimizer, "of all parameters together", shared)
+        for parameter, name in parameters.items():
+            for key, value in self._optimizer.state.get(parameter, {}).items():
+                if isinstance(value, torch.Tensor):
+                    found[f"{_OPTIMIZER}{name}/{key}"] = value
+                elif _is_number(value):
+                    found[f"{_NUMBER}{name}/{key}"] = _as_tensor(value)
+                elif value is not None:
+                    raise _no_state(self._optimizer, repr(key), value)
+        for place, (group, first) in enumerate(zip(self._optimizer.param_groups, self._first, strict=True)):
+            for key, value in _numbers(group):
+                if key not in first or first[key] != value:
+                    found[f"{_GROUP}{place}/{key}"] = _as_tensor(value)
+        return found
+
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Restore the result of `tensors`."""
+        parameters = list(self._parameters())
+        state = {
+            index: kept
+            for index, (_, name) in enumerate(parameters)
+            if (kept := dict(_of(tensors, f"{_OPTIMIZER}{name}/")))
+        }
+        groups = self._optimizer.state_dict()["param_groups"]
+        self._optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for parameter, name in parameters:
+            numbers = {key: value.item() for key, value in _of(tensors, f"{_NUMBER}{name}/")}
+            if numbers:
+                self._optimizer.state[parameter].update(numbers)
+        for place, group in enumerate(self._optimizer.param_groups):
+            group.update((key, value.item()) for key, value in _of(tensors, f"{_GROUP}{place}/"))
+
+    def _parameters(self) -> Iterator[tuple[nn.Parameter, str]]:
+        """Yield parameters in the optimizer's order, with their names in the model."""
+        names = {parameter: name for name, parameter in self._model.named_parameters()}
+        for group in self._optimizer.param_groups:
+            yield from ((each, names[each]) for each in group["params"])
+
+
+def _of(tensors: Mapping[str, torch.Tensor], prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+    return ((key.removeprefix(prefix), each) for key, each in tensors.items() if key.startswith(prefix))
+
+
+def _numbers(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((key, each) for key, each in group.items() if key not in _NO_STATE and _is_number(each))
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in _DTYPES
+
+
+def _as_tensor(value: Any) -> torch.Tensor:
+    return torch.tensor(value, dtype=_DTYPES[type(value)])
+
+
+def _no_state(optimizer: torch.optim.Optimizer, what: str, value: Any) -> UserError:
+    kept = f"{type(optimizer).__name__} keeps a {type(value).__name__} ({what})"
+    return UserError(
+        f"the optimizer {kept}, which no checkpoint can hold: a run could not be resumed exactly. Expected "
+        "tensors and numbers for each parameter"
+    )

@@ -1,0 +1,14 @@
+"""Characters that a text can have."""
+
+from __future__ import annotations
+
+import re
+
+#: What only an escape in JSON can write.
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+
+
+def no_character(text: str) -> str:
+    """The first NUL or half of a character in a text, as JSON escapes it; empty where there is none."""
+    odd = _NO_CHARACTER.search(text)
+    return f"\\u{ord(odd[0]):04x}" if odd else ""

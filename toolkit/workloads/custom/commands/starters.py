@@ -1,0 +1,72 @@
+"""Experiment files that come with the package, to begin with one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import toolkit
+from toolkit.errors import UserError
+
+_DISTRIBUTION = "slurm-toolkit"
+#: Where a wheel puts the folder `configs`, and what tells it from another of that name.
+_INSTALLED, _MARK = "share/slurm-toolkit/configs", "stk.schema.json"
+#: The path of an include, in which a reference may stand.
+_INCLUDE = re.compile(r"\$\{\s*from_file\s*:((?:[^${}]|\$\{[^{}]*\})*)\}")
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
+_EXPERIMENT = re.compile(r"^task:", re.MULTILINE)
+#: For editors: it names a file that is not copied.
+_SCHEMA_LINE = re.compile(r"\A# yaml-language-server:.*\n")
+
+
+def starters() -> dict[str, Path]:
+    """The experiment files by their names, such as `spelling/sed_words`. Raises UserError."""
+    root = _root()
+    files = sorted(root.rglob("*.yaml"), key=lambda file: (len(file.parts), file))
+    return {
+        str(file.relative_to(root).with_suffix("")): file
+        for file in files
+        if _EXPERIMENT.search(file.read_text(encoding="utf-8"))
+    }
+
+
+def files_of(name: str) -> dict[str, str]:
+    """The text of an experiment file and of all that it includes, by place in a new folder.
+
+    Raises UserError where there is none of that name.
+    """
+    known = starters()
+    if name not in known:
+        raise UserError(f"there is no experiment file {name}, only {', '.join(known)}")
+    text = _text(known[name])
+    return {known[name].name: text, **dict(_included(text, _root()))}
+
+
+def _included(text: str, root: Path) -> Iterator[tuple[str, str]]:
+    for path in _INCLUDE.findall(text):
+        # Which of several files a reference names is known only when the experiment is read.
+        for file in sorted(root.glob(_REFERENCE.sub("*", path.strip()))):
+            inner = _text(file)
+            yield str(file.relative_to(root)), inner
+            yield from _included(inner, root)
+
+
+def _text(file: Path) -> str:
+    return _SCHEMA_LINE.sub("", file.read_text(encoding="utf-8"))
+
+
+def _root() -> Path:
+    """The folder of the experiment files: that of a copy of the repository, else where a wheel has put it."""
+    beside = Path(toolkit.__file__).parents[1] / "configs"
+    if (beside / _MARK).is_file():
+        return beside
+    try:
+        files = distribution(_DISTRIBUTION).files or ()
+    except PackageNotFoundError:
+        files = ()
+    for file in files:
+        if str(file).endswith(f"{_INSTALLED}/{_MARK}"):
+            return Path(str(file.locate())).resolve().parent
+    raise UserError(f"the experiment files of {_DISTRIBUTION} are not installed here")

@@ -1,0 +1,96 @@
+"""The sections `optimizer` and `lr_scheduler` in whose place the user's file has functions. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolkit.config.library_arguments import OWN
+from toolkit.workload import Violation
+from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter, fits
+from toolkit.workloads.custom.functions.reading.signatures import Functions
+
+#: Keys of the section `optimizer` that a parameter may be; any other parameter is one of its `arguments`.
+SECTION_KEYS = ("lr", "weight_decay", "no_decay", "betas", "eps", "momentum")
+_OPTIMIZER, _SCHEDULE = "optimizer", "lr_scheduler"
+#: The function in place of each section.
+_FUNCTIONS = {_OPTIMIZER: "optimizer", _SCHEDULE: "schedule"}
+
+
+def made_sections(functions: Functions, tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections in whose place the file has a function; their keys are the function's parameters."""
+    found: dict[str, Any] = {}
+    if functions.optimizer is not None:
+        written = _written(tree)
+        values = {each.name: each.default for each in functions.optimizer if each.default is not REQUIRED}
+        values |= written
+        of_section = {name: value for name, value in values.items() if name in SECTION_KEYS}
+        arguments = {name: value for name, value in values.items() if name not in SECTION_KEYS}
+        found[_OPTIMIZER] = {"kind": OWN, **of_section, "arguments": arguments}
+    if functions.has("schedule"):
+        found[_SCHEDULE] = {"kind": OWN}
+    return found
+
+
+def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find keys that the function `optimizer` does not take, and values of another type."""
+    yield from _kind_faults(_OPTIMIZER, functions, tree)
+    if functions.optimizer is None:
+        return
+    known = {each.name: each for each in functions.optimizer}
+    written = _written(tree)
+    for name, value in written.items():
+        if name not in known:
+            problem = f"found {value!r}, but {_place(functions, 'optimizer')} takes no {name}"
+            yield Violation(
+                key=(_OPTIMIZER, name), problem=problem, hint=f"it takes {', '.join(known) or 'nothing'}"
+            )
+        elif not fits(known[name].hint, value):
+            yield Violation(key=(_OPTIMIZER, name), problem=f"found {value!r}, expected {_type(known[name])}")
+    for name, parameter in known.items():
+        if parameter.default is REQUIRED and name not in (*written, "lr"):
+            problem = f"is missing, and {_place(functions, 'optimizer')} gives it no default"
+            yield Violation(key=(_OPTIMIZER, name), problem=problem, hint=f"{_OPTIMIZER}.{name}=…")
+
+
+def schedule_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find keys of a schedule that the function `schedule` stands in place of."""
+    yield from _kind_faults(_SCHEDULE, functions, tree)
+    if not functions.has("schedule"):
+        return
+    for name in (each for each in _section(tree, _SCHEDULE) if each != "kind"):
+        problem = f"found a value, but {_place(functions, 'schedule')} gives the learning rate"
+        yield Violation(key=(_SCHEDULE, name), problem=problem, hint="leave out the key, or the function")
+
+
+def _kind_faults(section: str, functions: Functions, tree: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find a kind that is not what the file has."""
+    kind, function = _section(tree, section).get("kind"), _FUNCTIONS[section]
+    if kind is not None and functions.has(function) and kind != OWN:
+        problem = f"found {kind}, but {_place(functions, function)} stands in its place"
+        yield Violation(key=(section, "kind"), problem=problem, hint="leave out the key, or the function")
+    elif kind == OWN and not functions.has(function):
+        problem = f"found {kind}, but {functions.path.name} has no function {function}"
+        yield Violation(key=(section, "kind"), problem=problem)
+
+
+def _written(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """What an experiment says of its optimizer, wherever it stands there."""
+    written = dict(_section(tree, _OPTIMIZER))
+    written.pop("kind", None)
+    arguments = written.pop("arguments", None)
+    return {**written, **(arguments if isinstance(arguments, dict) else {})}
+
+
+def _section(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = tree.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _place(functions: Functions, function: str) -> str:
+    line = functions.lines.get(function)
+    return f"{function} ({functions.path.name}{f':{line}' if line else ''})"
+
+
+def _type(parameter: Parameter) -> str:
+    return getattr(parameter.hint, "__name__", str(parameter.hint))

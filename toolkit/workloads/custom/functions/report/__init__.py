@@ -1,0 +1,1 @@
+"""What the function `report` adds to the report of a run."""

@@ -1,0 +1,97 @@
+"""What a run keeps so that its model reads new sentences: sizes, tokenizer, entities, encoders. No torch."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.config.schema import Experiment
+from toolkit.errors import DataError
+from toolkit.files import read_json, write_json
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.run.run_dir import RunDir
+from toolkit.workload import silent
+from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import write_without_markers
+from toolkit.workloads.entity_disambiguation.data.entities.contents import standing
+from toolkit.workloads.entity_disambiguation.data.entities.write_folder import folder_fingerprint
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.models.known import Known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is needed beside the weights, and where it lies.
+
+    tokenizer  folder of the tokenizer without markers, or its name on the hub
+    entity_db  folder of the database
+    encoder    folder of the encoder of entities that did not learn, or its name on the hub
+    """
+
+    known: Known
+    tokenizer: str
+    entity_db: Path
+    encoder: str
+
+
+def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
+    """Keep tokenizer and entities in a run's folder.
+
+    A database that has changed since the set was prepared is left out: it is not what the model knows.
+    """
+    files = DisambiguationFiles(run)
+    write_without_markers(prepared.tokenizer_files, ExportedFiles(run).encoding)
+    folder = Path(data.entity_db).expanduser()
+    if standing(folder).is_dir() and folder_fingerprint(folder) == prepared.meta["entity_db"]:
+        shutil.rmtree(files.entity_db, ignore_errors=True)
+        shutil.copytree(standing(folder), files.entity_db)
+    write_json(files.known, asdict(Known.of(prepared.meta)))
+
+
+def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
+    """Read what a run keeps; of an earlier version's, which kept less, what it was made from.
+
+    fingerprint  of the data that the run has learnt from
+    Raises DataError where that is gone, or its data have changed.
+    """
+    files, data = DisambiguationFiles(run), experiment.data
+    stored = read_json(files.known)
+    known = _of_data(run, data, fingerprint) if stored is None else _read(files.known, stored)
+    encoder = files.entity_encoder
+    return Kept(
+        known=known,
+        tokenizer=data.tokenizer_path if stored is None else str(ExportedFiles(run).encoding),
+        entity_db=_database(run, Path(data.entity_db).expanduser()),
+        encoder=str(encoder) if encoder.is_dir() else experiment.model.path,
+    )
+
+
+def _database(run: RunDir, origin: Path) -> Path:
+    """The run's own copy; where it has none, the folder that it was trained with."""
+    own = DisambiguationFiles(run).entity_db
+    if not own.is_dir() and not standing(origin).is_dir():
+        raise DataError(
+            f"{run.run_id} has kept no database of entities, and {origin} is no folder: put the database "
+            "that the run was trained with there"
+        )
+    return own if own.is_dir() else origin
+
+
+def _of_data(run: RunDir, data: Any, fingerprint: str) -> Known:
+    prepared = data.prepare(silent)
+    if prepared.fingerprint != fingerprint:
+        raise DataError(
+            f"{run.run_id} is of a version that did not keep what its model knows, and its training data "
+            "have changed since: put back what it was trained on"
+        )
+    return Known.of(prepared.meta)
+
+
+def _read(path: Path, stored: Mapping[str, Any]) -> Known:
+    try:
+        return Known.of(stored)
+    except (TypeError, KeyError, ValueError) as error:
+        raise DataError(f"{path} is damaged: {error}") from error

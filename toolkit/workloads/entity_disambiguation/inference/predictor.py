@@ -1,0 +1,158 @@
+"""Predicting with a run of entity disambiguation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import nn
+
+from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
+from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.manifest import read_manifest
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.data.order.batches import evaluation_plan
+from toolkit.data.ragged import Array
+from toolkit.nlp.characters import no_character
+from toolkit.nlp.encoder import Encoder
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.run.run_dir import RunDir
+from toolkit.task import build_model
+from toolkit.workloads.entity_disambiguation.artifacts.dump import Prediction, among
+from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MarkedTokenizer
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Sentence, parse_sentence
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
+from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
+from toolkit.workloads.entity_disambiguation.inference.kept import kept
+from toolkit.workloads.entity_disambiguation.inference.sentences_at_hand import SentenceReader
+from toolkit.workloads.entity_disambiguation.models.entity_vectors import (
+    fixed_encoder,
+    fixed_pooling,
+    vectors_of,
+)
+from toolkit.workloads.entity_disambiguation.models.mention_batch import BatchMaker, candidate_scores
+
+#: More layers than a model has.
+_ALL = 1 << 30
+
+
+class DisambiguationPredictor:
+    """Says of each mention of a sentence which entity it means, and how likely each candidate is.
+
+    A mention whose alias the database does not know has no candidates, and null for a prediction.
+    """
+
+    format = RowFormat(takes_tables=False)
+    batches_at_once = 4
+
+    def __init__(self, run: RunDir, experiment: Experiment) -> None:
+        self._kept = kept(run, experiment, str(read_manifest(best_checkpoint(run)).get("data")))
+        self._experiment = _without_origin(run, experiment)
+
+    def model(self) -> nn.Module:
+        return build_model(self._experiment, **self._kept.known.sizes())
+
+    def sample(self, row: Any) -> Sentence:
+        return sentence_of(row)
+
+    def predict(
+        self, model: nn.Module, samples: Sequence[Sentence], settings: Evaluation, device: torch.device
+    ) -> list[Any]:
+        found = self._reader.read(samples)
+        mentions = found.samples
+        probabilities = self._probabilities(model, mentions, settings, device)
+        said: list[list[Prediction | None]] = [[None] * len(sentence.mentions) for sentence in samples]
+        candidates = mentions.candidates(np.arange(len(mentions)))
+        for place, row, shares in zip(found.places, candidates, probabilities, strict=True):
+            said[place.sentence][place.position] = among(row, shares, found.names)
+        return [{"predictions": each} for each in said]
+
+    @cached_property
+    def _reader(self) -> SentenceReader:
+        data, known = self._experiment.data, self._kept.known
+        longest = max(data.max_tokens, data.max_entity_tokens)
+        return SentenceReader(
+            data=data,
+            database=EntityDatabase.load(self._kept.entity_db),
+            tokenizer=MarkedTokenizer(self._kept.tokenizer, longest, known.pad_id),
+            types=Names.known(known.types),
+            relations=Names.known(known.relations),
+        )
+
+    def _probabilities(
+        self, model: nn.Module, mentions: MentionSamples, settings: Evaluation, device: torch.device
+    ) -> Array:
+        """Of the candidates of each mention, [n, width]: in batches of mentions that are about as long."""
+        found = np.zeros(mentions.candidates(np.arange(len(mentions))).shape, np.float32)
+        if not len(mentions):
+            return found
+        batches = BatchMaker.of(
+            self._experiment.model,
+            pad_id=self._kept.known.pad_id,
+            specials=self._kept.known.specials_before,
+            vectors=self._vectors(mentions, device),
+        )
+        plan = evaluation_plan(settings, mentions.lengths)
+        for number in range(plan.steps):
+            which = plan.step(number)
+            scores = candidate_scores(model, batches.make(mentions, which, device))
+            found[which] = scores.log_softmax(1).exp().cpu().numpy()
+        return found
+
+    def _vectors(self, mentions: MentionSamples, device: torch.device) -> Array | None:
+        """Vectors of the entities that the mentions may mean; None for a model that reads their texts."""
+        model, known = self._experiment.model, self._kept.known
+        if not model.needs_preparation:
+            return None
+        tokens = mentions.tables.tokens
+        # As before training: in single precision.
+        with torch.autocast(device.type, enabled=False):
+            encoder = self._fixed_encoder.to(device)
+            return vectors_of(
+                encoder, fixed_pooling(model), tokens, np.arange(len(tokens)), known.pad_id, device
+            )
+
+    @cached_property
+    def _fixed_encoder(self) -> Encoder:
+        return fixed_encoder(self._experiment.model, self._kept.encoder, self._kept.known).eval()
+
+
+def sentence_of(row: Any) -> Sentence:
+    """The sentence of a row of JSON lines. Raises UnfitRow."""
+    sentence = parse_sentence(_Row(row))
+    if odd := no_character(sentence.text):
+        raise UnfitRow(f"found {odd}, which is no character of a text")
+    return sentence
+
+
+class _Row(Line):
+    """A row as a line of a file of sentences, of which golds and slices are not asked for."""
+
+    __slots__ = ()
+
+    def __init__(self, row: Any) -> None:
+        aliases = row.get("aliases") if isinstance(row, dict) else None
+        count = len(aliases) if isinstance(aliases, list) else 0
+        unknown = {"sent_idx_unq": 0, "qids": [UNKNOWN] * count, "gold": [True] * count, "slices": {}}
+        super().__init__(Path(), 0, {**row, **unknown} if isinstance(row, dict) else row)
+
+    def refuse(self, problem: str) -> NoReturn:
+        raise UnfitRow(problem)
+
+
+def _without_origin(run: RunDir, experiment: Experiment) -> Experiment:
+    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
+    model, exported = experiment.model, ExportedFiles(run).model
+    if not exported.is_dir():
+        return experiment
+    if not (exported / "config.json").is_file():
+        # There are two, which once were one model: that with more layers serves for both.
+        exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
+    return replace(experiment, model=replace(model, path=str(exported)))

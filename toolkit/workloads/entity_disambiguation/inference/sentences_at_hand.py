@@ -1,0 +1,145 @@
+"""Sentences in memory as samples: a batch is made of them as of a prepared set. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from toolkit.data.ragged import Array, Lists, offsets_of
+from toolkit.data.sources.source_files import TEST
+from toolkit.workloads.entity_disambiguation.config import EntityMentions
+from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts
+from toolkit.workloads.entity_disambiguation.data.encoding.entity_text import encode_entities
+from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MarkedTokenizer
+from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import Mention, Sentence
+from toolkit.workloads.entity_disambiguation.data.samples import layout
+from toolkit.workloads.entity_disambiguation.data.samples.candidates import candidate_tables
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import NONE, EntityTables, Names
+from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
+from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED
+
+
+class Place(NamedTuple):
+    """Which mention of which sentence."""
+
+    sentence: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentencesAtHand:
+    """Some sentences as samples.
+
+    samples  the mentions that have candidates
+    places   of each sample
+    names    entity ids, by their numbers in the tables of the samples
+    """
+
+    samples: MentionSamples
+    places: Sequence[Place]
+    names: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceReader:
+    """Reads sentences as training has read its own: the same tokens, candidates and numbers of types.
+
+    Memory of what it makes: that of the sentences, and of the entities that they may mean.
+    """
+
+    data: EntityMentions
+    database: EntityDatabase
+    tokenizer: MarkedTokenizer
+    types: Names
+    relations: Names
+
+    def read(self, sentences: Sequence[Sentence]) -> SentencesAtHand:
+        """Make samples of all mentions whose aliases have candidates."""
+        found = {
+            Place(number, position): mention
+            for number, sentence in enumerate(sentences)
+            for position, mention in enumerate(sentence.mentions)
+            if self._candidates(mention.alias)
+        }
+        aliases = list(dict.fromkeys(mention.alias for mention in found.values()))
+        entities = self._entities(aliases)
+        row_of = {alias: row for row, alias in enumerate(aliases)}
+        samples = _samples(
+            self._contexts([sentences[place.sentence] for place in found], list(found.values())),
+            aliases=[row_of[mention.alias] for mention in found.values()],
+            sentences=[place.sentence for place in found],
+            tables=self._tables(aliases, entities),
+        )
+        names = {number: qid for qid, number in entities.numbers.items()}
+        return SentencesAtHand(
+            samples=samples, places=list(found), names={layout.NONE_OF_THEM: NONE, **names}
+        )
+
+    def _candidates(self, alias: str) -> Sequence[tuple[str, float]]:
+        return self.database.candidates(alias)[: self.data.max_candidates]
+
+    def _contexts(self, sentences: Sequence[Sentence], mentions: Sequence[Mention]) -> list[Context]:
+        return contexts(
+            [sentence.text for sentence in sentences], [mention.characters for mention in mentions],
+            self.tokenizer, window=self.data.window, max_tokens=self.data.max_tokens,
+        )  # fmt: skip
+
+    def _entities(self, aliases: Collection[str]) -> EntityTables:
+        """The entities that these aliases may mean, under numbers of their own."""
+        met = {qid for alias in aliases for qid, _ in self._candidates(alias)}
+        return EntityTables(
+            database=self.database,
+            data=self.data,
+            numbers={qid: number for number, qid in enumerate(sorted(met), start=1)},
+            types=self.types,
+            relations=self.relations,
+        )
+
+    def _tables(self, aliases: Collection[str], entities: EntityTables) -> Tables:
+        candidates, priors = candidate_tables(
+            aliases, self._candidates, entities.numbers, no_candidate=self.data.no_candidate
+        )
+        parts = [entities.parts(qid) for qid in ("", *entities.numbers)]
+        texts = list(encode_entities(parts, self.tokenizer, self.data.max_entity_tokens))
+        links = dict(entities.links())
+        return Tables(
+            candidates=candidates,
+            priors=priors.astype(np.float32),
+            tokens=_lists([text.tokens for text in texts]),
+            title_lengths=np.array([text.title for text in texts]),
+            masking=np.zeros(len(texts), np.float32),
+            types=Lists(links[layout.TYPES], links[layout.TYPE_OFFSETS]),
+            relations=Lists(links[layout.RELATIONS], links[layout.RELATION_OFFSETS]),
+            objects=Lists(links[layout.OBJECTS], links[layout.RELATION_OFFSETS]),
+        )
+
+
+def _samples(
+    found: Sequence[Context], *, aliases: Sequence[int], sentences: Sequence[int], tables: Tables
+) -> MentionSamples:
+    """Samples without golds, of which nothing is hidden, in no slice."""
+    tokens, count = _lists([each.tokens for each in found]), len(found)
+    return MentionSamples(
+        split=TEST,
+        ids=np.arange(count),
+        lengths=np.diff(tokens.offsets).astype(np.int32),
+        labels=np.full(count, NOT_SCORED),
+        aliases=np.array(aliases, np.int64),
+        spans=np.array([(each.first, each.last) for each in found], np.int64).reshape(count, 2),
+        sentences=np.array(sentences, np.int64),
+        masking=np.zeros(count, np.float32),
+        members=np.zeros((count, 0), bool),
+        tokens=tokens,
+        tables=tables,
+        database=Path(),
+    )
+
+
+def _lists(rows: Sequence[Array]) -> Lists:
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return Lists(np.concatenate([np.zeros(0, np.uint32), *rows]), offsets_of(lengths))

@@ -45,7 +45,6 @@ class Goal:
     """A figure of the page's first table; without checks it is one that no command measures."""
 
     figure: str
-    beside: str
     goal: str
     checks: tuple[Check, ...] = ()
     elsewhere: str = ""

@@ -40,12 +40,11 @@ class FunctionsTask:
     module: str = option()
     """The file, such as digits.py, or the module in a package, such as my_project.digits."""
     class_name: str | None = option(None, added=True)
-    """The class in it whose methods are the functions, as in digits.py:Digits; null: they are the file's."""
+    """Class with the functions as methods, as in digits.py:Digits; null: functions of the file."""
     metrics: dict[str, str] = option(factory=dict, choices=GOALS, identity=False)
-    """For metrics that `step` returns, whether less or more is better, where neither evaluation.metric nor
-    the file says it."""
+    """Whether less or more of a metric is better, if neither evaluation.metric nor the file says it."""
     folder: str | None = option(None, path=True, identity=False)
-    """What relative file names in the functions are relative to; null: the folder in which `stk` starts."""
+    """Folder of relative file names in the functions; null: the working directory."""
 
 
 class _Values:

@@ -27,11 +27,10 @@ class WordNoise:
     """Common keys of the kinds that misspell words."""
 
     kind: str = option("")
-    """The kind of noise."""
     rate: float = option(0.2, minimum=0, maximum=1)
-    """Share of all words that are misspelt; words that cannot be, such as numbers, do not lower it."""
+    """Share of words that are misspelt. Words that cannot be, such as numbers, do not lower it."""
     at_least: int = option(0, minimum=0)
-    """Least number of errors in a text, if it has enough words that can be misspelt."""
+    """Least number of errors in a text with enough such words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +72,9 @@ class WhitespaceNoise:
     every: float = option(0.1, minimum=0, maximum=1)
     """Share of texts with a space between any two characters."""
     insert: float = option(0.1, minimum=0, maximum=1)
-    """In the other texts, probability of a new space between two characters."""
+    """In the other texts: probability of a new space between two characters."""
     delete: float = option(0.5, minimum=0, maximum=1)
-    """In the other texts, probability that a space is lost."""
+    """In the other texts: probability that a space is lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

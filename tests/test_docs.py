@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.page import shown_by
 from slurm.commands.parser import make_parser
 from slurm.submission.batch_script import JobPlan
 from tests.readme import ROOT
@@ -52,6 +53,11 @@ def test_the_index_leads_to_every_page() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_can_be_read_at_one_sitting(page: Path) -> None:
+    assert page.parent == ROOT or len(page.read_text(encoding="utf-8").split()) <= 1500
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     named = set(_FILE.findall(page.read_text(encoding="utf-8"))) - _INVENTED
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
@@ -77,8 +83,13 @@ def test_the_reference_is_current(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_every_measurement_is_shown_by_one_page() -> None:
+    folder = ROOT / "docs" / "benchmarks"
+    shown = [name for page in folder.glob("*.md") for name in shown_by(page.read_text(encoding="utf-8"))]
+    assert sorted(shown) == sorted(path.stem for path in folder.glob("*.json"))
+
+
 def test_the_figures_of_the_benchmarks_are_those_that_were_measured() -> None:
-    assert [*(ROOT / "docs" / "benchmarks").glob("*.json")]
     script = ROOT / "docs" / "make_benchmarks"
     done = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -100,7 +100,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest and getattr(arguments, "then", None):
-        parser.error(f"{rest[0]}: key=value stands right behind the file that it is for, before any option")
+        parser.error(f"{rest[0]}: write key=value right after its file, before any option")
     for known in lists:
         known.extend(rest)
     if "resource_overrides" in arguments:

@@ -89,7 +89,7 @@ def sweep(
         _here(wanted)
     else:
         handed = start(wanted, max_parallel=max_parallel, at_most=None, tick=lambda: None)
-        warn([f"{one.run.run_id} is not handed in yet: {handed.why.splitlines()[0]}" for one in handed.later])
+        warn([f"{one.run.run_id} is not submitted yet: {handed.why.splitlines()[0]}" for one in handed.later])
     return [handle(one.run) for one in wanted.known]
 
 

@@ -219,7 +219,7 @@ class ClusterDrill:
             now = self._look(run, "the next start")
             if now is not None and now.state in _GONE and self._is_gone(run):
                 self._submit("disturbed", str(TIME_LIMIT_MIN), _PACE)
-                return f"it did not come back by itself ({now.state}: {now.reason})"
+                return f"it was not restarted automatically ({now.state}: {now.reason})"
             time.sleep(_POLL_S)
         return ""
 

@@ -115,7 +115,7 @@ def _after_stop(step: Step, patience_s: float) -> str:
     assert step.attempt is not None
     assert step.attempt.time_end is not None
     if is_settled(step.run, step.attempt.time_end):
-        return "the run has been handed over"
+        return "another job continues the run"
     facts = step.job.facts(patience_s)
     why = why_of(step.job, facts, seen_before(step.run, step.job))
     explain_last(step.run, why)

@@ -78,5 +78,5 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
         requeue_or_chain(run, environ, stop)
     except StkError as error:
         # The batch script tries again; and a stop that could not be handed over is still no failure.
-        log.error("the run was not handed over: %s", error)
+        log.error("the run could not be requeued: %s", error)
     return ExitCode.YIELDED

@@ -64,7 +64,7 @@ class ArrayPlan:
         first = self.plans[0]
         if len(components(first.resources)) > 1:
             raise UserError(
-                "resources.groups and resources.hosts make an uneven job, of which Slurm makes no array: "
+                "resources.groups and resources.hosts make a heterogeneous job, which cannot be an array: "
                 "submit the runs one by one, with stk submit"
             )
         own = first.options()

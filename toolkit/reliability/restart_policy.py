@@ -129,9 +129,7 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
         return _describe(last)
     crashes, allowed = _crashes(attempts), _allowed_crashes(run, experiment)
     if crashes > allowed:
-        return (
-            f"{_describe(last)}: failure {crashes}, and resources.max_crashes lets it go on after {allowed}"
-        )
+        return f"{_describe(last)}: failure {crashes}, and resources.max_crashes allows {allowed}"
     return None
 
 

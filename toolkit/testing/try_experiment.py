@@ -189,9 +189,9 @@ def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
         def trained() -> str:
             other = train_until(experiment, folder / f"{processes}_{len(stops)}", processes, *stops)
             assert other.weights == whole[0].weights, (
-                f"the weights after {other.step} steps differ: what the task computes depends on something "
-                "else than the samples, the seed and the step, such as a random number that is not torch's, "
-                "the time, or what an earlier sample left behind"
+                f"the weights after {other.step} steps differ: the task depends on something other "
+                "than the samples, the seed and the step, such as a random number that is not torch's, the "
+                "time, or the state of an earlier sample"
             )
             return f"the same weights after {other.step} steps"
 

@@ -102,7 +102,7 @@ def refuse_what_slurm_may_have(target: RunDir) -> None:
     if is_of_slurm and not target.result.exists():
         job = f" as job {last.job_id}" if last else ""
         raise SlurmUnavailable(
-            f"{target.run_id} was handed to Slurm{job}, and no controller answers, so it may wait or run "
+            f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so it may wait or run "
             "there. Try again later; if that job is gone, use --cluster local"
         )
 

@@ -32,7 +32,7 @@ def _request(arguments: Namespace) -> Request:
     if file is not None and not os.path.exists(file):
         raise UserError(f"there is no file {arguments.file}")
     if output is not None and not os.access(os.path.dirname(output), os.W_OK):
-        raise UserError(f"cannot write {arguments.output}: its folder is not there, or may not be written")
+        raise UserError(f"cannot write {arguments.output}: its folder does not exist, or is not writable")
     return Request(
         file=file,
         input=read_as,

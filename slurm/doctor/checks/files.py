@@ -29,7 +29,7 @@ _NEEDED = {
     "hard_links": (
         PROBLEM,
         "there are no hard links",
-        "who was first cannot be told: keep runs elsewhere",
+        "it is not known which process was first: keep runs elsewhere",
     ),
     "symlinks": (NOTE, "there are no symbolic links", "`best` and `last` of checkpoints are missing"),
     "flock": (

@@ -63,7 +63,7 @@ def _either(section: Train | Evaluation, name: str, *of_samples: str) -> Iterato
     for key in of_samples:
         found = getattr(section, key)
         if budget is not None and found is not None:
-            problem = f"found {found} beside {name}.batch_max_length {budget}, of which only one counts"
+            problem = f"found {found} beside {name}.batch_max_length {budget}, but only one may be set"
             yield Violation(key=(name, key), problem=problem, hint="set one of them to null")
 
 
@@ -91,7 +91,7 @@ def _exact(experiment: Experiment) -> Iterator[Violation]:
 def _workers(experiment: Experiment) -> Iterator[Violation]:
     kind = experiment.task.kind
     if experiment.train.workers and not task_kinds()[kind].has_move:
-        problem = f"found {experiment.train.workers}, but a task of kind {kind} makes its batches by itself"
+        problem = f"found {experiment.train.workers}, but a task of kind {kind} makes its own batches"
         yield Violation(key=("train", "workers"), problem=problem, hint="0")
 
 

@@ -312,7 +312,7 @@ class _Checker:
         if hint is str and not (limits.choices or limits.pattern or limits.path or limits.hub):
             return with_secrets(value)
         problem = f"found the variable {names[0]}, which has the name of a secret: this key is recorded"
-        self._faults.add(key, problem, "if it is none, give the variable another name")
+        self._faults.add(key, problem, "if it is no secret, give the variable another name")
         return None
 
     def _unprintable(self, text: str, key: Key) -> None:

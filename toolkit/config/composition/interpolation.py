@@ -292,7 +292,7 @@ def _source(value: Any, key: Key, faults: Faults) -> Any:
     if isinstance(value, list):
         return [_source(inner, (*key, str(index)), faults) for index, inner in enumerate(value)]
     if value == _MISSING:
-        faults.add(key, "the value is still to be given, found ???")
+        faults.add(key, "found ???, expected a value")
     elif isinstance(value, str) and "${" in value:
         return value if _parses(value, key, faults) else _MISSING
     elif isinstance(value, str | int | float | None):

@@ -307,7 +307,7 @@ class _Builder:
                 for pair in self._merged(value_node, key, around):
                     merged.setdefault(pair[0], pair)
             elif not isinstance(name_node, yaml.ScalarNode):
-                self._fault(key, name_node, "a list or mapping stands where a key is expected")
+                self._fault(key, name_node, "found a list or mapping, expected a key")
             elif name_node.value in own:
                 self._duplicate((*key, name_node.value), own[name_node.value][1], name_node)
             else:

@@ -96,8 +96,8 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
         if not Path(name).exists():
             yield Violation(key=key, problem=f"there is no {name}")
         elif not Path(name).is_relative_to(folder):
-            problem = f"{name} lies outside of {folder}, where the command works"
-            yield Violation(key=key, problem=problem, hint="leave it out: it is used where it lies")
+            problem = f"{name} is outside of {folder}, the folder of the command"
+            yield Violation(key=key, problem=problem, hint="leave it out: then it is used in place")
 
 
 RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_folder)

@@ -207,7 +207,7 @@ class _Rank:
             if self._leaving.is_asked:
                 log.warning(
                     "the command was asked to leave and ended with status 0, so the run counts as done; a "
-                    "command that goes on later ends with status %d",
+                    "command that continues later ends with status %d",
                     SAVED,
                 )
             return Outcome.FINISHED

@@ -57,8 +57,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         if args.save_only_model:
             raise UserError(
-                "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a run that is "
-                "stopped could not go on: leave it out"
+                "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a stopped "
+                "run could not continue: leave it out"
             )
 
     def on_step_end(

@@ -87,8 +87,8 @@ def _note(report: SliceReport, inside: bool) -> str:
         return ""
     everything = report.scores[WHOLE_SLICE]
     outside = formats.count(everything.mentions - everything.mentions_not_nc)
-    how = "right if the model says so" if report.no_candidate else "wrong whatever the model says"
-    return f"the gold of {outside} mentions is none of the candidates: {how}"
+    how = "right if the model says so" if report.no_candidate else "always wrong"
+    return f"the gold of {outside} mentions is not a candidate: {how}"
 
 
 def slice_numbers(report: SliceReport) -> Numbers:

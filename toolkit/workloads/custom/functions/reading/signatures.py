@@ -163,7 +163,7 @@ def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterato
         yield Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
     for each in taken.posonlyargs[len(given) :]:
         problem = f"{name} takes {each.arg} by its place only, but it is given by its name"
-        yield Problem(problem=problem, hint="leave out the / behind it", line=each.lineno)
+        yield Problem(problem=problem, hint="leave out the / after it", line=each.lineno)
     needed = [each.arg for each, default in with_defaults(taken, len(given)) if default is None]
     if name not in _WITH_KEYS and needed:
         problem = f"found {name}(…, {', '.join(needed)}), but it is given {' and '.join(given)} only"

@@ -32,7 +32,7 @@ PICTURES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What one command has written with --json."""
+    """The output of one command with --json."""
 
     name: str
     machine: Mapping[str, Any]
@@ -95,7 +95,7 @@ def replaced(page: str, measurements: Sequence[Measurement], pictures: str = "pi
 
 
 def unmeasured(measurements: Sequence[Measurement]) -> list[str]:
-    """What goals speak of and no table has: a table, or a candidate in it."""
+    """Return the tables and candidates that goals name and no table has."""
     tables = tables_of(measurements)
     checks = [check for goal in GOALS for check in goal.checks]
     names = [

@@ -1,4 +1,4 @@
-"""What was measured, as tables: ratios first, medians with quartiles."""
+"""Measurements as tables: ratios first, medians with quartiles."""
 
 from __future__ import annotations
 

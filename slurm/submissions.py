@@ -75,7 +75,7 @@ def submissions(run: RunDir) -> list[Submission]:
 
 
 def submission_of(line: Mapping[str, Any]) -> Submission | None:
-    """What a line of submissions.jsonl says; None where it is no submission."""
+    """Return the submission of a line of submissions.jsonl; None if it is not one."""
     facts = {name: line.get(name) for name in _TYPES}
     if not all(isinstance(facts[name], kind) for name, kind in _TYPES.items()):
         return None

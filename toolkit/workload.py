@@ -1,4 +1,4 @@
-"""What a workload gives to the toolkit: its tasks, and for each of them sections, rules and metrics.
+"""The interface of a workload to the toolkit: its tasks, each with sections, rules and metrics.
 
 A workload is a package. It registers a `Workload` under the entry-point group `slurm_toolkit.workloads`; ours
 do so in `pyproject.toml`. Code is named, not imported, so that checking an experiment imports no torch.
@@ -108,7 +108,7 @@ class PreparedSet(Protocol):
         """Their folder."""
 
     def summary(self) -> str:
-        """What they hold and what was left out, for people."""
+        """Describe the data and what was left out, for people."""
 
     def to_json(self) -> dict[str, Any]:
         """The same for programs."""
@@ -245,7 +245,7 @@ class OwnSections:
 
 
 class UnfitTask(Exception):
-    """What a task section names cannot be used."""
+    """The code that a task section names cannot be used."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         self.violations = tuple(violations)
@@ -352,7 +352,7 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a package registers.
+    """The registration of a package.
 
     tasks      its kinds of tasks
     packages   importable packages that a run of its tasks keeps a copy of, besides those of the core

@@ -18,7 +18,7 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be submitted; printed it is what `stk plan` shows.
+    """A plan of a submission; printed it is the output of `stk plan`.
 
     run_id   name of the run: the same experiment has the same one
     folder   of the run; it need not be there

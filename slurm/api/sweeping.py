@@ -100,7 +100,7 @@ def _here(wanted: Wanted) -> None:
 
 
 def _word(key: str, value: Any) -> str:
-    """What a key is set to, as on the command line. Raises UserError."""
+    """Return the value of a key as on the command line. Raises UserError."""
     if isinstance(value, str) and _is_range(key, value):
         return f"{key}={value}"
     if isinstance(value, list | tuple):

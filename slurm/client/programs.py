@@ -75,7 +75,7 @@ def call(
 
 
 def patiently(ask: Callable[[], _T], patience_s: float) -> _T:
-    """What `ask` returns, asked again with growing pauses while no controller answers.
+    """Return the result of `ask`, asked again with growing pauses while no controller answers.
 
     Also while another process submits the same run. For requests that may be made twice. After
     patience_s seconds, raises what the last one raised.
@@ -127,7 +127,7 @@ def sbatch(
 
 
 def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """What `sbatch --test-only` says about a script: when and where it would start. Submits nothing.
+    """Return the answer of `sbatch --test-only`: when and where a script would start. Submits nothing.
 
     Raises SlurmRefused where it would be refused. It knows less than `slurm.submission.checks.preflight`:
     a time limit above the partition's passes (measured, 22.05).
@@ -212,7 +212,7 @@ def release_now(job_id: str) -> None:
 
 
 def dependencies(user: str) -> dict[str, str]:
-    """What waiting jobs of a user (name or number) depend on, by their ids and in sbatch's words."""
+    """Return the dependencies of a user's (name or number) waiting jobs, by id and in sbatch's words."""
     text = call("squeue", "--noheader", "--all", "--states=PENDING", f"--user={user}", "--format=%i|%E")
     return parse.parse_dependencies(text)
 
@@ -223,7 +223,7 @@ def depend_on(job_id: str, dependency: str) -> None:
 
 
 def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
-    """What the controller knows about a job; of an array or an uneven job, its first record."""
+    """Return the controller's record of a job; of an array or an uneven job, its first record."""
     return parse.parse_job(call("scontrol", "--all", "show", "job", _checked(job_id), timeout_s=timeout_s))
 
 
@@ -238,7 +238,7 @@ def hosts() -> list[HostGroup]:
 
 
 def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
-    """How busy the hosts of all partitions are now."""
+    """Return the current use of the hosts of all partitions."""
     command = ("sinfo", "--all", "--noheader", "--exact", f"--Format={parse.USE_FORMAT}")
     return parse.parse_uses(call(*command, timeout_s=timeout_s))
 
@@ -311,7 +311,7 @@ def qos_flags(name: str) -> frozenset[str] | None:
 
 
 def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
-    """How many jobs a user may have in the queue at a time: the limits of the association and of the QOS.
+    """Return the limits of the association and of the QOS on a user's jobs in the queue.
 
     account, qos   None: the user's own default
     Empty where there are none, or accounting does not answer.

@@ -1,4 +1,4 @@
-"""What the arguments of several commands share, and how commands warn."""
+"""Arguments that several commands share, and the warnings of commands."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources(RunPolicy):
-    """Where to run, and how it goes on. Never what: changing anything here leaves the result as it is."""
+    """Where to run, and how often to restart. No change here changes the result."""
 
     nodes: int | str = option(1, minimum=1, pattern=NODES_PATTERN)
     """Number of hosts. With a range such as 1-4 Slurm starts on those that are free."""

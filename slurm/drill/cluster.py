@@ -296,7 +296,7 @@ def _is_training(run: RunDir, start: AttemptRecord) -> bool:
 
 
 def _done(run: RunDir, start: AttemptRecord, until: float = float("inf")) -> int:
-    """How many steps were done when a start ended: by its own word, or by the slow steps' events."""
+    """Return the steps done at the end of a start: by its own record, or by the slow steps' events."""
     noted = events_between(run, "fault", start.began, until)
     steps: list[int] = [start.last_step or 0, *(event.facts["step"] for event in noted)]
     return max(steps)

@@ -214,7 +214,7 @@ class LocalDrill:
 
 
 def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Digest]) -> Row:
-    """What an interruption came to, as the start after it shows."""
+    """Return the effect of an interruption, as the start after it shows."""
     interruption = before.interruption
     lost = max(0, before.done - now.first_step)
     fault = before.fault

@@ -75,7 +75,7 @@ def _is_of(attempt: AttemptRecord, job: Job) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done, in a sentence, and whether the script is to start the step again."""
+    """The action in a sentence, and whether the script is to start the step again."""
 
     text: str
     again: bool = False
@@ -161,7 +161,7 @@ def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
 
 
 def _crash_hint(step: Step) -> CrashHint:
-    """What Slurm knows of ranks that died without an error message."""
+    """Return Slurm's knowledge of ranks that died without an error message."""
     found = out_of_memory(step.run.job_log(step.job.environ["SLURM_JOB_ID"]))
     return CrashHint() if found is None else CrashHint(kind=OOM_KILLED, rank=found.task)
 

@@ -1,4 +1,4 @@
-"""What runs as one task of the job: a path, nothing more.
+"""The pickled task of the job: a path, nothing more.
 
 submitit pickles a TrainJob by the name of its class, so the job needs no object from the submitter
 and runs the code that lies in the run folder. The name is `slurm.job.TrainJob` in every version.

@@ -73,7 +73,7 @@ class TimeLimitWatch:
             self._progress.message(f"stk: not put back into the queue: {error}")
 
     def answer(self) -> str:
-        """What is done about a warning, in a sentence. Raises SchedulerError."""
+        """Return the action on a warning, in a sentence. Raises SchedulerError."""
         job = Job.around(self._environ)
         facts = job.facts(PATIENCE_S)
         why = why_of(job, facts, StopEvidence(reason=WARNING, restart=job.restart, signal_s=self._signal_s))

@@ -1,4 +1,4 @@
-"""What a person may do to a run: end it, or send it back into the queue."""
+"""Actions of a person on a run: stop it, or send it back into the queue."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _launches(command: Sequence[str], run: RunDir) -> bool:
 
 
 def heartbeat(run: RunDir, start: AttemptRecord | None) -> dict[str, Any]:
-    """What rank 0 of a start last said of itself; empty where it never did.
+    """Return the last heartbeat of rank 0 of a start; empty without one.
 
     Its time is the older one of the rank's clock and the file server's: a clock may be ahead.
     """

@@ -1,4 +1,4 @@
-"""Where runs stand: what their folders say and what the scheduler says, put together."""
+"""States of runs: their folders and the scheduler combined."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _LONG_START_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """Where a run stands.
+    """The state of a run.
 
     state    one of the eight of --json
     doing    the same in the user's words
@@ -110,7 +110,7 @@ def _running(folder: Folder, job: JobState | None, now: float, reason: str = "")
 
 
 def _doing(folder: Folder, job: JobState | None, now: float) -> str:
-    """What a run that has its hosts does, by Slurm's word, its ledger and its heartbeat."""
+    """Return the activity of a run with hosts, from Slurm's state, its ledger and its heartbeat."""
     if job is not None and (word := phrases.of_running_job(job.slurm_state)) is not None:
         return word
     start = folder.last_start

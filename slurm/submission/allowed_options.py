@@ -99,7 +99,7 @@ def check_options(resources: Resources) -> None:
 
 
 def _meant(name: str) -> str:
-    """What an unknown name stands for: the names that it begins, or the nearest one."""
+    """Return the names that an unknown name begins, or the nearest one."""
     known = (*OURS, *OTHERS)
     if full := [each for each in known if each.startswith(name)]:
         return f"Write the full name: {' or '.join(sorted(full))}."

@@ -1,4 +1,4 @@
-"""What `stk plan` shows people: what was set and where, the defaults in few lines, the steps, the script."""
+"""The text of `stk plan`: values with their sources, defaults in few lines, the steps, the script."""
 
 from __future__ import annotations
 

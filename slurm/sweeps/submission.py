@@ -31,7 +31,7 @@ from toolkit.sweeps.folder import SweepDir, read_arrays
 
 @dataclass(slots=True)
 class SubmittedRuns:
-    """What came of a submission.
+    """The result of a submission.
 
     jobs    the submission of each run that was handed in
     arrays  ids of the arrays

@@ -1,4 +1,4 @@
-"""How a field of a config dataclass says what is allowed, and whether it changes the result."""
+"""Limits of a config dataclass's fields, and whether a field changes the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SWEEP = "sweep"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a key allows, and how its value is read.
+    """The allowed values of a key, and how they are read.
 
     choices            the allowed values
     instead            names that other programs have for such a value, and what to use in their place
@@ -72,6 +72,6 @@ def keys_of(cls: Any) -> tuple[Field[Any], ...]:
 
 
 def limits(of: Field[Any]) -> Limits:
-    """What `option` stored; no limits for a plain field."""
+    """Return the limits that `option` stored; no limits for a plain field."""
     found: Limits = of.metadata.get(_KEY, Limits())
     return found

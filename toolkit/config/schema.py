@@ -37,7 +37,7 @@ def _fill(section: object, **defaults: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Train:
-    """How long and how to train."""
+    """Length and settings of training."""
 
     epochs: int | None = option(None, minimum=1, maximum=1_000_000)
     """Passes over the training set. null: 10, or those that `steps` needs."""
@@ -180,7 +180,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """How a run is evaluated, and which checkpoint is best."""
+    """Evaluation of a run, and selection of the best checkpoint."""
 
     metric: str = option("loss:min", pattern=METRIC_PATTERN)
     """Metric of the validation set that selects the best checkpoint, such as accuracy or accuracy:max. Of
@@ -202,7 +202,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPolicy:
-    """How often a run is restarted, and who is notified. A scheduler's section `resources` is a subclass.
+    """Restarts of a run, and its notifications. A scheduler's section `resources` is a subclass.
 
     If no package declares that section, `resources` may hold anything, and these defaults apply.
     """
@@ -261,5 +261,5 @@ class Experiment:
 
     @property
     def policy(self) -> RunPolicy:
-        """How often the run is restarted, and who is notified."""
+        """Restarts of the run, and its notifications."""
         return self.resources if isinstance(self.resources, RunPolicy) else RunPolicy()

@@ -50,7 +50,7 @@ class Edits:
 
 
 def edits_since(run: RunDir, experiment: Experiment) -> Edits:
-    """What was edited since the run got its code; nothing where it has none, or the user's code is gone."""
+    """Return the edits since the run got its code; none if it has none, or the user's code is gone."""
     if not run.code.exists():
         return Edits((), ())
     try:
@@ -69,7 +69,7 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 
 def told(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
-    """What to say of edited code before the run goes on; nothing where nothing was edited."""
+    """Return messages about edited code before the run continues; none if nothing was edited."""
     edits = edits_since(run, experiment)
     if not edits:
         return []
@@ -109,7 +109,7 @@ def _goes_on(who: str, it_was: str, edits: Edits | str, new_code: bool) -> str:
 
 
 def new_code_of(run: RunDir) -> list[str]:
-    """What a run took of edited code on its way, such as `digits.py, from step 41 on`."""
+    """Return the edited code that a run has taken, such as `digits.py, from step 41 on`."""
     taken = (each.facts for each in read_events(run) if each.name == NEW_CODE)
     return [f"{', '.join(each.get('files', ()))}, from step {each.get('step', 0) + 1} on" for each in taken]
 

@@ -21,7 +21,7 @@ _MOST = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """What a sweep asks for, from the section `sweep`, from the command line, or from both.
+    """The request of a sweep, from the section `sweep`, from the command line, or from both.
 
     name        None: that of the experiment
     method      grid: every combination; zip: the first values, the second ones, …; random: `samples` draws;
@@ -57,7 +57,7 @@ class Sweep:
         return tuple(dict.fromkeys([*self.parameters, *listed, *seeds]))
 
     def overrides(self, point: Point) -> list[str]:
-        """What `stk submit` would be given for one run: a section before the keys within it."""
+        """Return the overrides of `stk submit` for one run: a section before the keys within it."""
         values = {**self.fixed, **point}
         return [f"{key}={values[key]}" for key in sorted(values, key=lambda key: key.count("."))]
 
@@ -76,7 +76,7 @@ class Sweep:
         return [_joined(parts) for parts in itertools.product(*factors)]
 
     def _factors(self) -> Iterator[list[Point]]:
-        """What is combined, each with every other."""
+        """Yield the lists that are combined, each with every other."""
         if self.runs:
             yield list(self.runs)
         if self.method == "random":

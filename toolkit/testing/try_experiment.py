@@ -56,7 +56,7 @@ _OURS, _LIBRARIES = Path(__file__).parents[1], "site-packages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check has found; is_good is None where it could not be made."""
+    """The result of one check; is_good is None if it could not be made."""
 
     check: str
     is_good: bool | None
@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a step takes on this machine with one process.
+    """The cost of a step on this machine with one process.
 
     device       cpu or cuda
     step_s       seconds of a step

@@ -44,7 +44,7 @@ class Request:
 
 
 class BatchSource(Protocol):
-    """Where training takes its batches from."""
+    """The source of training batches."""
 
     def take(self, task: Task, request: Request, device: torch.device) -> Any:
         """The batch of a request on a device. The generators are seeded for the forward pass."""
@@ -185,7 +185,7 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What making a batch has raised."""
+    """The error of making a batch."""
 
     error: Exception
 

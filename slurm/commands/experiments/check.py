@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _answers(experiment: Experiment) -> Iterator[dict[str, Any]]:
-    """What a process with torch says, line after line."""
+    """Yield the answers of a process with torch, line after line."""
     with tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder:
         target = create_run(experiment, Path(folder))
         # -P: or Python would prefer what lies in the working directory.
@@ -77,7 +77,7 @@ def _line(answer: dict[str, Any], experiment: Experiment) -> str:
 
 
 def _advice(cost: dict[str, Any], experiment: Experiment) -> str:
-    """What a job should ask for, as far as a few steps on this machine show it."""
+    """Return advice on the resources of a job, from a few steps on this machine."""
     seconds = cost["steps"] * cost["step_s"]
     ranks = experiment.resources.tasks_per_node
     memory = _memory(ranks * cost["memory_mb"])

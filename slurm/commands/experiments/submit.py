@@ -72,7 +72,7 @@ def _run_chain(arguments: Namespace) -> int:
 
 
 def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
-    """What --json prints of a chain: the first run as ever, and what follows it."""
+    """Return the JSON of a chain: the first run's keys, and the runs that follow it."""
     first, *then = [each.to_json() for each in handed_in]
     return {**first, "then": then, **({"evaluation": evaluation.to_json()} if evaluation else {})}
 
@@ -125,7 +125,7 @@ def tell(submitted: Submitted, as_json: bool) -> int:
 
 
 def _where(submitted: Submitted) -> str:
-    """Where a run is trained; of one that is live already, so much."""
+    """Return the place where a run is trained, or that it is live already."""
     submission = submitted.submission
     if submission is None:
         where = "the foreground of a terminal"
@@ -135,7 +135,7 @@ def _where(submitted: Submitted) -> str:
 
 
 def measured_warnings(run: RunDir) -> list[str]:
-    """What earlier starts measured that does not fit into the time that this cluster gives for a save."""
+    """Return warnings of earlier starts whose saves take longer than the time that this cluster gives."""
     lead_s = measured_lead_s(run)
     if lead_s is None:
         return []

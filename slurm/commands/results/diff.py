@@ -83,7 +83,7 @@ def _render_weights(found: Difference) -> Iterator[str]:
 
 
 def _render_causes(found: Difference) -> Iterator[str]:
-    """What may explain a difference, and what is the same and so cannot."""
+    """Yield possible causes of a difference, and what is the same and so cannot be one."""
     yield ""
     yield from _block("config", [f"{key}: A {a!r}, B {b!r}" for key, (a, b) in found.config.items()])
     yield from _block("code", [f"{name} {what}" for kind, what in _CODE for name in found.code[kind]])

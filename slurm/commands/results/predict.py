@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _request(arguments: Namespace) -> Request:
-    """What to predict. Raises UserError where a file is not there, or cannot be written."""
+    """Return the request. Raises UserError if a file is missing, or cannot be written."""
     file, output = _absolute(arguments.file), _absolute(arguments.output)
     read_as = arguments.input_format or input_format(file)
     if file is not None and not os.path.exists(file):

@@ -1,4 +1,4 @@
-"""What the answers about a folder mean: its file system, whether what runs rely on holds, how fast it is."""
+"""The meaning of the answers about a folder: file system, guarantees that runs rely on, speed."""
 
 from __future__ import annotations
 

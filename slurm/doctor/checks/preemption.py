@@ -1,4 +1,4 @@
-"""Who may take a job's hosts, how it is told, and whether the time left is enough for a save."""
+"""Preemption of jobs: by whom, how it is announced, and whether the time left is enough for a save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run asked the scheduler for, in numbers."""
+"""A run's request to the scheduler, in numbers."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Start:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         name = f"start {self.number}" if self.number is not None else f"start {self.nonce}"
         return f"{name}, job {self.job_id}" if self.job_id else name
 

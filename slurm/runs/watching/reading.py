@@ -1,4 +1,4 @@
-"""What a run's folder says, read again and again: only what is new, and only what is shown."""
+"""A run's folder, read again and again: only what is new, and only what is shown."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class RunReader:
                 yield from _numbers(event, "time")
 
     def _known_ranks(self, nonce: str) -> list[RankRecord]:
-        """Who the ranks of the newest start are."""
+        """Return the ranks of the newest start."""
         with suppress(OSError):
             return read_ranks(self._run, nonce)
         return []

@@ -162,7 +162,7 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
 def _arguments(
     section: str, given: Mapping[str, Any], of: LibraryCallable, keys: Sequence[str]
 ) -> Iterator[Violation]:
-    """What does not fit the signature in the installed library.
+    """Yield arguments that do not fit the signature in the installed library.
 
     keys  of the section, which stand there and not among the arguments
     """

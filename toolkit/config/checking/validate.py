@@ -122,7 +122,7 @@ class _Checker:
         return replace(own, tree={**tree, **own.tree})
 
     def _folders(self) -> Sequence[Path]:
-        """What file names may be relative to: the folders of the files that say the task, and this one."""
+        """Return the folders of relative file names: those of the files with the task, and this one."""
         files = [self._faults.origins.of(key).place for key in (("task",), ())]
         return [*(Path(file).parent for file in files), Path()]
 

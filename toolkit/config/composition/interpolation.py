@@ -286,7 +286,7 @@ def _has_reference(value: Any) -> bool:
 
 
 def _source(value: Any, key: Key, faults: Faults) -> Any:
-    """What OmegaConf is given: as the tree, with `???` for what is unknown or cannot be parsed."""
+    """Return the input for OmegaConf: the tree, with `???` for what is unknown or cannot be parsed."""
     if isinstance(value, dict):
         return {name: _source(inner, (*key, name), faults) for name, inner in value.items()}
     if isinstance(value, list):

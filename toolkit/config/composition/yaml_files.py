@@ -132,7 +132,7 @@ def _copied(value: Any) -> Any:
 
 
 def scalar(text: str) -> Any:
-    """What an unquoted YAML scalar means: None, a bool, an int, a float or the text itself."""
+    """Return the meaning of an unquoted YAML scalar: None, a bool, an int, a float or the text itself."""
     for tag, form in _FORMS.items():
         if form.fullmatch(text):
             return _VALUES[tag](text)

@@ -1,4 +1,4 @@
-"""What a folder's file system can do, found by trying. No trial takes longer than some seconds.
+"""Capabilities of a folder's file system, found by trying. No trial takes longer than some seconds.
 
 Everything happens in a temporary hidden folder, which is removed at the end, also after SIGTERM.
 """
@@ -108,7 +108,7 @@ def _try_out(parent: Path) -> dict[str, Any]:
 
 
 def _answer(attempt: Callable[[Path], Any], place: Path) -> Any:
-    """What an attempt found, or the error that it met, as {"error": …}."""
+    """Return the result of an attempt, or its error, as {"error": …}."""
     try:
         return attempt(place)
     except OSError as error:
@@ -224,7 +224,7 @@ def _sync_s(place: Path) -> float:
 
 
 def _clock_ahead_s(place: Path) -> float:
-    """How far the clock that stamps files is ahead of this machine's, in seconds."""
+    """Return how far the clock that stamps files is ahead of this machine's, in seconds."""
     path = place / "stamped"
     path.touch()
     before = time.time()

@@ -1,4 +1,4 @@
-"""What a search needs of a model, and what it finds."""
+"""The interface between a search and a model, and the results of a search."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _starts(
 
 
 def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for at last; no result hangs on it, so a damaged file is as good as none."""
+    """Return the last request; a damaged file counts as none, because no result depends on it."""
     try:
         submitted = read(run.job, _read_config)
     except (DataError, OSError):
@@ -226,7 +226,7 @@ def _failure(run: RunDir, attempts: Sequence[AttemptRecord], events: Iterable[Ev
 
 
 def _scored(result: Mapping[str, Any]) -> str:
-    """What an evaluation is of, in a line; empty for a run."""
+    """Describe the data of an evaluation in a line; empty for a run."""
     if result.get("state") != "evaluated":
         return ""
     data = Path(result["data"]).name if result.get("data") else f"the {result.get('split')} set"

@@ -1,4 +1,4 @@
-"""What the ranks took of their machines, as a table."""
+"""The ranks' use of their machines, as a table."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from toolkit.world import World
 
 
 class Gathering(Protocol):
-    """What the ledger asks of a group of ranks (toolkit.distributed.process_group.Group)."""
+    """The interface of the ledger to a group of ranks (toolkit.distributed.process_group.Group)."""
 
     @property
     def world(self) -> World: ...

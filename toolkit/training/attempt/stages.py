@@ -203,7 +203,7 @@ class RankAttempt:
         return self._context.state.progress.step if self._context else 0
 
     def _pulse(self) -> Pulse:
-        """What this rank is doing, for its watchdog."""
+        """Return the activity of this rank, for its watchdog."""
         phase = self._activity.phase
         return Pulse(
             phase=phase,

@@ -159,7 +159,7 @@ class EntityDisambiguationTask:
 
 
 def _batches(model: Any, data: MentionSet, vectors: Array | None) -> BatchMaker:
-    """How batches are made for a model, as its section describes it."""
+    """Return the maker of batches for a model, as its section describes it."""
     is_co_mention = isinstance(model, CoMention)
     return BatchMaker(
         pad_id=int(data.meta["pad_id"]),
@@ -184,7 +184,7 @@ def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tens
 
 
 def _sizes(data: MentionSet) -> dict[str, Any]:
-    """What only the data know of a model."""
+    """Return the sizes of a model that only the data know."""
     meta = data.meta
     return {
         "vocabulary_size": int(meta["vocabulary_size"]),

@@ -199,6 +199,6 @@ class Pretrained(ModelSection):
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """How many labels a model tells apart, where that is known."""
+    """Yield the number of labels of a model, if it is known."""
     if labels := data.labels or meta.get("labels"):
         yield "labels, which the data have", len(labels)

@@ -120,7 +120,7 @@ def _handed_over(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, An
 
 
 def _places(module: ModuleType) -> dict[str, Any]:
-    """Where the function works, what is kept as code, and where its module is imported from.
+    """Return the function's folder, its kept code, and the folder from which its module is imported.
 
     Relative file names mean the folder where the caller works, in the copy too if that is within the code.
     """

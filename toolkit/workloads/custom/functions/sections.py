@@ -59,7 +59,7 @@ class _Values:
         return hash(repr(sorted(self.values().items())))
 
     def values(self) -> dict[str, Any]:
-        """What the experiment says, by parameter; a list is one whether it was written or is a default."""
+        """Return the experiment's values by parameter; a list is one, written or as a default."""
         return {each.name: _listed(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ class NothingPrepared:
 
 
 class FunctionData(_Values, DataSection):
-    """What the function `data` is given beside the split."""
+    """Arguments of the function `data` beside the split."""
 
     __slots__ = ()
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
@@ -106,12 +106,12 @@ class FunctionData(_Values, DataSection):
 
 
 class FunctionModel(_Values, ModelSection):
-    """What the function `model` is given."""
+    """Arguments of the function `model`."""
 
     __slots__ = ()
 
     def arguments(self) -> dict[str, Any]:
-        """What the experiment says, by parameter."""
+        """Return the experiment's values by parameter."""
         values = self.values()
         del values["kind"]
         return values
@@ -119,12 +119,12 @@ class FunctionModel(_Values, ModelSection):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnyData(FunctionData):
-    """What the function `data` is given: its parameters are the keys."""
+    """Arguments of the function `data`: its parameters are the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnyModel(FunctionModel):
-    """What the function `model` is given: its parameters are the keys."""
+    """Arguments of the function `model`: its parameters are the keys."""
 
     kind: str = option(MODEL_KIND)
 

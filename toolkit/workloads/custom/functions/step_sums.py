@@ -1,4 +1,4 @@
-"""What one call of `step` adds up to."""
+"""Sums of one call of `step`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class CurrentRun:
 
     @property
     def world_size(self) -> int:
-        """How many processes the script has."""
+        """Number of processes of the script."""
         return self._place.size
 
     def catch_signals(self) -> None:

@@ -149,7 +149,7 @@ def _total(trainer: Trainer) -> int | None:
 
 
 def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
-    """How many epochs are done with this batch."""
+    """Return the number of finished epochs at this batch."""
     batches = trainer.num_training_batches
     return trainer.current_epoch + (batch_idx + 1) / batches if batches != float("inf") else None
 

@@ -1,4 +1,4 @@
-"""What the callbacks of trainers share."""
+"""Code that the callbacks of trainers share."""
 
 from __future__ import annotations
 

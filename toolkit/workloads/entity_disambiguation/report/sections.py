@@ -1,4 +1,4 @@
-"""What entity disambiguation adds to the report of a run: its slices."""
+"""Entity disambiguation's part of the report of a run: its slices."""
 
 from __future__ import annotations
 

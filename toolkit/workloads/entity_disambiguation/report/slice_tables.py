@@ -82,7 +82,7 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
 
 
 def _note(report: SliceReport, inside: bool) -> str:
-    """What counts as right where the gold is none of the candidates; empty where that never is."""
+    """Say how mentions count whose gold is not a candidate; empty if there are none."""
     if inside or not report.has_outside:
         return ""
     everything = report.scores[WHOLE_SLICE]

@@ -175,7 +175,7 @@ def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Itera
 
 
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:
-    """What must not follow a change of white space; `before` collects the kinds that came before."""
+    """Yield noises that must not follow a change of white space; `before` collects the earlier kinds."""
     if WhitespaceNoise in before and isinstance(noise, WordNoise | SaveNoise | ReplaceNoise):
         problem = f"found {noise.kind} after whitespace, when words are no longer those of the target"
         yield Violation(key=(*key, "kind"), problem=problem, hint=f"put {noise.kind} before whitespace")

@@ -64,7 +64,7 @@ class SecWordsNmt(Writing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhitespaceRepair:
-    """Where spaces are missing in a text, and which of its spaces are wrong."""
+    """Finds missing and wrong spaces in a text."""
 
     kind: str = option("tokenization_repair")
 

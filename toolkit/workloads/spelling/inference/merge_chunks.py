@@ -56,7 +56,7 @@ def _letters(text: str) -> int:
 
 
 def _after_letters(text: str, count: int) -> int:
-    """Where the next character that is no white space is, after so many of them."""
+    """Return the position of the next character that is not white space, after this many of them."""
     places = (place for place, character in enumerate(text) if not character.isspace())
     return next(islice(places, count, None), len(text))
 

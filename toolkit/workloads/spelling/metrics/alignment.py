@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def deletions(self) -> int:
-        """How many there may be at most: a cheapest way goes so far to the left of the diagonal."""
+        """Return the largest number of deletions: a cheapest way is never further left of the diagonal."""
         return (self.bound - len(self.second) + len(self.first)) // 2
 
     @property
@@ -55,7 +55,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What edits cost, and which goes first where several are cheapest.
+    """The cost of edits, and the preference among several cheapest ones.
 
     order   of DIAGONAL, INSERT and DELETE the first that lies on a cheapest way is taken
     solid   code that is never replaced; None: no code is

@@ -121,7 +121,7 @@ class EdgeAttention(nn.Module):
     def forward(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, edges: torch.Tensor
     ) -> torch.Tensor:
-        """What comes to each node, [nodes, d]; zero where no edge leads to it.
+        """Return the message to each node, [nodes, d]; zero if no edge leads to it.
 
         edges  [2, E]: the nodes that each edge leads from, and those that it leads to
         """
@@ -157,7 +157,7 @@ class CompleteAttention(nn.Module):
     def forward(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Complete
     ) -> torch.Tensor:
-        """What comes to each node, [nodes, d]; zero for those outside the part, and for a single one."""
+        """Return the message to each node, [nodes, d]; zero for nodes outside, and for a single one."""
         stacked = torch.stack([queries, keys, values], dim=1)[part.first : part.last]
         real = part.real
         table = stacked.new_zeros(real.numel(), *stacked.shape[1:]).index_copy(0, part.places, stacked)

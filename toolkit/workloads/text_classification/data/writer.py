@@ -92,7 +92,7 @@ class TextWriter:
         progress("tokenize", self._written, len(self.survey))
 
     def fragments(self) -> Fragments:
-        """What was written so far."""
+        """Return the fragments written so far."""
         return Fragments(
             text_ids=np.frombuffer(self._text_ids, dtype=np.int64),
             lengths=np.frombuffer(self._lengths, dtype=np.int32),

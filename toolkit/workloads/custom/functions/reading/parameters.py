@@ -35,7 +35,7 @@ class Parameter:
     line: int = 0
 
     def given(self, value: Any) -> Any:
-        """What the function is given for the plain value of an experiment."""
+        """Return the function's argument for the plain value of an experiment."""
         if isinstance(value, list):
             return self.many(value)
         return Path(value) if isinstance(value, str) and self.hint in (Path, Path | None) else value

@@ -1,4 +1,4 @@
-"""What the three functions of a Python file take and give, read from its text. Nothing of it is executed."""
+"""Arguments and results of the three functions of a Python file, read from its text. Executes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ANYTHING = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Functions:
-    """What a file with three functions says.
+    """The content of a file with three functions.
 
     model, data  their parameters, without the split
     metrics      names of what `step` returns beside the loss; None where only executing it would tell

@@ -128,7 +128,7 @@ def key_mask(lengths: torch.Tensor, width: int) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderPrefixes:
-    """What n sequences have come to.
+    """The prefixes of n sequences so far.
 
     positions  [n] of the next token
     past       keys and values of what was written, for each layer; None before the first token

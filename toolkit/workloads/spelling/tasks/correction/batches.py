@@ -90,7 +90,7 @@ def _word_of(unit: Written, word: str, tokenizer: TextTokenizer) -> str:
 
 
 def text_targets(outputs: Array, lengths: Array, padding: int, begin: int, end: int) -> tuple[Array, Array]:
-    """What a decoder reads and what it should write: two arrays [B, T + 1].
+    """Return the input of a decoder and its target: two arrays [B, T + 1].
 
     outputs  [B, T] tokens, filled up with NONE
     lengths  [B] of them
@@ -108,7 +108,7 @@ def text_targets(outputs: Array, lengths: Array, padding: int, begin: int, end: 
 def word_targets(
     outputs: Array, words: Array, padding: int, begin: int, end: int
 ) -> tuple[Array, Array, Array]:
-    """What a decoder of words reads, the word of each token of it, and what it should write: [B, T].
+    """Return the input of a decoder of words, the word of each of its tokens, and its target: [B, T].
 
     outputs  [B, O] tokens of all words, filled up with NONE
     words    [B, O] the word of each, ascending from 0 without a gap; NONE where there are no more

@@ -26,7 +26,7 @@ _READ = "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a line is cut into fields.
+    """The separation of a line into fields.
 
     delimiter  None where each line is a JSON object
     """

@@ -35,7 +35,7 @@ _MOST_LABELS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """What is known of every text after the first reading. Rows that are skipped have no number.
+    """The facts about every text after the first reading. Rows that are skipped have no number.
 
     labels       names; a text's label is a number into it
     splits       names; a text's split is a number into it

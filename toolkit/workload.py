@@ -26,7 +26,7 @@ class Metric:
     goal   whether less or more of it is better
     title  its name for people; empty: the name with spaces
     unit   share: between 0 and 1, shown in per cent
-    twin   a metric of which this is another view: it is shown where the two differ
+    twin   a metric that this one shows in another way: displayed if the two differ
     """
 
     name: str
@@ -46,7 +46,7 @@ LOSS = Metric(name="loss", goal="min", unit="number")
 
 
 def shares(*names: str, **titles: str) -> tuple[Metric, ...]:
-    """Shares of which more is better, such as accuracy; after them those whose titles are not their names."""
+    """Shares to maximise, such as accuracy; after them those whose titles are not their names."""
     named = {**dict.fromkeys(names, ""), **titles}
     return tuple(Metric(name=name, goal="max", title=title) for name, title in named.items())
 
@@ -156,7 +156,7 @@ class DataSection:
         raise NotImplementedError
 
     def with_workers(self, count: int) -> Self:
-        """This section, prepared by so many processes unless it says how many."""
+        """This section, prepared by this number of processes unless it has its own."""
         return self
 
 

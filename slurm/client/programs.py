@@ -137,7 +137,7 @@ def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | Non
 
 
 def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None = None) -> list[Job]:
-    """Jobs that the controller still knows, ended ones too; one call whatever their number.
+    """Jobs that the controller still knows, ended ones too; one call for any number.
 
     At least one filter must be given; several must all match. An array comes as one job for each
     task, an uneven job as one for each component. Ids that are unknown, or are none, are left out.
@@ -267,7 +267,7 @@ def step(
 ) -> tuple[str, str]:
     """Run a command in a new job of this name, and wait; return its output and srun's complaint.
 
-    The complaint is empty where all went well. Whatever happens, Ctrl-C included, no job is left: srun
+    The complaint is empty where all went well. No job is left in any case, Ctrl-C included: srun
     cancels it when it is asked to end, and a job whose srun was killed is cancelled by its name.
     """
     full = ("srun", f"--job-name={name}", *options, *command)
@@ -409,6 +409,6 @@ def _failure(command: tuple[str, ...], code: int, errors: str) -> SchedulerError
         kind = AnswerLost if _LOST_ANSWER.search(errors) else SlurmUnavailable
         return kind(f"Slurm's controller cannot be reached: {shown}\n{words}")
     if code < 0:
-        # A job that asks for its own requeue is being ended when the answer comes, and so is who asked.
+        # A job that asks for its own requeue is being ended when the answer comes, and so is this process.
         return AnswerLost(f"ended by signal {-code} before it had answered: {shown}\n{words}")
     return SlurmRefused(f"Slurm refused (exit code {code}): {shown}\n{words}")

@@ -74,7 +74,7 @@ class Cluster:
 def read_cluster() -> Cluster:
     """Ask the controller and the accounting database. Raises SchedulerError where no controller answers.
 
-    Five short calls; whatever answers badly or not in time is noted as unknown.
+    Five short calls; bad and late answers are noted as unknown.
     """
     config = programs.config()
     unknown: list[tuple[str, str]] = []

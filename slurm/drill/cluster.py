@@ -77,7 +77,7 @@ class ClusterDrill:
     def run(self) -> Iterator[list[Row]]:
         """Yield the rows so far whenever there is news of them.
 
-        Whatever happens, no job of the drill outlives it. Raises RunFailed where the run fails by
+        No job of the drill outlives it in any case. Raises RunFailed where the run fails by
         itself, SchedulerError where Slurm refuses.
         """
         done: list[_Saved] = []

@@ -236,7 +236,7 @@ def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Dig
 
 @contextmanager
 def _ranks(run: RunDir, procs: int, faults: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The ranks of one start; whatever happens, none of them outlives it."""
+    """The ranks of one start; none of them outlives it in any case."""
     nonce = f"drill-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     run.logs.mkdir(parents=True, exist_ok=True)
     ranks: list[subprocess.Popen[bytes]] = []

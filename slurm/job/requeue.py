@@ -144,7 +144,7 @@ def continue_run(
 def wants_chain(run: RunDir, why: str) -> bool:
     """Whether resources.requeue asks for a new job rather than this one again.
 
-    A preempted job, and one that somebody asked back, keep their id: Slurm may have put them back
+    A preempted job, and one that a person has requeued, keep their id: Slurm may have put them back
     itself, and then there would be two.
     """
     wanted = last_resources(run).requeue

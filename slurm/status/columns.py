@@ -69,7 +69,7 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
 
 
 def colour(row: RunStatus) -> str:
-    """The colour of a row's state; of trouble, whatever the state."""
+    """The colour of a row's state; that of trouble for any state with trouble."""
     return "red" if row.doing.startswith(_TROUBLE) else _COLOURS.get(row.state, "")
 
 

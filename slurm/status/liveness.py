@@ -27,7 +27,7 @@ def is_training_here(run: RunDir) -> bool:
     except OSError:
         return False
     try:
-        # Shared, so that two who look do not see each other, and may look who may not write.
+        # Shared, so that two readers do not see each other, and that readers need not be able to write.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return True

@@ -96,7 +96,7 @@ class SaveTimer:
         return self._now() - self._last >= wait
 
     def begun(self) -> None:
-        """Restart the timer: a save begins, for whatever reason."""
+        """Restart the timer: a save begins, for any reason."""
         self._last = self._now()
 
     def failed(self) -> None:

@@ -25,7 +25,7 @@ class Limits:
     hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
     run                what an earlier run has left, its folder or a file in it: `stk clean` keeps that
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
-    rest               a mapping of shares, of which one may be null: it takes what the others leave of 1
+    rest               a mapping of shares; one may be null: it takes the rest of 1
     kinds              a section, or a list of them, whose key `kind` picks one of these dataclasses; called
                        late, so that a kind may hold sections of its own table
     identity           False for what cannot change the result: it is no part of the run's identity

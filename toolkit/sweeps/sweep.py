@@ -85,7 +85,7 @@ class Sweep:
             yield from self._grid()
 
     def sample(self, number: int) -> Point:
-        """One draw of a random sweep; the same whatever their number."""
+        """One draw of a random sweep; the same for any number of draws."""
         return {key: draw(space, self.seed, number, key) for key, space in self.parameters.items()}
 
     def _grid(self) -> Iterator[list[Point]]:

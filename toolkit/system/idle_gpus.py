@@ -40,7 +40,7 @@ class NoGpus(UserError):
 
 
 def least_busy(count: int, gpus: Sequence[Gpu], visible: str | None, order: str | None = None) -> list[Gpu]:
-    """So many of the visible GPUs, the least busy first: by memory used, then by utilisation.
+    """This number of the visible GPUs, the least busy first: by memory used, then by utilisation.
 
     visible, order: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Raises UserError where there are fewer.
     """

@@ -125,7 +125,7 @@ def make_batches(
 
 
 class _Stream:
-    """Batches from workers, in the order of requests, of which a few are always under way."""
+    """Batches from workers, in the order of requests; a few requests are always under way."""
 
     #: Requests that a new stream may skip: those of a step that has begun.
     _MOST_SKIPPED = 4096

@@ -146,7 +146,7 @@ def _run_here(
 
 
 def _take_away(target: RunDir) -> None:
-    """Remove the folder of a run of which nothing came, unless another process trains it."""
+    """Remove the folder of a run that made nothing, unless another process trains it."""
     from filelock import FileLock, Timeout  # slow to import
 
     with suppress(Timeout, OSError), FileLock(target.alive, timeout=0):

@@ -14,7 +14,7 @@ _LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay")
 _IN_MEMORY = ("tmpfs", "ramfs")
 _LITTLE_MB, _FEW_FILES = 10 * 1024, 10_000
 _SLOW_SYNC_S, _SLOW_MB_S = 0.5, 20.0
-#: Clocks that differ by more than this confuse who reads times of two of them.
+#: Clocks that differ by more than this confuse readers of times from two of them.
 _SKEW_S = 5.0
 _SLOW_EXCHANGE_S = 10.0
 

@@ -75,7 +75,7 @@ class Follower:
             self._pause(POLL_S)
 
     def _find(self) -> None:
-        """Take up logs that have appeared: at first the newest start's, then whatever comes."""
+        """Take up logs that have appeared: at first the newest start's, then all later ones."""
         listing = self._listing()
         if listing == self._listed:
             return

@@ -41,7 +41,7 @@ def _labels(sources: Sequence[Source]) -> dict[str, str]:
 
 
 def labelled(label: str, raw: bytes) -> str:
-    """A line after who wrote it."""
+    """A line after the label of its writer."""
     return f"{label} | {shown(raw)}"
 
 

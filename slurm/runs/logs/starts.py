@@ -1,4 +1,4 @@
-"""The starts of a run by what they left in `logs/`: who wrote a log, and where it lies."""
+"""The starts of a run by what they left in `logs/`: the writer and the file of each log."""
 
 from __future__ import annotations
 

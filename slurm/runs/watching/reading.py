@@ -32,7 +32,7 @@ Record = Mapping[str, Any]
 
 
 class RunReader:
-    """Reads one run. Whatever is missing or damaged in its folder is left out."""
+    """Reads one run. Missing and damaged files of its folder are left out."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run

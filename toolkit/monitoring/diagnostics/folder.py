@@ -125,7 +125,7 @@ def _hidden(parent: Path) -> Iterator[Path]:
 
 
 def _renames_over(place: Path) -> bool:
-    """Whether a rename replaces a file at once, while who reads the old one keeps it."""
+    """Whether a rename replaces a file at once, while readers of the old one keep it."""
     old, new = place / "kept", place / "new"
     old.write_text("old")
     new.write_text("new")

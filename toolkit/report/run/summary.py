@@ -42,7 +42,7 @@ from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
 
-#: Starts of which the usage is read: a run that is put back a hundred times has files of thousands of ranks.
+#: Starts whose usage is read: a run that is put back a hundred times has files of thousands of ranks.
 _USAGE_STARTS = 20
 
 #: From here on a moment has no date: the year 5138.

@@ -25,7 +25,7 @@ def scores_table(summary: RunSummary) -> Table:
 
 
 def _says_more(summary: RunSummary, name: str) -> bool:
-    """Whether a metric differs from the one of which it is another view, if it is of one."""
+    """Whether a metric differs from its twin, if it has one."""
     known = metric_of(name, summary.kind)
     if known is None or not known.twin:
         return True

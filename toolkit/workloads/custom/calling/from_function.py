@@ -1,6 +1,6 @@
 """An experiment from a function and its arguments: a command that calls it, by its name.
 
-Arguments and results are handed over as JSON and not pickled. Whoever can write a pickle can execute code
+Arguments and results are handed over as JSON and not pickled. With a pickle its writer can execute code
 when it is read, and a pickle can often not be read by another version of what it holds; a run must go on,
 and its result be read, years later.
 """

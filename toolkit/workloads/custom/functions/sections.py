@@ -186,7 +186,7 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
-    """The metrics of which it is known whether less or more is better."""
+    """The metrics with a known goal, less or more."""
     goals = {str(goal): goal for goal in GOALS}
     return [Metric(name=name, goal=goals[goal], unit="number") for name, goal in task.metrics.items()]
 

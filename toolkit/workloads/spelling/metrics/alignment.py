@@ -27,7 +27,7 @@ _Costs: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 #: Cells computed at once, which bounds memory; and of one pair, above which it is refused.
 _CELLS_OF_BATCH = 1 << 22
 _CELLS_OF_PAIR = 1 << 28
-#: Up to so many rows and columns costs fit into 16 bits, _FAR included.
+#: Up to this number of rows and columns costs fit into 16 bits, _FAR included.
 _SHORT = 5000
 _FAR = 1 << 14
 #: No code; and the kind of no step.
@@ -200,7 +200,7 @@ class _Batch:
 
 
 def _stacked(sequences: Sequence[Codes], before: int, size: int) -> Codes:
-    """Return the sequences as columns, so many empty rows above them, filled up with empty rows."""
+    """Return the sequences as columns, with this number of empty rows above them, padded with empty rows."""
     stacked = np.full((before + size, len(sequences)), _NONE, np.int32)
     for column, sequence in enumerate(sequences):
         stacked[before : before + len(sequence), column] = sequence[:size]

@@ -105,7 +105,7 @@ class ByKind(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(2))
 
     def forward(self, nodes: torch.Tensor, tokens: int) -> torch.Tensor:
-        """Map nodes [T + N, d], of which the first ones are tokens."""
+        """Map nodes [T + N, d]; the first ones are tokens."""
         parts = [each(part) for each, part in zip(self.maps, _split(nodes, tokens), strict=True)]
         return torch.cat(parts)
 
@@ -138,7 +138,7 @@ class EdgeAttention(nn.Module):
 
 
 def softmax_by_end(scores: torch.Tensor, end: torch.Tensor, nodes: int) -> torch.Tensor:
-    """Softmax of scores [E, heads] over the edges that lead to the same of so many nodes, end [E]."""
+    """Softmax of scores [E, heads] over the edges that lead to the same node, end [E]."""
     at = end[:, None].expand_as(scores)
     highest = scores.detach().new_zeros(nodes, scores.shape[1])
     highest = highest.scatter_reduce(0, at, scores.detach(), "amax", include_self=False)

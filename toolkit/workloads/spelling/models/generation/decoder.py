@@ -175,7 +175,7 @@ class DecoderModel:
         return len(self._first)
 
     def begin(self) -> DecoderPrefixes:
-        """All sequences, of which nothing is written."""
+        """All sequences, still empty."""
         return DecoderPrefixes(
             decoder=self._decoder, positions=self._first, memories=self._memories, past=None
         )

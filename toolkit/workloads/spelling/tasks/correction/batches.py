@@ -79,7 +79,7 @@ def text_of(unit: Written, text: str, tokenizer: TextTokenizer) -> str:
 def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: TextTokenizer) -> str:
     """Return the text of the words that were written: exactly one in the place of each of these words.
 
-    A word of which nothing but white space was written, or no end, stays as it was. White space within a
+    A word stays as it was if only white space was written, or no end. White space within a
     word is left out: it would move all words that follow.
     """
     return " ".join(_word_of(unit, word, tokenizer) for unit, word in zip(units, words, strict=True))

@@ -76,7 +76,7 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     The loss of a text is the mean cross-entropy of its words, plus that of the tokens that are to be written,
     plus that of its characters where the repair is learnt, too; together times its words, for the count is
-    that of words. So a step's loss is a mean over words, whatever batches and ranks it is made of.
+    that of words. So a step's loss is a mean over words, for any batches and ranks.
 
     The words that are read are those of the right white space, in evaluations, too: what the model itself
     would repair is told beside them, and read when it is used.

@@ -1,4 +1,4 @@
-"""The figures that were asked for: what each is measured beside, its goal, and the rows that tell of it.
+"""The figures with a goal: what was asked for, and the rows that tell whether it is reached.
 
 Titles and candidates are those of the benchmarks' tables: a goal whose table is not there is *not measured*.
 """
@@ -15,9 +15,8 @@ _BY_HAND = "hand-written DDP loop"
 
 GOALS = (
     Goal(
-        figure="cost of the loop per step, DocNN and a BERT of two layers, 1 and 2 processes",
-        beside="hand-written DDP loop, accelerate, HF Trainer, Lightning",
-        goal="at most 0.65 ms over hand-written, control vector included; ahead of Lightning and HF Trainer",
+        figure="time per step, DocNN and a BERT of two layers, 1 and 2 processes",
+        goal="at most 0.65 ms over a hand-written DDP loop; faster than Lightning and HF Trainer",
         checks=(
             Check(
                 table=_STEP,
@@ -37,9 +36,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="the default, 8 logical ranks, in one process, DocNN",
-        beside="hand-written DDP loop",
-        goal="at most 2 times a step of hand-written",
+        figure="the same with 8 logical ranks, the default: DocNN, one process",
+        goal="at most 2 times a hand-written step",
         checks=(
             Check(
                 table=_STEP,
@@ -52,9 +50,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="the default, 8 logical ranks, in one process, BERT, 2 layers",
-        beside="hand-written DDP loop",
-        goal="at most 3 times a step of hand-written",
+        figure="the same with 8 logical ranks, the default: BERT, one process",
+        goal="at most 3 times a hand-written step",
         checks=(
             Check(
                 table=_STEP,
@@ -68,8 +65,7 @@ GOALS = (
     ),
     Goal(
         figure="memory of the worker",
-        beside="the same",
-        goal="under 5 % over hand-written",
+        goal="under 5 % over a hand-written loop",
         checks=(
             Check(
                 table="Memory of the largest process while it trains",
@@ -81,9 +77,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="tokens a second on real text of mixed length, MiniLM of two layers, fp32 and bf16",
-        beside="fixed length, longest in a batch, HF `group_by_length`",
-        goal="at least 1.3 times the best of them at equal tokens an update",
+        figure="tokens per second on texts of mixed length, MiniLM of two layers, fp32 and bf16",
+        goal="at least 1.3 times the best other way of batching, at equal tokens per update",
         checks=(
             Check(
                 table="Real tokens a second on texts of mixed length",
@@ -104,9 +99,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="padding, and useful work on 4 ranks, SST-2 and longer texts",
-        beside="the same",
-        goal="under 3 %; at least 95 %; a plan for 10 million lengths in under 5 s and 1 GB",
+        figure="padding, useful work on 4 ranks, and planning",
+        goal="under 3 % padding; at least 95 % useful; a plan of 10 million samples in under 5 s and 1 GB",
         checks=(
             Check(
                 table="Padding, share of the computed tokens",
@@ -126,9 +120,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="a CSV to prepared samples, 2 processes",
-        beside="HF datasets `map`, batched; row by row",
-        goal="at least 1.2 times `map`'s best mode; ten times row by row",
+        figure="preparing samples of a CSV, 2 processes",
+        goal="at least 1.2 times the best `map` of HF datasets; ten times row by row",
         checks=(
             Check(
                 table="A CSV to prepared samples",
@@ -151,7 +144,6 @@ GOALS = (
     ),
     Goal(
         figure="reading prepared samples at random",
-        beside="tensors in memory",
         goal="under 2 % of a step",
         checks=(
             Check(
@@ -163,9 +155,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="stop of training for a checkpoint of 803 MB",
-        beside="`torch.save` with fsync, `dcp.async_save`",
-        goal="at most 0.1 s; steps under 3 % slower while it is written",
+        figure="pause of training for a checkpoint of 803 MB",
+        goal="at most 0.1 s; steps under 3 % slower during the write",
         checks=(
             Check(
                 table="Training stands still for a checkpoint",
@@ -187,8 +178,7 @@ GOALS = (
     ),
     Goal(
         figure="exact reduction, 2 and 4 processes, DocNN and MiniLM",
-        beside="DDP's all-reduce",
-        goal="at most 1.15 times the step",
+        goal="at most 1.15 times a step with DDP's all-reduce",
         checks=(
             Check(
                 table="A step with the exact reduction",
@@ -200,9 +190,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="goodput under a kill every 30 s on the test cluster",
-        beside="HF Trainer, Lightning, submitit scripts",
-        goal="the highest, with a closed sum of where the time went",
+        figure="goodput with a kill every 30 s, on the test cluster",
+        goal="higher than HF Trainer, Lightning and a submitit script",
         checks=(
             Check(
                 table="Goodput under kills",
@@ -215,14 +204,13 @@ GOALS = (
                     "HF Trainer, torchrun restarts",
                 ),
                 at_least=1.0,
-                says="{} times the best of them",
+                says="{} times the best other tool",
             ),
         ),
     ),
     Goal(
-        figure="`stk submit` to job id; `stk plan`",
-        beside="`sbatch` alone, submitit, Hydra's launcher",
-        goal="CPU time within 0.5 s; faster than Hydra's",
+        figure="`stk submit` until the job id; `stk plan`",
+        goal="at most 0.5 s of CPU over `sbatch`; faster than Hydra's launcher",
         checks=(
             Check(
                 table="Handing one run to Slurm, CPU time",
@@ -249,9 +237,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="a sweep of 1,000 to submitted",
-        beside="a loop of submits, submitit `map_array`",
-        goal="one sbatch call for each array; under 3 s",
+        figure="submitting a sweep of 1,000 runs",
+        goal="one call of sbatch for each array; under 3 s",
         checks=(
             Check(
                 table="A sweep to submitted, wall time",
@@ -269,9 +256,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="`stk status` on 1,000 and 10,000 runs",
-        beside="1,000 runs",
-        goal="linear; under 3 s for 10,000",
+        figure="`stk status` of 1,000 and 10,000 runs",
+        goal="linear; under 3 s for 10,000 runs",
         checks=(
             Check(
                 table="stk status, wall time",
@@ -290,9 +276,8 @@ GOALS = (
         ),
     ),
     Goal(
-        figure="preempted to the first new step, without Slurm's own wait",
-        beside="submitit with `torch.save`, Lightning",
-        goal="the least, with its parts",
+        figure="from a preemption to the first new step, without Slurm's own wait",
+        goal="less than submitit with `torch.save`, and Lightning",
         checks=(
             Check(
                 table="From a preemption to the first new step, without Slurm's own wait",
@@ -300,14 +285,13 @@ GOALS = (
                 take="ratio",
                 against=("submitit and torch.save", "Lightning"),
                 at_most=1.0,
-                says="{} times the better of them",
+                says="{} times the better of submitit and Lightning",
             ),
         ),
     ),
     Goal(
-        figure="training over 1, 2 and 4 hosts of the test cluster",
-        beside="hand-written DDP loop",
-        goal="the same curve: at least 0.95 of its speed-up",
+        figure="speed-up over 1, 2 and 4 hosts of the test cluster",
+        goal="at least 0.95 of that of a hand-written loop",
         checks=tuple(
             Check(
                 table="Scaling over hosts, samples a second over those of one host",

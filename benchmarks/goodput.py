@@ -86,7 +86,7 @@ def _run(name: str, size: Size, folder: Path) -> dict[str, float]:
 
 
 def _stories(found: Found) -> list[str]:
-    """What came of each tool's last run, in a line."""
+    """Describe each tool's last run, in a line."""
     lines = []
     for (_, candidate), rounds in found.items():
         if not isinstance(rounds, str):

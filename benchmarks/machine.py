@@ -1,4 +1,4 @@
-"""What figures must be quoted with: the machine, the versions, and whether it was busy."""
+"""The machine, the versions, and whether it was busy: to be quoted with figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks on the Slurm test cluster share: whether there is one, and one tool's run there."""
+"""Shared code of the benchmarks on the Slurm test cluster: whether there is one, and one tool's run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def missing(cases: Sequence[Case], reason: str) -> dict[tuple[str, str], list[di
 
 
 def drive(script: str, folder: Path, variables: Mapping[str, Any], **arguments: Any) -> dict[str, float]:
-    """What a driver of peers/ finds, in an interpreter of its own. Raises ChildFailed.
+    """Return the figures of a driver of peers/, in its own interpreter. Raises ChildFailed.
 
     variables  for the driver and the jobs that it submits
     """

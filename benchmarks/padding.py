@@ -1,4 +1,4 @@
-"""How much of what a step computes is padding, and how evenly it lies on the ranks.
+"""The share of padding in a step, and its distribution over the ranks.
 
     python benchmarks/padding.py --tokenizer FOLDER TABLE... [--budget 12288] [--span 4 1] [--max-tokens 512]
     python benchmarks/padding.py --plan 10000000
@@ -42,7 +42,7 @@ PROCESSES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What an epoch computes; useful_work is None where the logical ranks are fewer than the processes."""
+    """The tokens of an epoch; useful_work is None if the logical ranks are fewer than the processes."""
 
     steps: int
     padding: float
@@ -111,7 +111,7 @@ def plan_of(train: dict[str, Any], lengths: Lengths, logical_ranks: int, seed: i
 
 
 def cost_of(plan: EpochPlan, lengths: Lengths) -> Cost:
-    """What the steps of a plan compute."""
+    """Return the cost of the steps of a plan."""
     sizes = np.diff(plan.offsets)
     places = np.repeat(np.arange(len(sizes)), sizes)
     longest = np.zeros(len(sizes), dtype=np.int64)

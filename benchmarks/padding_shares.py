@@ -1,4 +1,4 @@
-"""How much of a step is padding, how evenly it lies on 4 ranks, and what planning 10 million samples costs.
+"""The share of padding in a step, its distribution over 4 ranks, and the cost of planning 10 million samples.
 
 Nothing is trained: the lengths of the texts and the batches decide. 32 samples for each rank and step on
 average, and as many tokens for the token budget; useful work is real tokens over four times the computed
@@ -110,7 +110,7 @@ def _grouped(lengths: Lengths, seed: int) -> Cost:
 
 
 def _rebalanced(lengths: Lengths, seed: int) -> Cost:
-    """What Trainer's batch_rebalance makes of it: 128 samples for each step, cut into ranks of equal cost."""
+    """Return the cost with Trainer's batch_rebalance: 128 samples per step, cut into ranks of equal cost."""
     from transformers.trainer_pt_utils import BatchRebalanceSampler
 
     ranks = [
@@ -139,7 +139,7 @@ def _dealt(order: Order) -> Steps:
 
 
 def _cost(widths: Lengths, batches: Steps, lengths: Lengths) -> Cost:
-    """What batches cost, all padded to the widest among them."""
+    """Return the cost of batches, all padded to the widest among them."""
     computed = np.array([[len(rank) * int(widths[rank].max()) for rank in step] for step in batches])
     tokens, steps = int(lengths.sum()), computed.sum(axis=1)
     return Cost(

@@ -1,21 +1,25 @@
-"""The part of docs/benchmarks.md that is made of measurements: the goals, the machines, the tables."""
+"""The parts of docs/benchmarks.md and docs/benchmarks/*.md that are made of measurements."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.goals import GOALS
-from benchmarks.machine import busy, sentence
+from benchmarks.machine import sentence
 from benchmarks.tables import Table
 from benchmarks.verdict import cells, medians_of
 from toolkit.errors import UserError
 
-BEGIN = "<!-- Between here and the next mark docs/make_benchmarks writes, from docs/benchmarks/*.json. -->\n"
-END = "<!-- Here it ends. -->\n"
+#: A part of a page that is made of measurements: the goals and machines, or the tables of the named ones.
+_PART = re.compile(
+    r"(<!-- docs/make_benchmarks writes from here: ([^\n]*) -->\n).*?(<!-- To here. -->\n)", re.DOTALL
+)
+_GOALS = "goals"
 
 #: Tables that are shown as bars too, by the name of the picture.
 PICTURES = {
@@ -28,7 +32,7 @@ PICTURES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What one command has written with --json."""
+    """The output of one command with --json."""
 
     name: str
     machine: Mapping[str, Any]
@@ -64,17 +68,34 @@ def tables_of(measurements: Sequence[Measurement]) -> dict[str, Table]:
     return {table.title: table for each in measurements for table in each.tables}
 
 
-def replaced(page: str, measurements: Sequence[Measurement]) -> str:
-    """The page with its part between the marks made anew. Raises UserError where it has no marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"the page has no place for the figures: put these lines into it\n{BEGIN}{END}")
-    return "".join([before, begin, "\n".join(["", *_part(measurements), "", ""]), end, after])
+def part_of(*names: str) -> str:
+    """An empty part of a page, for measurements or for "goals"."""
+    return f"<!-- docs/make_benchmarks writes from here: {' '.join(names)} -->\n<!-- To here. -->\n"
+
+
+def shown_by(page: str) -> list[str]:
+    """The names of what the parts of a page show."""
+    return [name for _, names, _ in _PART.findall(page) for name in names.split()]
+
+
+def replaced(page: str, measurements: Sequence[Measurement], pictures: str = "pictures") -> str:
+    """The page with its parts made anew. Raises UserError where it has none.
+
+    pictures  their folder, relative to the page
+    """
+    if not shown_by(page):
+        raise UserError(f"the page has no place for figures: put these lines into it\n{part_of(_GOALS)}")
+
+    def part(found: re.Match[str]) -> str:
+        begin, names, end = found.groups()
+        lines = [line for name in names.split() for line in _lines(name, measurements, pictures)]
+        return "\n".join([begin, "\n".join(lines).strip(), "", end])
+
+    return _PART.sub(part, page)
 
 
 def unmeasured(measurements: Sequence[Measurement]) -> list[str]:
-    """What goals speak of and no table has: a table, or a candidate in it."""
+    """Return the tables and candidates that goals name and no table has."""
     tables = tables_of(measurements)
     checks = [check for goal in GOALS for check in goal.checks]
     names = [
@@ -85,46 +106,40 @@ def unmeasured(measurements: Sequence[Measurement]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _part(measurements: Sequence[Measurement]) -> Iterator[str]:
-    yield from _summary(tables_of(measurements))
-    yield from _machines(measurements)
-    pictures = {title: name for name, title in PICTURES.items()}
-    for each in measurements:
-        for table in each.tables:
+def _lines(name: str, measurements: Sequence[Measurement], pictures: str) -> Iterator[str]:
+    if name == _GOALS:
+        yield from _goals(tables_of(measurements))
+        yield from _machines(measurements)
+        return
+    files = {title: file for file, title in PICTURES.items()}
+    for table in (table for each in measurements if each.name == name for table in each.tables):
+        yield from table.brief()
+        yield ""
+        if table.title in files:
+            yield f"![{table.title}]({pictures}/{files[table.title]})"
             yield ""
-            yield from table.markdown()
-            if table.title in pictures:
-                yield ""
-                yield f"![{table.title}](pictures/{pictures[table.title]})"
 
 
-def _summary(tables: Mapping[str, Table]) -> Iterator[str]:
-    yield "## Goals"
-    yield ""
-    yield "| figure | beside | goal | measured | reached? |"
-    yield "| --- | --- | --- | --- | --- |"
+def _goals(tables: Mapping[str, Table]) -> Iterator[str]:
+    yield "| figure | goal | measured | reached? |"
+    yield "| --- | --- | --- | --- |"
     for goal in GOALS:
         measured, reached = cells(goal, tables)
-        yield f"| {goal.figure} | {goal.beside} | {goal.goal} | {measured} | {reached} |"
+        yield f"| {goal.figure} | {goal.goal} | {measured} | {reached} |"
     yield ""
-    yield "Medians, from the least to the largest of the pieces of work; the last column counts these."
+    yield "Medians over the rounds, from the least to the largest of the models and data sets."
 
 
 def _machines(measurements: Sequence[Measurement]) -> Iterator[str]:
-    if not measurements:
-        return
-    yield ""
-    yield "## Figures"
     machines: dict[str, list[Measurement]] = {}
     for each in measurements:
         machines.setdefault(sentence(each.machine).rpartition("; ")[0], []).append(each)
     for machine, those in machines.items():
         yield ""
-        yield f"{machine}."
-        yield ""
-        yield "| measurement | date | rounds | load before | after |"
-        yield "| --- | --- | --: | --: | --: |"
-        for each in those:
-            load, after = each.machine["load"], each.machine["load_after"]
-            warning = " (busy)" if busy(load, each.machine["cores"]) else ""
-            yield f"| {each.name} | {each.date} | {each.rounds} | {load}{warning} | {after} |"
+        yield f"{machine}: {', '.join(map(_taken, those))}."
+
+
+def _taken(measurement: Measurement) -> str:
+    """When a measurement was taken, over how many rounds, and the load before."""
+    load = measurement.machine["load"]
+    return f"`{measurement.name}` ({measurement.date}, {measurement.rounds} rounds, load {load})"

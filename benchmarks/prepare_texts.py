@@ -1,4 +1,4 @@
-"""How much faster several processes make samples of texts than one.
+"""The gain of several processes over one in making samples of texts.
 
     python benchmarks/prepare_texts.py TEXTS TOKENIZER [--misspellings FILE] [--dictionary FILE] [--workers 2]
 

@@ -1,4 +1,4 @@
-"""How fast a CSV becomes samples that training reads, on two processors.
+"""The speed of turning a CSV into samples that training reads, on two processors.
 
 The same files and the same tokenizer for all: many made-up texts, and the real ones that texts.py knows. Ours
 also hashes and checks the file, keeps the texts in a database and writes the flat arrays; `map` leaves Arrow

@@ -1,4 +1,4 @@
-"""What reading batches of prepared samples in random order takes of a step.
+"""The share of a step for reading batches of prepared samples in random order.
 
 Batches of 32, gathered from the memory-mapped arrays and padded, beside rows picked from one padded tensor in
 memory; as a share of forward, backward and update of two small models, one thread, on the CPU.

@@ -1,4 +1,4 @@
-"""What the same bytes on any power of two of processes cost: train.reduction exact beside DDP's all-reduce.
+"""The cost of equal bytes on any power of two of processes: train.reduction exact beside DDP's all-reduce.
 
 `stk run` with both, on several processes of this machine with one thread each; as many logical ranks as
 processes, so both compute the same micro-batches of 32 samples. The time of a step is that of the run's own

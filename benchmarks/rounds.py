@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is measured: quick is enough to see that it works, and no figure of it means anything."""
+    """The amount of measuring: quick shows that it works, and its figures mean nothing."""
 
     quick: bool = False
     rounds: int = 5
@@ -114,7 +114,7 @@ def _path() -> str:
 
 
 def call(function: str, variables: Mapping[str, str] | None = None, **arguments: Any) -> Any:
-    """What a function, as module:name, returns in a fresh interpreter. Values must be such as JSON knows.
+    """Return the result of a function, as module:name, in a fresh interpreter. Values must be JSON.
 
     Raises ChildFailed.
     """

@@ -51,7 +51,7 @@ class Saver(Protocol):
 
 
 class Synchronous:
-    """What training loops do: write, flush to disk, rename, flush the folder."""
+    """The save of training loops: write, flush to disk, rename, flush the folder."""
 
     is_writing = False
 

@@ -1,4 +1,4 @@
-"""How training scales over hosts: one process on each of 1, 2 and 4 hosts of the test cluster.
+"""Scaling of training over hosts: one process on each of 1, 2 and 4 hosts of the test cluster.
 
 Each process has 32 samples a step, however many there are: of 64 tokens for a DocNN of the usual size, of 32
 for a BERT of two layers as large as MiniLM's. The loop written by hand and `stk run` are both tasks of one

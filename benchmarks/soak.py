@@ -72,7 +72,7 @@ Signals = list[tuple[float, int, signal.Signals]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """What will end one start.
+    """The end of one start.
 
     after_s   seconds from the start to the first signal
     signals   to which rank, how much later
@@ -92,7 +92,7 @@ class Interruption:
 
 @dataclass(slots=True)
 class Tally:
-    """What came of it all."""
+    """The results so far."""
 
     runs: int = 0
     starts: int = 0
@@ -186,7 +186,7 @@ class Soak:
         return self._house.undisturbed(replace(experiment, train=train))
 
     def _account(self, run: Run) -> None:
-        """Where the run's time went, and whether that is all of it."""
+        """Account for the run's time, and check that the parts are all of it."""
         found = sum((each.spent for each in timeline(run.folder, time.time())), Goodput())
         self.tally.went.update(asdict(found))
         starts = read_attempts(run.folder)
@@ -197,7 +197,7 @@ class Soak:
     # ---- one start
 
     def _plan(self, run: RunDir, size: int) -> Interruption:
-        """What will interrupt a start, and when: from before its first line of code to beyond its end."""
+        """Choose the interruption of a start: from before its first line of code to beyond its end."""
         choice = self._choice
         # By turns right after the start and anywhere until the end.
         after_s = choice.uniform(0.05, choice.choice((0.4, 0.8))) * self._usual_s
@@ -331,7 +331,7 @@ def _send_to(started: Sequence[Started], number: signal.Signals) -> None:
 
 
 def _await(started: Sequence[Started]) -> list[Ended]:
-    """How the ranks ended; those that hang write their stacks into their logs first."""
+    """Return the ends of the ranks; those that hang write their stacks into their logs first."""
     deadline = time.monotonic() + HANG_S
     for rank in started:
         rank.process.join(max(0.0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""What a checkpoint costs training: how long it stands still, and how much slower steps are beside the write.
+"""The cost of a checkpoint for training: the pause, and slower steps beside the write.
 
 One process and one thread, as the worker's, on the CPU, with a state of 803 MB. The disk is that of the
 temporary folder: TMPDIR chooses it.

@@ -1,4 +1,4 @@
-"""What was measured, as tables: ratios first, medians with quartiles."""
+"""Measurements as tables: ratios first, medians with quartiles."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 #: The figures of one candidate in each round, or the reason why there are none.
 Found = Mapping[tuple[str, str], "list[dict[str, float]] | str"]
 
+_AXES = ("work", "candidate")
 _HEAD = ("title", "goal", "unit", "better", "baseline", "digits")
 
 
@@ -90,6 +91,29 @@ class Table:
         yield "| --- | --- | --: | --: | --: |"
         for row in self.rows:
             yield f"| {row.work} | {row.candidate} | {' | '.join(self._cells(row))} |"
+
+    def brief(self) -> Iterator[str]:
+        """The table in Markdown without its spreads: a row for each candidate, a column for each work."""
+        works, candidates = (dict.fromkeys(getattr(row, key) for row in self.rows) for key in _AXES)
+        cells = {(row.work, row.candidate): self._brief_cell(row) for row in self.rows}
+        yield f"### {self.title}"
+        yield ""
+        yield f"In {self.unit}, {self.better} is better; in parentheses the ratio to *{self.baseline}*."
+        yield f"Goal: {self.goal}."
+        yield from self.notes
+        yield ""
+        yield f"| | {' | '.join(works)} |"
+        yield f"| --- |{' --: |' * len(works)}"
+        for candidate in candidates:
+            yield f"| {candidate} | {' | '.join(cells.get((work, candidate), '') for work in works)} |"
+
+    def _brief_cell(self, row: Row) -> str:
+        if row.missing:
+            return row.missing
+        median = f"{statistics.median(row.values):,.{self.digits}f}"
+        if row.ratio is None or row.candidate == self.baseline:
+            return median
+        return f"{median} ({row.ratio.median:.2f})"
 
     def _cells(self, row: Row) -> tuple[str, str, str]:
         if row.missing:

@@ -45,14 +45,13 @@ class Goal:
     """A figure of the page's first table; without checks it is one that no command measures."""
 
     figure: str
-    beside: str
     goal: str
     checks: tuple[Check, ...] = ()
     elsewhere: str = ""
 
 
 def cells(goal: Goal, tables: Mapping[str, Table]) -> tuple[str, str]:
-    """What was measured of a goal, and whether it was reached; tables by title."""
+    """Return the measured figures of a goal, and whether it was reached; tables by title."""
     if not goal.checks:
         return goal.elsewhere or NOT_MEASURED, ""
     said, passed, missing = [], [], False
@@ -69,7 +68,7 @@ def cells(goal: Goal, tables: Mapping[str, Table]) -> tuple[str, str]:
 
 
 def medians_of(check: Check, table: Table | None) -> Iterator[float]:
-    """What a check is judged by: one for each piece of work that has the figures."""
+    """Yield the figures that a check judges: one for each piece of work that has them."""
     if table is None:
         return
     rows = {(row.work, row.candidate): row for row in table.rows if row.values}

@@ -17,7 +17,7 @@ from toolkit.system.command_output import CommandOutput, ReaderLeft
 from toolkit.system.lasting_streams import lasting
 from toolkit.system.sanitize import clean
 
-#: Commands whose work is more than what they show: it goes on where nobody reads that.
+#: Commands that do more than print: they continue if the output has no reader.
 _ACTING = ("submit", "run", "resume", "requeue", "cancel", "clean", "prepare", "sweep", "evaluate", "drill")
 #: What a full or failing disk answers. Such an error may lack the name of the file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
@@ -26,7 +26,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code (toolkit.errors.ExitCode)."""
     streams = sys.stdout, sys.stderr
-    # Nobody can be told that standard error does not take what is written.
+    # A failure of standard error cannot be reported.
     sys.stderr = lasting(sys.stderr)
     output = CommandOutput(sys.stdout)
     sys.stdout = cast(TextIO, output)
@@ -57,7 +57,7 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     if output.failure is None:
         return code
     print(f"error: {output.failure}; the work of the command itself is done", file=sys.stderr)
-    # A training that has ended well did so whatever becomes of the screen.
+    # A training that has ended well did so, also if the screen is gone.
     return code if code or command == "run" else output.failure.exit_code
 
 
@@ -100,7 +100,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest and getattr(arguments, "then", None):
-        parser.error(f"{rest[0]}: key=value stands right behind the file that it is for, before any option")
+        parser.error(f"{rest[0]}: write key=value right after its file, before any option")
     for known in lists:
         known.extend(rest)
     if "resource_overrides" in arguments:

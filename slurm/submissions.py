@@ -75,7 +75,7 @@ def submissions(run: RunDir) -> list[Submission]:
 
 
 def submission_of(line: Mapping[str, Any]) -> Submission | None:
-    """What a line of submissions.jsonl says; None where it is no submission."""
+    """Return the submission of a line of submissions.jsonl; None if it is not one."""
     facts = {name: line.get(name) for name in _TYPES}
     if not all(isinstance(facts[name], kind) for name, kind in _TYPES.items()):
         return None
@@ -92,7 +92,7 @@ def last_submission(run: RunDir) -> Submission | None:
 
 def last_resources(run: RunDir) -> Resources:
     """The resources of the last submission; of a run that never was submitted, its config's."""
-    # Slow to import, and who only asks where a job stands needs no experiment.
+    # Slow to import, and a query of a job's state needs no experiment.
     from toolkit.config import load_submitted
 
     resources: Resources = load_submitted(run.config, run.job).resources
@@ -176,7 +176,7 @@ def exclusively(run: RunDir) -> Iterator[None]:
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
     """Hold the submission lock of a run or a sweep. Raises RunBusy, which says of what."""
-    from filelock import FileLock, Timeout  # slow to import, and only who submits needs it
+    from filelock import FileLock, Timeout  # slow to import, and only needed to submit
 
     lock = FileLock(path)
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.page import shown_by
 from slurm.commands.parser import make_parser
 from slurm.submission.batch_script import JobPlan
 from tests.readme import ROOT
@@ -16,7 +17,7 @@ from toolkit.config import load
 from toolkit.config.composition.yaml_files import parse
 from toolkit.run.run_dir import RunDir
 
-_PLACES = ("*.md", "docs/*.md", "toolkit/workloads/*/docs/*.md")
+_PLACES = ("*.md", "docs/*.md", "docs/*/*.md", "toolkit/workloads/*/docs/*.md")
 PAGES = [page for place in _PLACES for page in sorted(ROOT.glob(place))]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -47,8 +48,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_index_leads_to_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
-    pages = [page for page in PAGES if page.parent.name == "docs" and page != index]
+    pages = [page for page in PAGES if page.parent != ROOT and page != index]
     assert [page.name for page in pages if page.resolve() not in listed] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_can_be_read_at_one_sitting(page: Path) -> None:
+    assert page.parent == ROOT or len(page.read_text(encoding="utf-8").split()) <= 1500
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -77,8 +83,13 @@ def test_the_reference_is_current(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_every_measurement_is_shown_by_one_page() -> None:
+    folder = ROOT / "docs" / "benchmarks"
+    shown = [name for page in folder.glob("*.md") for name in shown_by(page.read_text(encoding="utf-8"))]
+    assert sorted(shown) == sorted(path.stem for path in folder.glob("*.json"))
+
+
 def test_the_figures_of_the_benchmarks_are_those_that_were_measured() -> None:
-    assert [*(ROOT / "docs" / "benchmarks").glob("*.json")]
     script = ROOT / "docs" / "make_benchmarks"
     done = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What a workload adds to the command line: commands of its own, and options of `stk evaluate`."""
+"""A workload's part of the command line: its own commands, and options of `stk evaluate`."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def no_overrides(arguments: Namespace) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
-    """What a workload adds to `stk evaluate`.
+    """Options that a workload adds to `stk evaluate`.
 
     add_arguments  adds the options to the parser
     description    what `stk evaluate --help` says of them

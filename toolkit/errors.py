@@ -110,7 +110,7 @@ class RunBusy(UserError):
 
 
 class UntrustedFolder(UserError):
-    """Somebody else owns or may write what would be executed."""
+    """Another user owns or may write the code to execute."""
 
 
 class SchedulerError(StkError):

@@ -54,7 +54,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def write_view(path: Path, value: Any) -> None:
     """Write a JSON document of one line that only views read, often: atomically, not flushed to disk.
 
-    Nobody needs it after a crash of the machine. One writer at a time. Raises OSError.
+    It is not needed after a crash of the machine. One writer at a time. Raises OSError.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(json.dumps(value) + "\n", encoding="utf-8")

@@ -23,7 +23,7 @@ GROUP = "slurm_toolkit.workloads"
 
 
 def registered(group: str) -> list[EntryPoint]:
-    """What installed packages register under a group of entry points, in the order of their names."""
+    """Return the entry points of a group in installed packages, in the order of their names."""
     return sorted((point for point in entry_points() if point.group == group), key=lambda point: point.name)
 
 
@@ -77,7 +77,7 @@ def commands() -> Mapping[str, Mapping[str, str]]:
 
 
 def evaluate_options() -> tuple[EvaluateOptions, ...]:
-    """What the workloads add to `stk evaluate`; where it cannot be imported, a description says why."""
+    """Return the options that workloads add to `stk evaluate`; a failed import becomes a description."""
     return tuple(_evaluate_options(each.workload.evaluate) for each in _installed() if each.workload.evaluate)
 
 
@@ -158,7 +158,7 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 
 
 def worker_of(kind: str) -> Worker:
-    """What runs on each rank of a run of a task kind. Importing it may take seconds, and fail."""
+    """Return the worker on each rank of a run of a task kind. Importing it may take seconds, and fail."""
     worker: Worker = load_code(task_kinds()[kind].worker)
     return worker
 

@@ -1,4 +1,4 @@
-"""What a task gives to the worker. Nothing in it knows of ranks, signals or checkpoints."""
+"""The interface of a task to the worker. It knows no ranks, signals or checkpoints."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Ragged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What one evaluation batch adds.
+    """The sums of one evaluation batch.
 
     sums      additive, shape [len(task.score_sums)]; the first two are the summed loss and its count
     outputs   by name: what is said of each sample, as a tensor [samples, width] or Ragged, of any dtype
@@ -134,7 +134,7 @@ class Task(Protocol):
         """The training loss; calls the model once."""
 
     def score(self, model: nn.Module, batch: Any) -> Score:
-        """What an evaluation adds up, without gradients."""
+        """Return the sums of an evaluation batch, without gradients."""
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         """Metrics of training from global sums; the loss is added by the loop."""

@@ -1,4 +1,4 @@
-"""What a workload gives to the toolkit: its tasks, and for each of them sections, rules and metrics.
+"""The interface of a workload to the toolkit: its tasks, each with sections, rules and metrics.
 
 A workload is a package. It registers a `Workload` under the entry-point group `slurm_toolkit.workloads`; ours
 do so in `pyproject.toml`. Code is named, not imported, so that checking an experiment imports no torch.
@@ -27,7 +27,7 @@ class Metric:
     goal   whether less or more of it is better
     title  its name for people; empty: the name with spaces
     unit   share: between 0 and 1, shown in per cent
-    twin   a metric of which this is another view: it is shown where the two differ
+    twin   a metric that this one shows in another way: displayed if the two differ
     """
 
     name: str
@@ -47,7 +47,7 @@ LOSS = Metric(name="loss", goal="min", unit="number")
 
 
 def shares(*names: str, **titles: str) -> tuple[Metric, ...]:
-    """Shares of which more is better; after them those whose titles are not their names."""
+    """Shares to maximise, such as accuracy; after them those whose titles are not their names."""
     named = {**dict.fromkeys(names, ""), **titles}
     return tuple(Metric(name=name, goal="max", title=title) for name, title in named.items())
 
@@ -109,7 +109,7 @@ class PreparedSet(Protocol):
         """Their folder."""
 
     def summary(self) -> str:
-        """What they hold and what was left out, for people."""
+        """Describe the data and what was left out, for people."""
 
     def to_json(self) -> dict[str, Any]:
         """The same for programs."""
@@ -157,7 +157,7 @@ class DataSection:
         raise NotImplementedError
 
     def with_workers(self, count: int) -> Self:
-        """This section, prepared by so many processes unless it says how many."""
+        """This section, prepared by this number of processes unless it has its own."""
         return self
 
 
@@ -246,7 +246,7 @@ class OwnSections:
 
 
 class UnfitTask(Exception):
-    """What a task section names cannot be used."""
+    """The code that a task section names cannot be used."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         self.violations = tuple(violations)
@@ -358,7 +358,7 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a package registers.
+    """The registration of a package.
 
     tasks      its kinds of tasks
     packages   importable packages that a run of its tasks keeps a copy of, besides those of the core

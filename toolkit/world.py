@@ -29,7 +29,7 @@ class World:
     gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
     known_as                names or addresses of this host, the best first, and then of other hosts, as the
                             scheduler knows them; empty where there is none
-    master_addr             host of a store that somebody else opened (torchrun); else None
+    master_addr             host of a store that another program opened (torchrun); else None
     master_port             its port
     """
 

@@ -52,7 +52,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
 def _learning(
     kinds: list[str], device: str, notes: tuple[str, ...], say: Callable[[str], None]
 ) -> Iterator[Table]:
-    """What the experiments of the tests learn: several interpreters at once, since no time counts."""
+    """Yield the scores of the tests' experiments: several interpreters at once, since no time counts."""
     precisions = ("fp32", "bf16") if device == "cpu" else ("fp32", "bf16", "fp16")
 
     def of_kind(kind: str) -> dict[str, float | str]:
@@ -85,7 +85,7 @@ def _learning(
 
 
 def _proofs(device: str, size: Size, notes: tuple[str, ...], say: Callable[[str], None]) -> Table:
-    """What is shown once."""
+    """Return a table of the single proofs."""
     cases = [_case(work, f"proofs:{function}", device == "cuda") for work, function in _PROOFS.items()]
     copy = partial(_case, "a checkpoint's copy of BERT-base, s", "speed:checkpoint_copy", bool(device))
     cases.append(copy(on=device, quick=size.quick))

@@ -38,7 +38,7 @@ _STEPS = 10
 
 
 def device() -> dict[str, Any]:
-    """What there is to compute on, and which experiments."""
+    """Return the device to compute on, and the experiments."""
     has_gpu = torch.cuda.is_available()
     return {
         "device": "cuda" if has_gpu else "cpu",

@@ -1,4 +1,4 @@
-"""What is proved once on a GPU; each raises where it does not hold."""
+"""Proofs on a GPU, once each; each raises if it does not hold."""
 
 from __future__ import annotations
 

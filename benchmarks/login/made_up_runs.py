@@ -53,7 +53,7 @@ def _queue_line(job_id: str, facts: dict[str, str]) -> str:
 
 
 def job_of(kind: str) -> dict[str, str] | None:
-    """What Slurm says of the job of such a run; None where it has forgotten it."""
+    """Return Slurm's record of the job of such a run; None if it has forgotten it."""
     now = datetime.now().isoformat(timespec="seconds")
     return {
         "running": {"state": "RUNNING", "reason": "None", "started": now, "hosts": "node[01-02]"},

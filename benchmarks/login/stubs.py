@@ -51,7 +51,7 @@ class Stubs:
         self._calls.write_text("")
 
     def count(self, *names: str) -> int:
-        """How often these were called; without names, all of them."""
+        """Return how often these were called; without names, all of them."""
         called = self._calls.read_text().splitlines()
         return sum(name in names for name in called) if names else len(called)
 

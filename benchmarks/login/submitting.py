@@ -1,4 +1,4 @@
-"""What it costs to hand one run to Slurm, up to the job's id, and to show what would be handed in.
+"""The cost of submitting one run to Slurm, up to the job's id, and of showing the plan.
 
 Beside `stk submit` and `stk plan`: sbatch with a script that is there already, submitit with a function, and
 an app of Hydra with the same experiment file and its submitit launcher. Peers keep no copy of the code, and

@@ -1,4 +1,4 @@
-"""What a command takes: wall time, and CPU time of it and of everything that it starts."""
+"""The cost of a command: wall time, and CPU time of it and of everything that it starts."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ setattr(submitit.Job, "results", lambda job: [JobReturn(status=JobStatus.COMPLET
 
 @hydra.main(version_base=None, config_path=None)
 def main(config: DictConfig) -> None:
-    """What a job would do."""
+    """The work of a job."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the time of a run went, seen from outside and for every tool alike: parts that add up."""
+"""The time of a run, seen from outside and for every tool alike: parts that add up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTS = ("useful steps", "steps done twice", "saves", "starting", "ending", "Slu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traces:
-    """What is known of a run; times in seconds since 1970.
+    """The traces of a run; times in seconds since 1970.
 
     steps      all that were done, in the order of time
     launches   when Slurm began to run the job's script, each time
@@ -46,7 +46,7 @@ class Account:
 
     @property
     def unaccounted(self) -> float:
-        """What the parts leave of the wall time: nothing, or they are wrong."""
+        """Return the wall time minus the parts: 0 unless they are wrong."""
         return self.wall - sum(self.seconds.values())
 
 

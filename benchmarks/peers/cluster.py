@@ -30,7 +30,7 @@ def command(*words: str, env: Mapping[str, str] | None = None) -> str:
 
 
 def job(job_id: str) -> dict[str, str]:
-    """What scontrol knows of a job."""
+    """Return scontrol's record of a job."""
     words = command("scontrol", "show", "job", "--oneliner", job_id).split()
     return dict(word.split("=", 1) for word in words if "=" in word)
 

@@ -1,4 +1,4 @@
-"""What one tool takes from the notice of a preemption to the first new step; for a process of its own.
+"""One tool's time from the notice of a preemption to the first new step; for its own process.
 
 python comeback.py ARGUMENTS ANSWER: both JSON. The notice is the job's own --signal, which every tool here is
 told to expect: with SIGTERM, Slurm's default, some of them stay away for good (results.md).

@@ -17,7 +17,7 @@ from story import Hangs, Story
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What happens to a run.
+    """An event that interrupts a run.
 
     strike   does it, when STRIKE_AT steps are done; None where nothing is done to the run
     around   what holds for the cluster meanwhile

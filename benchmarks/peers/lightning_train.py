@@ -65,7 +65,7 @@ class Saving(lightning.Trainer):
 
 
 def newest(folder: Path) -> str | None:
-    """What to give as ckpt_path: None stands for Lightning's own save on the signal."""
+    """Return the value of ckpt_path: None stands for Lightning's own save on the signal."""
     saved_on_signal = [file.stat().st_mtime for file in folder.glob("hpc_ckpt_*.ckpt")]
     saved_by_step = [file.stat().st_mtime for file in (folder / "checkpoints").glob("last*.ckpt")]
     return None if max(saved_on_signal, default=0) > max(saved_by_step, default=0) else "last"

@@ -1,4 +1,4 @@
-"""What a peer's rank 0 says of a start, for the driver: when it began, what it waited for, its saves.
+"""Marks of a peer's rank 0 about a start, for the driver: its beginning, its waits, its saves.
 
 A mark is a line of marks.jsonl. Imports nothing slow, so that the first mark stands before the imports.
 """

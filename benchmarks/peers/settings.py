@@ -1,4 +1,4 @@
-"""What all tools are given alike, and what the driver must know of it. Imports nothing slow."""
+"""Settings that all tools share, and facts for the driver. Imports nothing slow."""
 
 from __future__ import annotations
 

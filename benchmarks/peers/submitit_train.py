@@ -25,7 +25,7 @@ STEPS_PER_EPOCH = SAMPLES // (BATCH_PER_RANK * RANKS)
 
 
 class Training:
-    """What submitit pickles, calls, and asks to checkpoint itself."""
+    """The object that submitit pickles, calls, and asks to checkpoint itself."""
 
     def __init__(self) -> None:
         self.model: TextCNN | None = None

@@ -40,7 +40,7 @@ def _place(run: dict[str, Any]) -> int:
 
 
 def _cells(run: dict[str, Any], undisturbed: str | None) -> list[str]:
-    """What came of the run, the steps done twice, the standstill, and whether the weights are right."""
+    """Return the outcome of the run, the repeated steps, the pause, and whether the weights are right."""
     if "driver_error" in run:
         return [f"not measured: {run['driver_error']}", "", "", ""]
     same = run["finished"] and run["sha256"] == undisturbed

@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a run is submitted with, again too."""
+    """The arguments of a submission, also of a second one."""
 
     folder: Path
     partition: str
@@ -36,7 +36,7 @@ class Submission:
 
 
 class Tool(Protocol):
-    """What the driver must know of a tool."""
+    """The driver's knowledge of a tool."""
 
     name: str
     label: str
@@ -58,7 +58,7 @@ class Tool(Protocol):
         """The starts of the run, in order."""
 
     def checkpoints(self, folder: Path) -> Path:
-        """Where checkpoints come to lie."""
+        """Return the folder of checkpoints."""
 
     def damageable(self, folder: Path) -> Path:
         """The file with the weights in the checkpoint that a restart takes up."""

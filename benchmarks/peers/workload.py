@@ -54,7 +54,7 @@ class Texts(torch.utils.data.Dataset[dict[str, Tensor]]):
 
 
 class Notes:
-    """What the driver reads: who the ranks are, when each step was done, the weights at the end."""
+    """The driver's input: the ranks, the time of each step, the weights at the end."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._folder = folder

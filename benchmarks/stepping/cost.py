@@ -1,4 +1,4 @@
-"""What a tool adds to each step, and to the memory of its processes, over a loop written by hand.
+"""The cost of a tool per step, and in memory, over a loop written by hand.
 
 A step of a model so small that the tool shows: 8 samples of 16 tokens, one thread, on the CPU. `stk run` has
 everything on that a run has: control vector, receipts, metrics, TensorBoard, heartbeats, saves.

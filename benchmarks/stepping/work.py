@@ -50,7 +50,7 @@ class Work:
         return Path(self.folder) / "samples.npz"
 
     def experiment(self, **train: Any) -> dict[str, Any]:
-        """What the experiment file says."""
+        """Return the content of the experiment file."""
         bert = {"kind": "pretrained", "path": str(Path(self.folder) / "bert")}
         docnn = {"kind": "docnn", "embedding_dim": 32, "filters": 32}
         return {

@@ -1,4 +1,4 @@
-"""What a caller wants to run: an experiment file, the words of a command, or a function."""
+"""The input of a caller: an experiment file, the words of a command, or a function."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _parameters(function: Any) -> Iterable[str]:
 
 
 def as_words(overrides: Any) -> list[str]:
-    """What a dictionary sets, each as `key=value`. Raises UserError for what is none, or cannot be set."""
+    """Return the entries of a dictionary, each as `key=value`. Raises UserError for an unfit one."""
     return [f"{key}={value_text(key, value)}" for key, value in items(overrides)]
 
 

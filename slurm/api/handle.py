@@ -22,14 +22,14 @@ from toolkit.run.run_dir import RunDir, experiment_dir, find_run, find_runs
 
 
 class Run:
-    """A run: of an experiment file, a command or a function.
+    """A run of an experiment file, a command or a function.
 
         run = stk.Run("digits-1a2b")
 
     run   its folder, its id, or a unique prefix of the id
 
-    It holds the name of a folder and nothing else: what it answers is read when it is asked. Raises
-    stk.UserError where there is no such run.
+    The object holds only the folder; each call reads the current state. Raises stk.UserError if there is
+    no such run.
     """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
@@ -46,21 +46,20 @@ class Run:
         return self._run.path
 
     def status(self) -> dict[str, Any]:
-        """Where the run stands: what `stk status --json` says, as a dictionary.
+        """Return the state of the run: `stk status --json` as a dictionary. Asks Slurm about its job.
 
-        `state` is one of pending, running, requeued, held, finished, failed, cancelled, unknown; `reason`
-        says why. Asks Slurm where the run has a job there.
+        `state` is one of pending, running, requeued, held, finished, failed, cancelled, unknown;
+        `reason` says why.
         """
         (row,) = status([self._run])
         return row.to_json()
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait until the run has ended, and return it. A run that fails or is cancelled has ended, too.
+        """Wait until the run has ended, also failed or cancelled, and return it.
 
-        A run that goes back into the queue has not: this waits for its last start. Slurm is asked at most
-        every 30 seconds once that takes longer.
+        A run that goes back into the queue has not ended.
 
-        timeout   seconds; None: for as long as it takes
+        timeout   seconds; None: no limit
 
         Raises TimeoutError.
         """
@@ -68,23 +67,21 @@ class Run:
         return self
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait, and return what the function returned; of any other run `result.json` as a dictionary.
+        """Wait, and return what the function returned; for any other run `result.json` as a dictionary.
 
-        A function that returns nothing has the result None.
+        timeout   seconds; None: no limit
 
-        timeout   seconds; None: for as long as it takes
-
-        Raises stk.RunFailed where the run has failed, with the message, the place and the end of the
-        traceback; also where a function returned what JSON cannot hold. stk.RunCancelled where it was ended
-        before it was done. TimeoutError where it has not ended in time.
+        Raises stk.RunFailed if the run failed, with message, place and end of the traceback, or if the
+        function returned what JSON cannot hold. Raises stk.RunCancelled if it was stopped before it
+        finished, and TimeoutError.
         """
         return result_of(self._run, wait_for_end(self._run, timeout))
 
     def metrics(self) -> Any:
-        """The lines of metrics.jsonl so far: step, epoch, split, and the metrics of each.
+        """Return the lines of metrics.jsonl so far: step, epoch, split, and the metrics of each.
 
-        A pandas DataFrame where pandas is installed, else a list of dictionaries. Of two lines for one step
-        and split the later one counts.
+        A pandas DataFrame if pandas is installed, else a list of dictionaries. The last line of a step
+        and split counts.
         """
         lines = list(_last_of_each(read_json_lines(self._run.metrics)))
         try:
@@ -94,28 +91,26 @@ class Run:
         return pandas.DataFrame(lines)
 
     def load_model(self) -> Any:
-        """Return the model of a finished run: with its best weights, on the CPU, in evaluation mode.
+        """Return the torch.nn.Module of a finished run: best weights, on the CPU, in evaluation mode.
 
-        A torch.nn.Module. The same as `stk.load(run.folder)`. Imports torch.
+        The same as `stk.load(run.folder)`. Imports torch.
 
-        Raises stk.UserError where the run has not finished, or trains no model that is known here, and
-        stk.CheckpointError where its best checkpoint is gone or damaged.
+        Raises stk.UserError if the run has not finished or has no known model, and stk.CheckpointError
+        if its best checkpoint is missing or damaged.
         """
         return load_code("toolkit.analysis.prediction.load:load_model")(self._run.path)
 
     def predict(self, samples: Iterable[Any], *, batch_size: int | None = None) -> Iterator[Any]:
-        """Predict with the best weights: a generator with one prediction for each sample, in their order.
+        """Predict with the best weights: yield one prediction for each sample, in order.
 
-        The same as `stk predict`, in this process, on its GPU where the run was trained on one. As training
-        does, it sets the number of torch's threads. The model is loaded when the first prediction is taken,
-        and a few batches are held at a time, however many samples there are.
+        The same as `stk predict`, on a GPU if the run was trained on one. Sets the number of torch's
+        threads, and holds a few batches at a time.
 
-        samples     rows as a file of them would be read: a dictionary of texts for a row of a table, or the
-                    value of a line of JSON
-        batch_size  samples that are predicted together; None: as many as in an evaluation
+        samples     rows as in a file: a dictionary of texts for a row of a table, or the value of a JSON line
+        batch_size  samples that are predicted together; None: as in an evaluation
 
-        Raises stk.UserError where the run has not finished or predicts nothing, and while it predicts, with
-        the number of the sample, for one that cannot be used.
+        Raises stk.UserError if the run has not finished or predicts nothing, and, with its number, for a
+        sample that cannot be used.
         """
         if isinstance(samples, str | bytes | Mapping):
             raise UserError(
@@ -130,11 +125,11 @@ class Run:
         return predictions
 
     def cancel(self) -> str:
-        """End the run if it is live, as `stk cancel` does, and return what was done.
+        """Stop a live run, as `stk cancel` does, and return what was done.
 
         A run in processes of this machine saves and leaves; it ends some time after this call.
 
-        Raises stk.UserError where only another terminal or host can end it.
+        Raises stk.UserError if only another terminal or host can stop it.
         """
         (now,) = status([self._run])
         return cancel(self._run, now)
@@ -161,9 +156,9 @@ def handle(run: RunDir) -> Run:
 
 
 def runs(pattern: str = "*") -> list[Run]:
-    """Return the runs whose id matches a pattern such as `digits-*`, sorted by id. The list may be empty.
+    """Return the runs whose id matches a pattern such as `digits-*`, sorted by id.
 
-    They are looked for where all commands do: below ./experiments, or STK_EXPERIMENT_DIR.
+    Looks in ./experiments, or STK_EXPERIMENT_DIR, as all commands do.
     """
     if not isinstance(pattern, str):
         raise UserError(f"stk.runs: found {pattern!r:.100}, expected a pattern of ids, such as 'digits-*'")

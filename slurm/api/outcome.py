@@ -1,4 +1,4 @@
-"""What a run came to: its result, or the error that says why there is none."""
+"""The result of a run, or the error that says why there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.system.sanitize import clean
 
 
 def result_of(run: RunDir, row: RunStatus) -> Any:
-    """What the function of a finished run returned, or result.json. Raises RunFailed and RunCancelled."""
+    """Return the result of a finished function, or result.json. Raises RunFailed and RunCancelled."""
     if row.state != "finished":
         raise _error(run, row)
     returned = read_json(run.returned)

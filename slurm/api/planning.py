@@ -19,7 +19,7 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be submitted; printed it is what `stk plan` shows.
+    """A plan of a submission; printed it is the output of `stk plan`.
 
     run_id   name of the run: the same experiment has the same one
     folder   of the run; it need not be there
@@ -41,12 +41,12 @@ class Plan:
 
 
 def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, **kwargs: Any) -> Plan:
-    """Compose and check an experiment; return what `stk.submit` would do. Changes nothing.
+    """Check an experiment and return what `stk.submit` would do. Changes nothing.
 
     what, args, overrides, kwargs   as in `stk.submit`
 
-    Raises stk.UserError with all faults of the experiment, and where the run would fail, as far as that can
-    be seen from here. What else is noticed comes as Python warnings.
+    Raises stk.UserError with all errors of the experiment, and if the run would fail for a reason that
+    is visible from here.
     """
     path, words = file_and_overrides(what, args, kwargs, overrides, ["overrides"] if overrides else ())
     experiment, origins = load_with_origins(path, words)

@@ -36,30 +36,23 @@ def submit(
     what       an experiment file; a command, as a list of words; or a function, called in the job
     args       of a file or a command: one dictionary, as `overrides`; of a function: its arguments
     kwargs     further arguments of a function, by name
-    overrides  keys of the experiment to set, with their values
-    cluster    slurm, local: processes on this machine, or auto: Slurm where a controller answers
+    overrides  keys of the experiment with their values
+    cluster    slurm, local: processes on this machine, or auto: Slurm if a controller answers
     fresh      whether to set the run's folder aside and start anew
-    new_code   whether a run that goes on takes the code as it is now
+    new_code   whether an existing run takes the code as it is now
 
-    The same experiment, or the same call of the same function, joins its run: that is refused while the run
-    is live, has its result where it has finished, and otherwise goes on from its latest checkpoint. The run
-    goes on with the code that it keeps. Where yours was edited since, a warning names the files: give
-    `new_code=True`, or `fresh=True`.
+    The same experiment, or the same call of a function, joins its run: a finished run has its result, a
+    live run is refused, any other continues from its latest checkpoint. It keeps its code; a warning
+    names the files that you have edited since.
 
-    A function is imported in the job by its name, from a copy of the code around it: the files that git
-    tracks in the folder where you work, else all small ones. It is a command in every other way: it is
-    started again when Slurm takes its hosts away, and may call `stk.current_run()`. With several processes
-    each calls it, and what rank 0 returns is the result.
+    A function is imported by its name, from a copy of the code: the files that git tracks in your
+    working directory, else all small ones. It may call `stk.current_run()`. Each process calls it, and
+    the result is that of rank 0. Arguments and result are JSON.
 
-    Arguments and result are handed over as JSON: None, True, False, numbers, texts, and lists and
-    dictionaries of these. A tuple becomes a list, a path a text, a number of numpy one of Python. Anything
-    else is refused with its place: write it to a file, in `stk.current_run().folder` in the job, and hand
-    over its path. Nothing is pickled: a pickle can execute code in the process that reads it, and another
-    version of a library often cannot read it.
-
-    Raises stk.UserError with all faults of the experiment, for a live run, and for a function that a job
-    cannot import (a lambda, one within another, one of a notebook). Raises stk.SchedulerError where Slurm
-    refuses the job or does not answer. Nothing is left behind then.
+    Raises stk.UserError with all errors of the experiment, for a live run, for a function that a job
+    cannot import (a lambda, an inner function, one of a notebook), and for arguments that JSON cannot
+    hold. Raises stk.SchedulerError if Slurm refuses the job or does not answer. Nothing is left behind
+    then.
     """
     check_cluster(cluster)
     options = {
@@ -81,14 +74,13 @@ def run(
     new_code: bool = False,
     **kwargs: Any,
 ) -> Run:
-    """Run it here and now, in processes of this machine, and return the run when it has ended.
+    """Run it now in processes of this machine, and return the run when it has ended.
 
     what, args, overrides, fresh, new_code, kwargs   as in `stk.submit`; `resources.tasks_per_node` is the
                                                      number of processes
 
-    A run that fails raises nothing here: `status()` says so, and `result()` raises. The output goes to the
-    run's logs. Ctrl-C lets the run save and leave; it is a run like any other, so another terminal may watch
-    or cancel it, and it goes on if this process is killed.
+    A failed run raises nothing here: see `status()` and `result()`. The output goes to the run's logs.
+    Ctrl-C lets the run save and leave. The run goes on if this process is killed.
 
     Raises stk.UserError as `stk.submit` does.
     """

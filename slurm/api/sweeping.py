@@ -40,25 +40,25 @@ def sweep(
 
         runs = stk.sweep("digits.yaml", {"optimizer.lr": [1e-3, 3e-4], "model.hidden": [64, 128]})
 
-    what      an experiment file, or a command as a list of words
-    values    keys with what they are set to: a list for one run each, a range as a text, such as
-              "loguniform(1e-5, 1e-2)", or one value for all runs. None: what the file's section `sweep` says
-    name      of the sweep; None: that in the file, or the experiment's
-    random    number of runs with values drawn at random
-    seeds     each run with each of these seeds
-    zipped    lists of keys whose values go together
-    sampler   tpe: `samples` more runs with values that Optuna proposes
-    seed      of the draws
+    what          an experiment file, or a command as a list of words
+    values        keys with their values: a list, one run each; a range as a text, such as
+                  "loguniform(1e-5, 1e-2)"; or one value for all runs. None: the file's section `sweep`
+    name          of the sweep; None: that in the file, or the experiment's
+    random        number of runs with random values
+    seeds         repeat each run with each of these seeds
+    zipped        lists of keys whose values go together
+    sampler       tpe: `samples` more runs with values that Optuna proposes
+    seed          of the random values
     max_parallel  runs at the same time
-    cluster   slurm: job arrays; local: here, one after the other, and the call returns when all have ended;
-              auto: Slurm where a controller answers
-    new_code  whether runs that go on take the code as it is now
+    cluster       slurm: job arrays; local: here, one after the other, returning when all have ended; auto:
+                  Slurm if a controller answers
+    new_code      whether existing runs take the code as it is now
 
-    Runs that have finished or are live are left out of what is started, and are in the list. A run that Slurm
-    does not take yet is in the list too, with a warning; `stk sweep resume` starts it.
+    The list also has finished and live runs, which are not started, and runs that Slurm does not take
+    yet, with a warning; `stk sweep resume` starts these.
 
-    Raises stk.UserError with the faults of all runs; nothing is submitted then. Raises stk.SchedulerError
-    where Slurm refuses them or does not answer.
+    Raises stk.UserError with the errors of all runs, before anything is submitted, and
+    stk.SchedulerError if Slurm refuses them or does not answer.
     """
     check_cluster(cluster)
     if callable(what):
@@ -89,7 +89,7 @@ def sweep(
         _here(wanted)
     else:
         handed = start(wanted, max_parallel=max_parallel, at_most=None, tick=lambda: None)
-        warn([f"{one.run.run_id} is not handed in yet: {handed.why.splitlines()[0]}" for one in handed.later])
+        warn([f"{one.run.run_id} is not submitted yet: {handed.why.splitlines()[0]}" for one in handed.later])
     return [handle(one.run) for one in wanted.known]
 
 
@@ -100,7 +100,7 @@ def _here(wanted: Wanted) -> None:
 
 
 def _word(key: str, value: Any) -> str:
-    """What a key is set to, as on the command line. Raises UserError."""
+    """Return the value of a key as on the command line. Raises UserError."""
     if isinstance(value, str) and _is_range(key, value):
         return f"{key}={value}"
     if isinstance(value, list | tuple):

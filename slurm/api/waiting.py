@@ -47,7 +47,7 @@ def has_no_job(row: RunStatus) -> bool:
 
 
 def told(row: RunStatus) -> str:
-    """Where a run stands, in a few words."""
+    """Return the state of a run in a few words."""
     steps = f", step {row.step:,}" if row.step else ""
     of = f" of {row.total_steps:,}" if row.step and row.total_steps else ""
     return f"{row.doing or row.state}{steps}{of}"

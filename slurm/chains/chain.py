@@ -50,7 +50,7 @@ def _live(run: RunDir) -> Submitted | None:
 
 @contextmanager
 def held(run: RunDir, cluster: str) -> Iterator[Awaited | None]:
-    """What there is to wait for of a run; None where it has finished.
+    """Yield what to wait for before a run ends; None if it has finished.
 
     The run is locked against its own next submission meanwhile: that submission moves all waiting jobs to
     its new job, so it must see this one, too. Raises RunBusy where no job of this cluster can wait for it,

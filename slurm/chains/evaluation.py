@@ -56,7 +56,7 @@ class Evaluation:
     log: Path
 
     def to_json(self) -> dict[str, object]:
-        """What `stk submit --json` has of it."""
+        """Return the entry of `stk submit --json`."""
         return {"job_id": self.job_id, "log": str(self.log)}
 
 

@@ -1,4 +1,4 @@
-"""What accounting says of a user's rights, as values: QOS and associations, with their limits."""
+"""A user's rights in accounting, as values: QOS and associations, with their limits."""
 
 from __future__ import annotations
 

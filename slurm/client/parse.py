@@ -1,4 +1,4 @@
-"""What Slurm's programs print, as values. Pure functions over text; nothing here starts a program.
+"""Output of Slurm's programs, as values. Pure functions over text; nothing here starts a program.
 
 Only text with an explicit format is read: the layout of `--json` changes between releases.
 """
@@ -183,7 +183,7 @@ def parse_jobs(text: str) -> list[Job]:
 
 
 def parse_dependencies(text: str) -> dict[str, str]:
-    """What jobs wait for by their ids, from `squeue --noheader --format=%i|%E`.
+    """Return the dependencies of jobs by their ids, from `squeue --noheader --format=%i|%E`.
 
     An array's waiting tasks have its id together (12_[0-3%2]), an uneven job's parts one each (12+0).
     Slurm adds how each stands, as in `afterok:12(unfulfilled)`, which sbatch and scontrol do not take.
@@ -233,7 +233,7 @@ def parse_hosts(text: str) -> list[HostGroup]:
 
 
 def parse_uses(text: str) -> list[HostUse]:
-    """How busy hosts are, from `sinfo --noheader --Format USE_FORMAT`."""
+    """Return the use of hosts, from `sinfo --noheader --Format USE_FORMAT`."""
     return [
         HostUse(
             partition=partition,

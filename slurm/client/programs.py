@@ -75,7 +75,7 @@ def call(
 
 
 def patiently(ask: Callable[[], _T], patience_s: float) -> _T:
-    """What `ask` returns, asked again with growing pauses while no controller answers.
+    """Return the result of `ask`, asked again with growing pauses while no controller answers.
 
     Also while another process submits the same run. For requests that may be made twice. After
     patience_s seconds, raises what the last one raised.
@@ -127,7 +127,7 @@ def sbatch(
 
 
 def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """What `sbatch --test-only` says about a script: when and where it would start. Submits nothing.
+    """Return the answer of `sbatch --test-only`: when and where a script would start. Submits nothing.
 
     Raises SlurmRefused where it would be refused. It knows less than `slurm.submission.checks.preflight`:
     a time limit above the partition's passes (measured, 22.05).
@@ -137,7 +137,7 @@ def test_only(script: str, cwd: Path | None = None, env: Mapping[str, str] | Non
 
 
 def jobs(*, ids: Iterable[str] = (), names: Iterable[str] = (), user: str | None = None) -> list[Job]:
-    """Jobs that the controller still knows, ended ones too; one call whatever their number.
+    """Jobs that the controller still knows, ended ones too; one call for any number.
 
     At least one filter must be given; several must all match. An array comes as one job for each
     task, an uneven job as one for each component. Ids that are unknown, or are none, are left out.
@@ -212,7 +212,7 @@ def release_now(job_id: str) -> None:
 
 
 def dependencies(user: str) -> dict[str, str]:
-    """What waiting jobs of a user (name or number) depend on, by their ids and in sbatch's words."""
+    """Return the dependencies of a user's (name or number) waiting jobs, by id and in sbatch's words."""
     text = call("squeue", "--noheader", "--all", "--states=PENDING", f"--user={user}", "--format=%i|%E")
     return parse.parse_dependencies(text)
 
@@ -223,7 +223,7 @@ def depend_on(job_id: str, dependency: str) -> None:
 
 
 def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
-    """What the controller knows about a job; of an array or an uneven job, its first record."""
+    """Return the controller's record of a job; of an array or an uneven job, its first record."""
     return parse.parse_job(call("scontrol", "--all", "show", "job", _checked(job_id), timeout_s=timeout_s))
 
 
@@ -238,7 +238,7 @@ def hosts() -> list[HostGroup]:
 
 
 def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
-    """How busy the hosts of all partitions are now."""
+    """Return the current use of the hosts of all partitions."""
     command = ("sinfo", "--all", "--noheader", "--exact", f"--Format={parse.USE_FORMAT}")
     return parse.parse_uses(call(*command, timeout_s=timeout_s))
 
@@ -267,7 +267,7 @@ def step(
 ) -> tuple[str, str]:
     """Run a command in a new job of this name, and wait; return its output and srun's complaint.
 
-    The complaint is empty where all went well. Whatever happens, Ctrl-C included, no job is left: srun
+    The complaint is empty where all went well. No job is left in any case, Ctrl-C included: srun
     cancels it when it is asked to end, and a job whose srun was killed is cancelled by its name.
     """
     full = ("srun", f"--job-name={name}", *options, *command)
@@ -311,7 +311,7 @@ def qos_flags(name: str) -> frozenset[str] | None:
 
 
 def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
-    """How many jobs a user may have in the queue at a time: the limits of the association and of the QOS.
+    """Return the limits of the association and of the QOS on a user's jobs in the queue.
 
     account, qos   None: the user's own default
     Empty where there are none, or accounting does not answer.
@@ -409,6 +409,6 @@ def _failure(command: tuple[str, ...], code: int, errors: str) -> SchedulerError
         kind = AnswerLost if _LOST_ANSWER.search(errors) else SlurmUnavailable
         return kind(f"Slurm's controller cannot be reached: {shown}\n{words}")
     if code < 0:
-        # A job that asks for its own requeue is being ended when the answer comes, and so is who asked.
+        # A job that asks for its own requeue is being ended when the answer comes, and so is this process.
         return AnswerLost(f"ended by signal {-code} before it had answered: {shown}\n{words}")
     return SlurmRefused(f"Slurm refused (exit code {code}): {shown}\n{words}")

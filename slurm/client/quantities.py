@@ -35,7 +35,7 @@ def format_mb(megabytes: int) -> str:
 
 
 def gres_of_request(text: str, name: str = "") -> dict[tuple[str, str], int]:
-    """What `--gres` asks for: (name, type) to count; the type is empty where none is given.
+    """Return the count of each (name, type) in a `--gres` request; the type is empty if none is given.
 
     With a name given, the text lacks it, as in `--gpus-per-node=a100:2`. Notations that are not known
     here are left out: they are for Slurm to judge.
@@ -54,7 +54,7 @@ def gres_of_request(text: str, name: str = "") -> dict[tuple[str, str], int]:
 
 
 def gres_of_host(text: str) -> dict[tuple[str, str], int]:
-    """What a host has: (name, type) to count, and (name, "") to the count over all types."""
+    """Return the count of each (name, type) of a host, and of (name, "") over all types."""
     offered: dict[tuple[str, str], int] = {}
     for name, kind, count in _offers(text):
         for key in {(name, kind), (name, "")}:

@@ -1,4 +1,4 @@
-"""Where jobs stand: Slurm's states and reasons as the eight states of the product."""
+"""States of jobs: Slurm's states and reasons as the eight states of the product."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _LONGEST_LIST = 120_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """Where a job stands.
+    """The state of a job.
 
     state        finished means that the batch script returned 0: whether the run is complete is for
                  its folder to say
@@ -125,7 +125,7 @@ UNKNOWN = JobState(state="unknown", reason="neither the controller nor accountin
 
 
 def poll(ids: Iterable[str]) -> dict[str, JobState]:
-    """Where these jobs stand: one call of squeue, and one of sacct if the controller has forgotten some.
+    """Return the states of these jobs: one call of squeue, and one of sacct for forgotten ones.
 
     An id may name a job, an array task (also by its own number), or a whole array or uneven job. Raises
     SlurmUnavailable where no controller answers: nothing is guessed.
@@ -142,7 +142,7 @@ def poll(ids: Iterable[str]) -> dict[str, JobState]:
 
 
 def _asked(ids: list[str]) -> list[str]:
-    """What to ask for these: of very many, whole arrays for their tasks, and only the newest of the rest.
+    """Return the ids to ask for: of very many, whole arrays for their tasks, and only the newest of the rest.
 
     One argument of a program may have 128 KiB. Jobs left out are reported as unknown; their folders decide.
     """

@@ -25,7 +25,7 @@ _BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopEvidence:
-    """What a process knows about its job.
+    """A process's knowledge of its job.
 
     reason      what JobStop gave as the reason: a signal's name, or TIME_LIMIT
     restart     how often the job was put back before this start
@@ -109,7 +109,7 @@ def is_array_task(environ: Mapping[str, str]) -> bool:
 
 
 def restarts_before(environ: Mapping[str, str]) -> int:
-    """How often the job was put back before this start; the variable is unset in the first one."""
+    """Return how often the job was put back before this start; the variable is unset in the first one."""
     return int(environ.get("SLURM_RESTART_COUNT") or 0)
 
 

@@ -1,4 +1,4 @@
-"""What a job's environment says: which process this is, on which hosts, and how it was started."""
+"""The environment of a job: which process this is, on which hosts, and how it was started."""
 
 from __future__ import annotations
 

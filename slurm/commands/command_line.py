@@ -33,7 +33,7 @@ def without_a_value(words: Sequence[str], option: str) -> list[str]:
 
 def _given(name: str, command: Sequence[str]) -> Path:
     if not command:
-        raise UserError(f"no command stands behind --, as in: stk {name} -- python train.py --lr 1e-3")
+        raise UserError(f"there is no command after --, as in: stk {name} -- python train.py --lr 1e-3")
     return file_of_command(command)
 
 

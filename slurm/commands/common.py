@@ -1,4 +1,4 @@
-"""What the arguments of several commands share, and how commands warn."""
+"""Arguments that several commands share, and the warnings of commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RUN_HELP = "a run: its folder, its id, or a unique prefix of the id"
 
 #: What the commands do with one of the user's own.
 _WORDS = """
-In place of CONFIG a command of your own, behind two dashes:
+Instead of CONFIG give your own command after two dashes:
   stk {name} -- python train.py --lr 1e-3
 """
 #: The commands that take it.
@@ -42,8 +42,8 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong, how the command is called and where to read more; exit with 2."""
         if message.endswith(": CONFIG"):
             message = (
-                "CONFIG is missing, an experiment file such as configs/quickstart.yaml; or a command of your "
-                "own, behind two dashes"
+                "CONFIG is missing: give an experiment file such as configs/quickstart.yaml, or your own "
+                "command after two dashes"
             )
         super().error(f"{message}\n{self.prog} --help says more")
 
@@ -100,7 +100,7 @@ def new_code_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-code",
         action="store_true",
-        help="go on with the code as it is now; without it a run keeps the code that it was begun with",
+        help="use the current code; without it a run keeps its own copy",
     )
 
 

@@ -16,7 +16,7 @@ One experiment file, from a laptop to a SLURM cluster.
   stk plan configs/quickstart.yaml                  show what would be done, change nothing
   stk run configs/quickstart.yaml                   train here and now
   stk submit configs/quickstart.yaml                submit it to Slurm, or run it on this machine
-  stk status                                        where runs stand
+  stk status                                        show the state of runs
 """
 
 #: Those of the core, in the order of --help, each with its room in `slurm.commands`.

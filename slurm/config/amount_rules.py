@@ -12,7 +12,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.workload import Violation, rule
 
-#: Keys of which sbatch takes one.
+#: Keys that exclude each other in sbatch.
 MEMORY = ("mem", "mem_per_cpu", "mem_per_gpu")
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(d|h|m|s)[a-z]*", re.IGNORECASE | re.ASCII)

@@ -1,4 +1,4 @@
-"""What must hold between the keys of resources, and of resources and training."""
+"""Rules between the keys of resources, and of resources and training."""
 
 from __future__ import annotations
 

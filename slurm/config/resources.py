@@ -22,74 +22,72 @@ class Group:
     nodes: int = option(minimum=1)
     """Hosts of this kind."""
     gpus: int = option(minimum=0)
-    """GPUs on each of these hosts, and tasks: one per GPU."""
+    """GPUs of each of these hosts, with one process each."""
     partition: str | None = option(None)
-    """In place of `resources.partition`."""
+    """Instead of the key in `resources`."""
     constraint: str | None = option(None)
-    """In place of `resources.constraint`."""
+    """Instead of the key in `resources`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources(RunPolicy):
-    """Where to run, and how it goes on. Never what: changing anything here leaves the result as it is."""
+    """Where to run, and how often to restart. No change here changes the result."""
 
     nodes: int | str = option(1, minimum=1, pattern=NODES_PATTERN)
-    """Hosts. With a range such as 1-4 Slurm starts on as many as are free."""
+    """Number of hosts. With a range such as 1-4 Slurm starts on those that are free."""
     tasks_per_node: int = option(1, minimum=1)
-    """Processes on each host, one rank each."""
+    """Processes of each host, one rank each."""
     world_size: int | None = option(None, minimum=1)
-    """Processes in all. Given with tasks_per_node it sets nodes (40 with 8 each: 5), with nodes it sets
-    tasks_per_node; alone it is the number of processes on one host."""
+    """Number of processes in all; sets nodes from tasks_per_node (40 of 8 each: 5), or tasks_per_node from
+    nodes. Alone: that many processes on one host."""
     groups: tuple[Group, ...] = option(())
-    """Groups of hosts with different numbers of GPUs, as one heterogeneous job; instead of nodes and
-    tasks_per_node."""
+    """Hosts with different numbers of GPUs, as one heterogeneous job; instead of nodes and tasks_per_node."""
     hosts: dict[str, int] = option(factory=dict, minimum=0, json_file=True)
-    """Number of GPUs by name of host, in order, or a JSON file with that: one process per GPU, or one on a
-    host without GPUs. Instead of groups, nodes and tasks_per_node."""
+    """Number of GPUs by name of host, or a JSON file with that; instead of nodes, tasks_per_node and groups.
+    One process per GPU; one on a host without GPUs."""
     gres: str | None = option(None)
     """Generic resources of each host, such as gpu:2 or gpu:a100:4."""
     gpus_per_node: str | None = option(None)
-    """sbatch's `--gpus-per-node`."""
+    """sbatch's option of this name."""
     gpus_per_task: str | None = option(None)
-    """sbatch's `--gpus-per-task`."""
+    """sbatch's option of this name."""
     cpus_per_task: int | None = option(None, minimum=1)
-    """null: 4 if GPUs are requested, for Python, autograd, NCCL and the writer of checkpoints; else 1."""
+    """CPUs of each process. null: 4 if GPUs are requested, else 1."""
     mem: str | None = option(None)
     """Memory of each host, such as 16G; a number alone is megabytes, 0 all memory."""
     mem_per_cpu: str | None = option(None)
-    """sbatch's `--mem-per-cpu`, instead of mem."""
+    """sbatch's option of this name, instead of mem."""
     mem_per_gpu: str | None = option(None)
-    """sbatch's `--mem-per-gpu`, instead of mem."""
+    """sbatch's option of this name, instead of mem."""
     time: str | None = option(None)
-    """Time limit: minutes, Slurm's forms M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED. `stk plan` says what
-    it means."""
+    """Time limit: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED."""
     partition: str | None = option(None)
-    """sbatch's `--partition`."""
+    """sbatch's option of this name."""
     account: str | None = option(None)
-    """sbatch's `--account`."""
+    """sbatch's option of this name."""
     qos: str | None = option(None)
-    """sbatch's `--qos`."""
+    """sbatch's option of this name."""
     constraint: str | None = option(None)
-    """sbatch's `--constraint`."""
+    """sbatch's option of this name."""
     nodelist: str | None = option(None)
-    """sbatch's `--nodelist`."""
+    """sbatch's option of this name."""
     exclude: str | None = option(None)
-    """sbatch's `--exclude`."""
+    """sbatch's option of this name."""
     reservation: str | None = option(None)
-    """sbatch's `--reservation`."""
+    """sbatch's option of this name."""
     dependency: str | None = option(None)
-    """sbatch's `--dependency`. A job that can never start because of it leaves the queue: `stk status` says
-    why. `sbatch.kill-on-invalid-dep: no` lets it stay."""
+    """sbatch's option of this name. A job whose dependency can never be met leaves the queue, unless
+    `sbatch.kill-on-invalid-dep: no` is set."""
     mail_user: str | None = option(None)
-    """sbatch's `--mail-user`."""
+    """sbatch's option of this name."""
     mail_type: str | None = option(None)
-    """sbatch's `--mail-type`."""
+    """sbatch's option of this name."""
     comment: str | None = option(None)
-    """sbatch's `--comment`."""
+    """sbatch's option of this name."""
     licenses: str | None = option(None)
-    """sbatch's `--licenses`."""
+    """sbatch's option of this name."""
     exclusive: bool = option(False)
-    """sbatch's `--exclusive`."""
+    """sbatch's option of this name."""
     max_parallel: int | None = option(None, minimum=1)
     """Runs of a sweep that train at the same time; null: all."""
     signal_s: int = option(120, minimum=1, maximum=65535)
@@ -97,14 +95,13 @@ class Resources(RunPolicy):
     requeue: str = option("auto", choices=("auto", "same_job", "chain"))
     """How an interrupted run continues. same_job: it is requeued under its job id; chain: a new job, which
     starts after a second instead of two minutes; auto: chain before the time limit, same_job after a
-    preemption. After a crash the ranks restart inside their job, which keeps its hosts."""
+    preemption."""
     setup: tuple[str, ...] = option(())
     """Shell lines that prepare the environment, such as `module load cuda`."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Environment variables of the ranks. Write a secret as ${oc.env:NAME}: the job takes it from the shell
-    that submits it."""
+    """Environment variables of the ranks. Write a secret as ${oc.env:NAME}."""
     sbatch: dict[str, Any] = field(default_factory=dict)
-    """Any other option of sbatch, or of its plugin pyxis, by its full long name; true for a flag."""
+    """Any other option of sbatch or pyxis, by its full long name; true for a flag."""
 
     def cpus_of_rank(self, *, on_gpu: bool) -> int:
         return self.cpus_per_task or (CPUS_BESIDE_A_GPU if on_gpu else 1)

@@ -1,4 +1,4 @@
-"""What Slurm adds to an experiment. `pyproject.toml` registers it; toolkit/config/sections.py looks it up."""
+"""Slurm's part of an experiment. `pyproject.toml` registers it; toolkit/config/sections.py looks it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many processes resources ask for, and on how many hosts."""
+"""Number of processes and hosts that resources ask for."""
 
 from __future__ import annotations
 

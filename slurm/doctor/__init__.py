@@ -1,1 +1,1 @@
-"""What this cluster and this machine can do, and what follows for a job."""
+"""Capabilities of this cluster and this machine, and advice for jobs."""

@@ -1,4 +1,4 @@
-"""What the cluster says of itself, asked once; what it does not tell stays unknown and is named."""
+"""Answers of the cluster about itself, asked once; missing ones are named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """What a cluster says of itself; None for what it does not tell.
+    """Answers of a cluster about itself; None for missing ones.
 
     config   the controller's settings, as printed
     uses     how busy the hosts are
@@ -74,7 +74,7 @@ class Cluster:
 def read_cluster() -> Cluster:
     """Ask the controller and the accounting database. Raises SchedulerError where no controller answers.
 
-    Five short calls; whatever answers badly or not in time is noted as unknown.
+    Five short calls; bad and late answers are noted as unknown.
     """
     config = programs.config()
     unknown: list[tuple[str, str]] = []

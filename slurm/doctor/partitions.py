@@ -1,4 +1,4 @@
-"""The partitions as a table: their limits, what is free in them now, and who preempts whom."""
+"""The partitions as a table: their limits, what is free in them now, and which preempts which."""
 
 from __future__ import annotations
 

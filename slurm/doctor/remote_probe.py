@@ -31,7 +31,7 @@ _KEPT = ("account", "qos", "reservation", "constraint", "exclude")
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """What a host answered, and what srun complained of; the latter is empty where all went well."""
+    """A host's answer, and the complaint of srun, empty if all went well."""
 
     answers: dict[str, Any]
     complaint: str

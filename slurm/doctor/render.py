@@ -32,7 +32,7 @@ def show(report: Report) -> None:
 
 
 def parts(report: Report, width: int) -> Iterator[RenderableType]:
-    """What is printed, one thing under the other, on a terminal of so many columns."""
+    """Yield the parts of the output, from top to bottom, for a terminal of this width."""
     for section in report.sections:
         yield Text(clean(section.title), style="bold")
         yield Padding(_findings(section), (0, 0, 1, _INDENT))
@@ -109,7 +109,7 @@ def _gpus(free: Mapping[str, int], all_of_them: Mapping[str, int]) -> str:
 
 
 def _summary(report: Report) -> Group:
-    """How many there are of each level; then again, at the end of a long page, what is to be done."""
+    """Return the count of each level, and after a long page again what to do."""
     every = [(section.title, each) for section in report.sections for each in section.findings]
     urgent = [item for level in (Level.PROBLEM, Level.CHANGE) for item in every if item[1].level is level]
     return Group(_counts(report), *(_reminder(*item) for item in urgent))

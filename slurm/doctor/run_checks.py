@@ -32,7 +32,7 @@ _CODE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found.
+    """All findings.
 
     cluster     name of the cluster, empty without Slurm
     partitions  a row for each, the default one first
@@ -65,7 +65,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is to be examined.
+    """The scope of an examination.
 
     asks_slurm   whether a cluster is to be asked; where none answers there is an error
     wants_slurm  whether it would have been, had one answered
@@ -119,7 +119,7 @@ def _check_partition(name: str, cluster: Cluster) -> None:
 
 
 def _ask_here(experiments: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """What children of this process answer, one after the other, so that none slows another one down."""
+    """Return the answers of child processes, one after the other, so that none slows another one down."""
     say("looking at this machine")
     facts = ask_here(["machine", "gpus"], _QUICK_S)
     say("trying the file systems")

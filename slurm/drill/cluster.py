@@ -77,7 +77,7 @@ class ClusterDrill:
     def run(self) -> Iterator[list[Row]]:
         """Yield the rows so far whenever there is news of them.
 
-        Whatever happens, no job of the drill outlives it. Raises RunFailed where the run fails by
+        No job of the drill outlives it in any case. Raises RunFailed where the run fails by
         itself, SchedulerError where Slurm refuses.
         """
         done: list[_Saved] = []
@@ -219,7 +219,7 @@ class ClusterDrill:
             now = self._look(run, "the next start")
             if now is not None and now.state in _GONE and self._is_gone(run):
                 self._submit("disturbed", str(TIME_LIMIT_MIN), _PACE)
-                return f"it did not come back by itself ({now.state}: {now.reason})"
+                return f"it was not restarted automatically ({now.state}: {now.reason})"
             time.sleep(_POLL_S)
         return ""
 
@@ -296,7 +296,7 @@ def _is_training(run: RunDir, start: AttemptRecord) -> bool:
 
 
 def _done(run: RunDir, start: AttemptRecord, until: float = float("inf")) -> int:
-    """How many steps were done when a start ended: by its own word, or by the slow steps' events."""
+    """Return the steps done at the end of a start: by its own record, or by the slow steps' events."""
     noted = events_between(run, "fault", start.began, until)
     steps: list[int] = [start.last_step or 0, *(event.facts["step"] for event in noted)]
     return max(steps)

@@ -216,7 +216,7 @@ class LocalDrill:
 
 
 def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Digest]) -> Row:
-    """What an interruption came to, as the start after it shows."""
+    """Return the effect of an interruption, as the start after it shows."""
     interruption = before.interruption
     lost = max(0, before.done - now.first_step)
     fault = before.fault
@@ -238,7 +238,7 @@ def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Dig
 
 @contextmanager
 def _ranks(run: RunDir, procs: int, faults: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The ranks of one start; whatever happens, none of them outlives it."""
+    """The ranks of one start; none of them outlives it in any case."""
     nonce = f"drill-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     run.logs.mkdir(parents=True, exist_ok=True)
     ranks: list[subprocess.Popen[bytes]] = []

@@ -1,4 +1,4 @@
-"""What came of a drill: one row for each thing that was done to the run."""
+"""Results of a drill: one row for each interruption."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Report:
         return bool(self.rows) and all(row.is_good for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        """What `stk drill --json` prints."""
+        """Return the output of `stk drill --json`."""
         return {"verdict": "passed" if self.is_passed else "failed", **asdict(self)}
 
 

@@ -1,4 +1,4 @@
-"""What runs inside a job."""
+"""Code that runs inside a job."""
 
 from __future__ import annotations
 

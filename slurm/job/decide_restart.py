@@ -79,7 +79,7 @@ def _is_of(attempt: AttemptRecord, job: Job) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done, in a sentence, and whether the script is to start the step again."""
+    """The action in a sentence, and whether the script is to start the step again."""
 
     text: str
     again: bool = False
@@ -119,7 +119,7 @@ def _after_stop(step: Step, patience_s: float) -> str:
     assert step.attempt is not None
     assert step.attempt.time_end is not None
     if is_settled(step.run, step.attempt.time_end):
-        return "the run has been handed over"
+        return "another job continues the run"
     facts = step.job.facts(patience_s)
     why = why_of(step.job, facts, seen_before(step.run, step.job))
     explain_last(step.run, why)
@@ -184,7 +184,7 @@ def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
 
 
 def _crash_hint(step: Step) -> CrashHint:
-    """What Slurm knows of ranks that died without an error message."""
+    """Return Slurm's knowledge of ranks that died without an error message."""
     found = out_of_memory(step.run.job_log(step.job.environ["SLURM_JOB_ID"]))
     return CrashHint() if found is None else CrashHint(kind=OOM_KILLED, rank=found.task)
 

@@ -1,4 +1,4 @@
-"""What Slurm says in a job's log of tasks that ran out of memory. It needs no accounting."""
+"""Slurm's messages in a job's log about tasks that ran out of memory. It needs no accounting."""
 
 from __future__ import annotations
 

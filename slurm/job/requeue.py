@@ -65,7 +65,7 @@ class Job:
         return cls(id=job_target(environ), restart=restarts_before(environ), environ=environ)
 
     def facts(self, patience_s: float) -> dict[str, str]:
-        """What the controller knows of it. Raises SchedulerError."""
+        """Return the controller's record of the job. Raises SchedulerError."""
         return programs.patiently(lambda: programs.show_job(self.id, timeout_s=10), patience_s)
 
 
@@ -144,7 +144,7 @@ def continue_run(
 def wants_chain(run: RunDir, why: str) -> bool:
     """Whether resources.requeue asks for a new job rather than this one again.
 
-    A preempted job, and one that somebody asked back, keep their id: Slurm may have put them back
+    A preempted job, and one that a person has requeued, keep their id: Slurm may have put them back
     itself, and then there would be two.
     """
     wanted = last_resources(run).requeue
@@ -192,7 +192,7 @@ def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> 
 
 
 def seen_before(run: RunDir, job: Job) -> StopEvidence:
-    """What rank 0 knew when it could not hand the run over: by its event, else by the ledger."""
+    """Return rank 0's knowledge when it could not requeue the run: from its event, else from the ledger."""
     known = [event.facts for event in read_events(run, "signal")]
     last = known[-1] if known and known[-1].get("job_id") == job.id else {}
     attempts = read_attempts(run)

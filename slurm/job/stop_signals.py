@@ -47,7 +47,7 @@ log = logging.getLogger("toolkit.slurm")
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the controller said about the job, asked at `time`."""
+    """The controller's answer about the job, asked at `time`."""
 
     time: float
     job: Mapping[str, str]
@@ -55,7 +55,7 @@ class _Answer:
 
 
 class JobWatch:
-    """What Slurm says about this job, for rank 0. Every method returns at once."""
+    """Slurm's answers about this job, for rank 0. Every method returns at once."""
 
     def __init__(self, run: RunDir, environ: Mapping[str, str]) -> None:
         self._run = run
@@ -193,7 +193,7 @@ class JobStop(StopFlag):
 
 
 def margin_s(lead_s: float, length_s: float | None) -> float:
-    """How long before the job's end to stop: two steps with saves, and the time to exit.
+    """Return the seconds before the job's end at which to stop: two steps with saves, and the time to exit.
 
     A short job gets less of it, or it would never train: at most half of its time.
     """
@@ -203,7 +203,7 @@ def margin_s(lead_s: float, length_s: float | None) -> float:
 
 
 def count_requests(run: RunDir) -> int:
-    """How often `stk requeue` asked the run to stop: a count does not depend on the clocks of hosts."""
+    """Return how often `stk requeue` asked the run to stop: a count needs no clocks of hosts."""
     return len(list(read_events(run, REQUEST_EVENT)))
 
 

@@ -1,4 +1,4 @@
-"""What runs as one task of the job: a path, nothing more.
+"""The pickled task of the job: a path, nothing more.
 
 submitit pickles a TrainJob by the name of its class, so the job needs no object from the submitter
 and runs the code that lies in the run folder. The name is `slurm.job.TrainJob` in every version.
@@ -86,5 +86,5 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
         requeue_or_chain(run, environ, stop)
     except StkError as error:
         # The batch script tries again; and a stop that could not be handed over is still no failure.
-        log.error("the run was not handed over: %s", error)
+        log.error("the run could not be requeued: %s", error)
     return ExitCode.YIELDED

@@ -11,7 +11,7 @@ _HOSTS = "SLURM_JOB_NODELIST"
 
 
 def told_idle(environ: Mapping[str, str]) -> str:
-    """What to say where a job has several hosts and a run takes only this one; empty where it has one."""
+    """Return a message if a job has several hosts and a run uses only this one; empty if it has one."""
     # The components of an uneven job, or else the only one.
     lists = [environ[name] for name in sorted(environ) if name.startswith(f"{_HOSTS}_HET_GROUP_")]
     try:

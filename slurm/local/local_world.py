@@ -1,4 +1,4 @@
-"""What `stk run` starts on this machine: how many processes, on which GPUs, with which other machines."""
+"""The processes of `stk run` on this machine: how many, on which GPUs, with which other machines."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def check_world_size(
 
 
 def rank_environ(machines: Machines, arguments: Namespace, experiment: Experiment) -> dict[str, str]:
-    """What the ranks of this machine inherit: without a job's variables, with the least busy GPUs.
+    """Return the environment of this machine's ranks: without a job's variables, with the least busy GPUs.
 
     Raises UserError where --gpus asks for what is not there. Without it, where there are GPUs and the
     machines were told of, the least busy are chosen as well; a grant of the scheduler stays as it is.
@@ -184,7 +184,7 @@ def rank_environ(machines: Machines, arguments: Namespace, experiment: Experimen
 
 
 def granted_gpus(environ: Mapping[str, str]) -> int | None:
-    """How many GPUs of this machine Slurm has granted to the job around us; None without a grant."""
+    """Return the number of GPUs that Slurm granted to the surrounding job here; None without a grant."""
     if "SLURM_JOB_ID" not in environ or not any(environ.get(name) for name in _GRANTED):
         return None
     return len([part for part in environ.get(idle_gpus.VARIABLE, "").split(",") if part])

@@ -1,4 +1,4 @@
-"""How many ranks one machine runs of an experiment that is meant for a cluster."""
+"""Number of ranks that one machine runs of an experiment for a cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ranks_of_a_host(resources: Resources) -> int:
 
 
 def usable_gpus(experiment: Experiment, environ: Mapping[str, str]) -> int:
-    """How many ranks with a GPU each this machine has room for; 0 where the number of GPUs is no limit."""
+    """Return the number of ranks with a GPU each that fit this machine; 0 if GPUs are no limit."""
     if experiment.train.device == "cpu" or environ.get(idle_gpus.SHARING_VARIABLE) == "1":
         return 0
     return idle_gpus.count_visible(environ)

@@ -17,7 +17,7 @@ from toolkit.run.run_dir import RunDir, find_run
 
 
 class SnapshotHost:
-    """What the command of a workload gets of this program: see toolkit.command.Host."""
+    """The interface of this program for the command of a workload: see toolkit.command.Host."""
 
     def find_run(self, name: str) -> Path:
         return find_run(name, experiment_dir()).path

@@ -37,11 +37,11 @@ class PreparationJob:
 
     @property
     def log(self) -> Path:
-        """Where it writes."""
+        """The file of its log."""
         return self.folder.logs / f"{self.submission.job_id}.rank_00000.log"
 
     def to_json(self) -> dict[str, object]:
-        """What `stk prepare --cluster slurm --json` prints."""
+        """Return the output of `stk prepare --cluster slurm --json`."""
         return {
             "job_id": self.submission.job_id,
             "cluster": self.submission.cluster,

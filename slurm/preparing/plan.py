@@ -14,7 +14,7 @@ from toolkit.config.schema import Experiment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparePlan(JobPlan):
-    """What `stk prepare --cluster slurm` hands to sbatch; str(plan) is the batch script.
+    """The submission of `stk prepare --cluster slurm`; str(plan) is the batch script.
 
     run   not that of the training: a folder like a run's, with config, code, logs and submissions
     """

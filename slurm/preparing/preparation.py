@@ -73,7 +73,7 @@ class TimeLimitWatch:
             self._progress.message(f"stk: not put back into the queue: {error}")
 
     def answer(self) -> str:
-        """What is done about a warning, in a sentence. Raises SchedulerError."""
+        """Return the action on a warning, in a sentence. Raises SchedulerError."""
         job = Job.around(self._environ)
         facts = job.facts(PATIENCE_S)
         why = why_of(job, facts, StopEvidence(reason=WARNING, restart=job.restart, signal_s=self._signal_s))
@@ -81,11 +81,11 @@ class TimeLimitWatch:
             return f"the job was stopped: {why}"
         if why == TIME_LIMIT and not self._progress.has_kept_something:
             return (
-                "the time limit is near, and nothing is done that another start could go on from: it needs a "
+                "the time limit is near, and no part is finished that another start could use: it needs a "
                 "longer resources.time"
             )
         programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)
-        return f"the job was stopped: {why}; it goes back into the queue, and goes on with what is done"
+        return f"the job was stopped: {why}; it goes back into the queue, and keeps the finished parts"
 
 
 def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:

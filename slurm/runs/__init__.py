@@ -1,1 +1,1 @@
-"""What is shown of runs, what a person may do to them, and what follows from what they left."""
+"""Views of runs, actions on runs, and advice from finished runs."""

@@ -1,4 +1,4 @@
-"""What a person may do to a run: end it, or send it back into the queue."""
+"""Actions of a person on a run: stop it, or send it back into the queue."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     if not now.is_live:
         return f"not live ({now.state}): stk resume {target.run_id} starts it again"
     if submission is None or submission.cluster != "slurm":
-        return f"no job of Slurm's: stk cancel {target.run_id} lets it save, stk resume goes on"
+        return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
     job_id = submission.job_id
     check_job(target, job_id)
     if now.state == "running":

@@ -1,1 +1,1 @@
-"""Where runs stand, put together from their folders and the scheduler, and how that is shown."""
+"""States of runs from their folders and the scheduler, and their display."""

@@ -1,4 +1,4 @@
-"""What stands in the table of runs, column by column."""
+"""Columns of the table of runs."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
 
 
 def colour(row: RunStatus) -> str:
-    """The colour of a row's state; of trouble, whatever the state."""
+    """The colour of a row's state; that of trouble for any state with trouble."""
     return "red" if row.doing.startswith(_TROUBLE) else _COLOURS.get(row.state, "")
 
 
 def reason(row: RunStatus) -> str:
-    """What is shown below a row: its reason, unless its state says the same."""
+    """Return the text below a row: its reason, unless its state says the same."""
     # Of one that waits it is Slurm's word alone, or that and what to do.
     if row.state in ("pending", "requeued") and ":" not in row.reason:
         return ""
@@ -82,7 +82,7 @@ def reason(row: RunStatus) -> str:
 
 
 def footer(rows: Sequence[RunStatus]) -> str:
-    """How many there are in each state, and what they have used together."""
+    """Return the count of each state, and the total use."""
     states = sorted(row.state for row in rows)
     counts = sorted((-len(list(group)), state) for state, group in groupby(states))
     hours = [row.gpu_hours for row in rows if row.gpu_hours is not None]

@@ -41,7 +41,7 @@ def standing(run: RunDir, state: str, reason: str) -> tuple[str, str]:
 
 
 def waits_for(run: RunDir) -> str | None:
-    """What a pending run waits for, in words; None where it waits for no other run."""
+    """Return the run that a pending run waits for, in words; None if it waits for no run."""
     first = awaited(run)
     if first is None or first.result.exists():
         return None

@@ -59,7 +59,7 @@ def _wrapped(
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """Break a text into lines of so many cells at most."""
+    """Break a text into lines of at most this number of cells."""
     if text.isascii():
         return textwrap.wrap(text, width)
     from rich.console import Console  # only wide letters need it

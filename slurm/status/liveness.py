@@ -27,7 +27,7 @@ def is_training_here(run: RunDir) -> bool:
     except OSError:
         return False
     try:
-        # Shared, so that two who look do not see each other, and may look who may not write.
+        # Shared, so that two readers do not see each other, and that readers need not be able to write.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return True
@@ -64,7 +64,7 @@ def _launches(command: Sequence[str], run: RunDir) -> bool:
 
 
 def heartbeat(run: RunDir, start: AttemptRecord | None) -> dict[str, Any]:
-    """What rank 0 of a start last said of itself; empty where it never did.
+    """Return the last heartbeat of rank 0 of a start; empty without one.
 
     Its time is the older one of the rank's clock and the file server's: a clock may be ahead.
     """

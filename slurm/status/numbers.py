@@ -27,7 +27,7 @@ def metrics(document: Document) -> dict[str, float]:
 
 
 def percent(step: int, total_steps: int | None) -> float | None:
-    """How much of the steps is done."""
+    """Return the share of steps that are done, in per cent."""
     return round(min(100.0, 100 * step / total_steps), 1) if total_steps else None
 
 

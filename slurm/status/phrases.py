@@ -97,7 +97,7 @@ _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
 def waits_for(
     job: JobState, *, hosts: str = "hosts", now: datetime | None = None, job_name: str = "job"
 ) -> str:
-    """What a job in the queue waits for, in a few words.
+    """Return the reason why a job waits, in a few words.
 
     hosts     what it asked for most of all: GPUs, or hosts
     now       local time; tells how the expected start is written
@@ -145,7 +145,7 @@ def span(seconds: float) -> str:
 
 
 def phase(name: str) -> str:
-    """What a rank does that says it is in a phase; most of them are parts of a step."""
+    """Return a phase of a rank in words; most of them are parts of a step."""
     return _PHASES.get(name, "training")
 
 
@@ -160,17 +160,17 @@ def standing_still(seconds: float) -> str:
 
 
 def of_running_job(slurm_state: str) -> str | None:
-    """What a job with hosts does by Slurm's word; None where the run itself knows better."""
+    """Return the activity of a job with hosts from Slurm's state; None if the run itself knows better."""
     return _RUNNING.get(slurm_state)
 
 
 def failed(kind: str) -> str:
-    """What failed, by the class of the failure."""
+    """Return the class of a failure in words."""
     return f"failed: {_FAILURES.get(kind, kind.replace('_', ' '))}" if kind else "failed"
 
 
 def failed_job(slurm_state: str) -> str:
-    """What failed, by Slurm's word alone."""
+    """Return Slurm's state of a failed job in words."""
     return f"failed: {_ENDS[slurm_state]}" if slurm_state in _ENDS else "failed"
 
 

@@ -1,4 +1,4 @@
-"""Where runs stand: what their folders say and what the scheduler says, put together."""
+"""States of runs: their folders and the scheduler combined."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RunStatus:
 
 
 def status(runs: Sequence[RunDir], ask: Ask = poll) -> list[RunStatus]:
-    """The status of these runs, with at most two scheduler calls whatever their number.
+    """The status of these runs, with at most two scheduler calls for any number.
 
     Where the controller does not answer, the folders alone are asked and the reason says so.
 

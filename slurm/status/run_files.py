@@ -1,4 +1,4 @@
-"""What one run's folder says, read once and quickly: of ten thousand runs in a second or two.
+"""One run's folder, read once and quickly: ten thousand runs in a second or two.
 
 Each file is opened at most once, with as few calls of the system as can be, and of a finished run only
 three are: on a network file system each is a question to the server. A damaged file is a fault that is told,
@@ -40,7 +40,7 @@ _GPUS = re.compile(rb"^(?:gres: .*gpu|gpus_per_\w+: (?!null)|hosts: *$|\s*(?:- )
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """What a run's folder says.
+    """The content of a run's folder.
 
     submission    the newest one
     sweep         the name of the array that it was part of; empty where it was none
@@ -157,7 +157,7 @@ class _Reader:
             os.close(descriptor)
 
     def document(self, name: str) -> dict[str, Any] | None:
-        """What a JSON file holds; empty where that cannot be read, None where there is no such file."""
+        """Return the content of a JSON file; empty if it cannot be read, None if there is no such file."""
         raw = self.content(name)
         if not raw:
             return None if raw is None else {}

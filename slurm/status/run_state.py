@@ -33,7 +33,7 @@ _LONG_START_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """Where a run stands.
+    """The state of a run.
 
     state    one of the eight of --json
     doing    the same in the user's words
@@ -110,7 +110,7 @@ def _running(folder: Folder, job: JobState | None, now: float, reason: str = "")
 
 
 def _doing(folder: Folder, job: JobState | None, now: float) -> str:
-    """What a run that has its hosts does, by Slurm's word, its ledger and its heartbeat."""
+    """Return the activity of a run with hosts, from Slurm's state, its ledger and its heartbeat."""
     if job is not None and (word := phrases.of_running_job(job.slurm_state)) is not None:
         return word
     start = folder.last_start
@@ -183,10 +183,8 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
     """A run that saved and exited, and was not started again."""
     why = str(end.why)
     after = "" if end.last_step is None else f" after step {end.last_step}"
-    reason = f"stopped by {why}{after}; "
-    return RunState(
-        state="cancelled", doing=phrases.stopped(why), reason=f"{reason}{_against(folder)}stk resume goes on"
-    )
+    reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it"
+    return RunState(state="cancelled", doing=phrases.stopped(why), reason=reason)
 
 
 def _against(folder: Folder) -> str:
@@ -223,12 +221,14 @@ def _of_silence(folder: Folder, job: JobState | None) -> RunState:
             reason="the job ended without finishing the run; its log may say why",
         )
     if _was_here(folder):
-        reason = "its processes are gone without an error message (killed? a full disk?); stk resume goes on"
+        reason = (
+            "its processes are gone without an error message (killed? full disk?); stk resume continues it"
+        )
         return RunState(state="failed", doing=phrases.failed("killed"), reason=reason)
     if submission is None and folder.has_intent:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"
         return RunState(state="unknown", doing="being submitted", reason=reason)
-    reason = "neither the scheduler nor the run folder says how it ended; stk resume goes on"
+    reason = "neither the scheduler nor the run folder says how it ended; stk resume continues it"
     sign = heartbeat(folder.run, folder.last_start)
     if sign and (ahead_s := -silent_s(sign)) > SILENCE_S:
         reason = f"its last sign of life is {phrases.span(ahead_s)} in the future: clocks differ; {reason}"

@@ -40,7 +40,7 @@ class table:
 
 
 def _codes(console: Console, style: str) -> tuple[str, str]:
-    """What a terminal is sent before and after text of a style; nothing where there are no colours."""
+    """Return the codes before and after text of a style; empty without colours."""
     if console.no_color:
         return "", ""
     with console.capture() as capture:

@@ -37,7 +37,7 @@ SAME_NAME = (
 #: Options that the promises of this project rest on, and what to use instead.
 OURS = {
     "job-name": "a lost job is found again by its name; `name` is its first part",
-    "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses where that lies",
+    "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses its place",
     "open-mode": "what an earlier start wrote must stay",
     "requeue": "an interrupted job must go back into the queue",
     "no-requeue": "an interrupted job must go back into the queue",
@@ -99,7 +99,7 @@ def check_options(resources: Resources) -> None:
 
 
 def _meant(name: str) -> str:
-    """What an unknown name stands for: the names that it begins, or the nearest one."""
+    """Return the names that an unknown name begins, or the nearest one."""
     known = (*OURS, *OTHERS)
     if full := [each for each in known if each.startswith(name)]:
         return f"Write the full name: {' or '.join(sorted(full))}."

@@ -35,7 +35,7 @@ _START_TASK = "slurm.job.start_task"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
-    """What `stk submit` would do; str(plan) is the batch script, byte for byte.
+    """The plan of `stk submit`; str(plan) is the batch script, byte for byte.
 
     number is how often the run was submitted before: it makes the job's name unique, so that a job
     whose id was never recorded is found again by name. after is the job that this one follows, whatever
@@ -82,7 +82,7 @@ class JobPlan:
         )
 
     def options(self) -> dict[str, object]:
-        """What sbatch is told of the job, or of the first component of an uneven one."""
+        """Return the options of sbatch for the job, or for the first component of an uneven one."""
         # Slurm must put the job back after a preemption or the loss of a host, and what the first
         # start wrote must still be there then.
         fixed = {
@@ -97,7 +97,7 @@ class JobPlan:
         return {**fixed, **given, **self._dependencies(given.get("dependency"))}
 
     def _dependencies(self, given: object) -> dict[str, object]:
-        """What the job waits for, besides what the resources say."""
+        """Return the dependencies of the job, besides those of the resources."""
         if self.after:
             return {"dependency": f"afterany:{self.after}"}
         if not self.awaits:
@@ -182,7 +182,7 @@ class JobPlan:
         return [shlex.quote(self.python), "-u", "-m", module, "submitit"]
 
     def to_json(self) -> dict[str, object]:
-        """What `stk plan --json` prints."""
+        """Return the output of `stk plan --json`."""
         return {
             "run_id": self.run.run_id,
             "identity": self.identity,
@@ -208,7 +208,7 @@ def _check_folder(run: RunDir) -> None:
 
 
 def _step_options(first: Component) -> dict[str, str]:
-    """What the step is told of its tasks, quoted for the shell."""
+    """Return the options of the step, quoted for the shell."""
     if first.step_options:
         return {name: shlex.quote(str(value)) for name, value in first.step_options.items()}
     if "cpus-per-gpu" in first.options:

@@ -40,7 +40,7 @@ class PlanExecutor(SlurmExecutor):
             self._drop_unnamed_pickles()
 
     def _drop_unnamed_pickles(self) -> None:
-        """What submitit leaves where sbatch fails."""
+        """Remove the files that submitit leaves when sbatch fails."""
         for path in self.folder.glob("*.pkl"):
             if path.name != "job.pkl" and not path.name.endswith("_submitted.pkl"):
                 path.unlink()

@@ -45,7 +45,7 @@ def components(resources: Resources) -> tuple[Component, ...]:
 
 
 def world_size(resources: Resources) -> int:
-    """How many ranks the job starts, the largest number where its hosts are a range."""
+    """Return the number of ranks that the job starts, the largest one for a range of hosts."""
     return sum(part.nodes * part.tasks_per_node for part in components(resources))
 
 

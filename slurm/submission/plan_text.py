@@ -1,4 +1,4 @@
-"""What `stk plan` shows people: what was set and where, the defaults in few lines, the steps, the script."""
+"""The text of `stk plan`: values with their sources, defaults in few lines, the steps, the script."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _set(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[st
 
 
 def _entry(name: str, value: Any) -> str:
-    """One key and its value as one line of YAML, of which JSON is a part."""
+    """One key and its value as one line of YAML, which includes JSON."""
     line = "" if isinstance(value, list | dict) else dump({name: value}).rstrip("\n")
     return line if line and "\n" not in line else f"{_name(name)}: {json.dumps(value, ensure_ascii=False)}"
 

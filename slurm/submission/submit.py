@@ -34,7 +34,7 @@ from toolkit.run.run_dir import RunDir, archive_run
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What came of a submission; submission is None where the run has finished before.
+    """The result of a submission; submission is None if the run has finished before.
 
     joined   its state where it was live already, and the submission is that of before
     """
@@ -44,7 +44,7 @@ class Submitted:
     joined: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """What `stk submit --json` prints."""
+        """Return the output of `stk submit --json`."""
         submission = self.submission
         return {
             "run_id": self.run.run_id,
@@ -147,7 +147,7 @@ def _hand_to_slurm(plan: JobPlan, awaits: Awaited | None) -> Submission:
 
 
 def _facts(awaits: Awaited | None) -> dict[str, str]:
-    """What is written down of a run that must finish first."""
+    """Return the record of a run that must finish first."""
     return {KEY: str(awaits.run.path)} if awaits else {}
 
 

@@ -89,7 +89,7 @@ def sbatch(plan: JobPlan, environ: Mapping[str, str]) -> str:
 
 
 def environment(run: RunDir, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a job inherits: nothing of a job around us, and nothing that its own script adds."""
+    """Return the environment of a job: without a surrounding job's, and without what its own script adds."""
     kept = scrub(environ)
     if "SLURM_JOB_ID" in environ:
         for name in _DEVICES:

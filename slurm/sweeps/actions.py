@@ -83,7 +83,7 @@ def _submit(
 def to_resume(folder: SweepDir, record: Record) -> tuple[list[Candidate], list[str]]:
     """Members that have ended unfinished or were not handed in yet, and job ids of the live ones.
 
-    Each with the experiment that it was submitted with, whatever the file says by now. Raises ConfigError.
+    Each with the experiment that it was submitted with, also if the file has changed. Raises ConfigError.
     """
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]

@@ -16,7 +16,7 @@ TASK_SCRIPT = "array.sh"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayPlan:
-    """What `stk sweep` hands to sbatch; str(plan) is the batch script, byte for byte.
+    """The submission of `stk sweep`; str(plan) is the batch script, byte for byte.
 
     A task only goes into its run's folder: what it does there stands in the very script that the run would
     have as a single job.
@@ -64,7 +64,7 @@ class ArrayPlan:
         first = self.plans[0]
         if len(components(first.resources)) > 1:
             raise UserError(
-                "resources.groups and resources.hosts make an uneven job, of which Slurm makes no array: "
+                "resources.groups and resources.hosts make a heterogeneous job, which cannot be an array: "
                 "submit the runs one by one, with stk submit"
             )
         own = first.options()
@@ -77,5 +77,5 @@ class ArrayPlan:
 
 
 def _both(first: object, second: str) -> str:
-    """What a job waits for: for both, but where the first is one of several, which Slurm cannot mix."""
+    """Return both dependencies, unless the first is one of several, which Slurm cannot mix."""
     return second if not first or "?" in str(first) else f"{first},{second}"

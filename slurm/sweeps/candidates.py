@@ -1,4 +1,4 @@
-"""Where each run of a sweep stands before anything is done about it."""
+"""The state of each run of a sweep before a submission."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Candidate:
 
     @property
     def change(self) -> str:
-        """What is done about it: `new`, `unchanged` or `goes on`."""
+        """Return the planned change: `new`, `unchanged` or `goes on`."""
         if self.now is None:
             return "new"
         return "unchanged" if self.skipped else "goes on"
 
 
 def candidates(combinations: Iterable[Combination], parent: Path) -> list[Candidate]:
-    """Where the runs of these stand, each run once; with two scheduler calls in all."""
+    """Return the states of the runs of these, each run once; with two scheduler calls in all."""
     by_run = {RunDir(parent / each.run_id): each.experiment for each in combinations}
     now = states(list(by_run))
     return [Candidate(experiment=by_run[run], run=run, now=now.get(run)) for run in by_run]
 
 
 def states(runs: Sequence[RunDir]) -> dict[RunDir, RunStatus]:
-    """Where runs stand, those left out that have no folder."""
+    """Return the states of runs, without those that have no folder."""
     there = [run for run in runs if run.config.exists()]
     return dict(zip(there, status(there), strict=True))

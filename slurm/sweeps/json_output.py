@@ -1,4 +1,4 @@
-"""What `stk sweep --json` prints of a submission."""
+"""The output of `stk sweep --json` about a submission."""
 
 from __future__ import annotations
 

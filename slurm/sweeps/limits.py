@@ -1,4 +1,4 @@
-"""How many runs Slurm takes from this user now."""
+"""The number of runs that Slurm takes from this user now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slurm.submission.job_options import components
 
 
 def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:
-    """How many more jobs the user may submit, and which limit says so; None where none is known.
+    """Return the number of further jobs the user may submit, and the limit; None if none is known.
 
     What other users have in the queue, and limits of a whole account, cannot be known from outside: sbatch
     says so, when it is asked.

@@ -46,7 +46,7 @@ class Overview:
         return Counter(self.states.values())
 
     def to_json(self) -> dict[str, object]:
-        """What --json prints."""
+        """Return the output of --json."""
         return {
             "sweep": self.folder.name,
             "sweep_dir": str(self.folder.path),

@@ -56,7 +56,7 @@ def describe(config: Path, overrides: Sequence[str]) -> Sweep:
 
 
 def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
-    """What is asked for, and where it stands, with two scheduler calls in all.
+    """Return the wanted runs and their states, with two scheduler calls in all.
 
     Raises ConfigError with the faults of all runs, and UserError for what cannot be meant, or a name that
     another file's sweep has.
@@ -106,7 +106,7 @@ def _proposed(folder: SweepDir, sweep: Sweep, before: Record | None) -> list[Poi
 
 
 def _before(folder: SweepDir, config: Path) -> Record | None:
-    """What was written down of the sweep. Raises UserError where it is that of another file."""
+    """Return the record of the sweep. Raises UserError if it is that of another file."""
     before = read_record(folder)
     if before is not None and before.config != str(config.resolve()):
         raise UserError(

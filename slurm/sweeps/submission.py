@@ -31,7 +31,7 @@ from toolkit.sweeps.folder import SweepDir, read_arrays
 
 @dataclass(slots=True)
 class SubmittedRuns:
-    """What came of a submission.
+    """The result of a submission.
 
     jobs    the submission of each run that was handed in
     arrays  ids of the arrays
@@ -67,7 +67,7 @@ def submit_runs(
     _check(sweep, wanted[0])
     slots, why = free_slots(resources, facts)
     if at_most is not None and (slots is None or at_most < slots):
-        slots, why = at_most, f"no more than {at_most} were to be handed in now"
+        slots, why = at_most, f"at most {at_most} were to be submitted now"
     count = len(wanted) if slots is None else min(slots, len(wanted))
     handed = SubmittedRuns(later=list(wanted[count:]), why=why if count < len(wanted) else "")
     if count:

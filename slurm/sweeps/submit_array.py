@@ -88,7 +88,7 @@ def _take_away(made: Sequence[RunDir]) -> None:
 
 
 def _again(wanted: Sequence[Candidate]) -> list[Candidate]:
-    """Where the runs stand now that no other process can submit them."""
+    """Return the states of the runs now that no other process can submit them."""
     known = [one for one in wanted if one.now is not None or one.run.submissions.exists()]
     for one in known:
         resolve_if_possible(one.run)

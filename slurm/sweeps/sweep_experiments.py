@@ -29,7 +29,7 @@ class Combination:
 
 
 def tell(values: Point) -> str:
-    """What a combination is called: its keys and values."""
+    """Return the name of a combination: its keys and values."""
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 

@@ -57,7 +57,7 @@ def _tell(one: Candidate) -> Text:
 
 
 def summary(wanted: Wanted) -> str:
-    """How many runs there are of each kind, in a line."""
+    """Return the count of each kind of runs, in a line."""
     counts = Counter(one.change for one in wanted.known)
     parts = [f"{counts['new']} new"]
     if counts["unchanged"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.page import BEGIN, END, PICTURES, read, replaced
+from benchmarks.page import PICTURES, part_of, read, replaced, shown_by
 from benchmarks.tables import Row, Table
 from tests.readme import ROOT
 from toolkit.errors import UserError
@@ -42,19 +42,22 @@ def test_table_comes_back_from_json_as_it_was() -> None:
 
 
 def test_page_holds_goals_machine_and_tables_between_its_marks(figures: Path) -> None:
-    page = replaced(f"{STORY}{BEGIN}old\n{END}After.\n", read(figures))
+    first, second = part_of("goals"), part_of("loop").replace("\n", "\nold\n", 1)
+    page = replaced(f"{STORY}{first}Between.\n{second}After.\n", read(figures))
     assert page.startswith(STORY)
-    assert page.endswith(f"{END}After.\n")
+    assert page.endswith("After.\n")
+    assert "Between." in page
     assert "old" not in page
     assert "| +0.38 ms over hand-written | yes, part not measured |" in page
-    assert "| loop | " in page
-    assert "\n".join(made_up().markdown()) in page
+    assert "`loop` (" in page
+    assert "\n".join(made_up().brief()) in page
+    assert shown_by(page) == ["goals", "loop"]
     assert f"](pictures/{PICTURE})" in page
     assert replaced(page, read(figures)) == page
 
 
 def test_page_without_measurements_says_that_nothing_was_measured(tmp_path: Path) -> None:
-    page = replaced(f"{STORY}{BEGIN}{END}", read(tmp_path))
+    page = replaced(f"{STORY}{part_of('goals')}", read(tmp_path))
     assert page.count("| not measured |") == 16
 
 
@@ -78,7 +81,7 @@ def test_a_table_that_was_measured_twice_is_refused(figures: Path) -> None:
 @pytest.mark.slow
 def test_script_writes_page_and_pictures_and_sees_when_they_are_old(figures: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"{STORY}{BEGIN}{END}")
+    page.write_text(f"{STORY}{part_of('goals', 'loop')}")
     assert make("--check", figures, page).returncode == 1
     assert make("", figures, page).returncode == 0
     assert (tmp_path / PICTURE).read_bytes().startswith(b"\x89PNG")

@@ -45,11 +45,11 @@ def test_medians_are_compared_where_another_candidate_has_fewer_rounds() -> None
 def test_what_is_missing_is_not_measured_rather_than_reached() -> None:
     absent = check(table="another", at_most=1.0)
     assert judge(absent) == (NOT_MEASURED, "")
-    goal = Goal(figure="f", beside="b", goal="g", checks=(check(at_most=16.0), absent))
+    goal = Goal(figure="f", goal="g", checks=(check(at_most=16.0), absent))
     assert cells(goal, {"T": table(VALUES)}) == ("3.00 to 16.00 ms", f"yes, part {NOT_MEASURED}")
     failed = Table(title="T", goal="", unit="ms", better="less", baseline="base")
     failed.rows.append(Row(work="one", candidate="ours", missing="failed: no"))
-    assert cells(Goal(figure="", beside="", goal="", checks=(check(at_most=1),)), {"T": failed})[1] == ""
+    assert cells(Goal(figure="", goal="", checks=(check(at_most=1),)), {"T": failed})[1] == ""
 
 
 def test_each_goal_of_the_page_has_checks_of_one_bound_and_one_figure() -> None:
@@ -70,5 +70,5 @@ def table(values: dict[tuple[str, str], tuple[float, ...]], better: str = "less"
 
 
 def judge(one: Check, values: Any = VALUES, better: str = "less") -> tuple[str, str]:
-    goal = Goal(figure="f", beside="b", goal="g", checks=(one,))
+    goal = Goal(figure="f", goal="g", checks=(one,))
     return cells(goal, {"T": table(values, better)})

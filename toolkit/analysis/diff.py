@@ -1,4 +1,4 @@
-"""Where two runs part: the first step whose samples or loss differ, and what may explain it. No torch."""
+"""The first step at which two runs differ in samples or loss, and possible causes. No torch."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def compare(one: RunDir, other: RunDir) -> Difference:
 
 
 def trained_on(run: RunDir) -> list[str]:
-    """What a run's attempts trained on, such as `2 processes on cpu`, each once."""
+    """Return the devices of a run's attempts, such as `2 processes on cpu`, each once."""
     named = (
         f"{each.world_size} {'process' if each.world_size == 1 else 'processes'} on {each.device}"
         for each in read_attempts(run)
@@ -154,7 +154,7 @@ def _differ(a: StepRecord, b: StepRecord) -> FirstStep | None:
 
 
 def _compare_saves(one: RunDir, other: RunDir) -> tuple[int, int | None]:
-    """How many saves two runs have in common, and the first one whose weights differ."""
+    """Return the number of saves that two runs share, and the first one whose weights differ."""
     theirs = {save.step: save.weights for save in read_saves(other)}
     common = sorted((save.step, save.weights) for save in read_saves(one) if save.step in theirs)
     return len(common), next((step for step, weights in common if weights != theirs[step]), None)
@@ -179,7 +179,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _manifest(run: RunDir) -> dict[str, Any]:
-    """What the newest checkpoint says of the data and the library; empty without one."""
+    """Return the newest checkpoint's record of the data and the library; empty without one."""
     for step in reversed(run.checkpoint_steps()):
         with suppress(OSError, ValueError):
             manifest = read_json(run.checkpoint(step) / "MANIFEST.json")

@@ -44,7 +44,7 @@ _SPLIT = "test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to score, and where to.
+    """The input of an evaluation, and the folder of its results.
 
     file       another file; None for the run's own data
     overrides  key=value of how that file is read
@@ -89,7 +89,7 @@ def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict
 
 
 def _meeting(train: Train) -> Train:
-    """How the processes meet: on this machine, on what it has of the run's devices."""
+    """Return settings for processes that meet on this machine, on the available kind of device."""
     return replace(train, rendezvous="auto", device="auto" if train.device == "cuda" else train.device)
 
 

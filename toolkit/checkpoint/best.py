@@ -18,7 +18,7 @@ def unfinished(run: RunDir) -> UserError:
 
 
 def finished_result(run: RunDir) -> dict[str, Any]:
-    """What a finished run came to. Raises UserError where it has not finished."""
+    """Return the result of a finished run. Raises UserError if it has not finished."""
     result: dict[str, Any] | None = read_json(run.result)
     if result is None:
         raise unfinished(run)

@@ -78,7 +78,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_progress(folder: Path) -> dict[str, Any]:
-    """What a checkpoint holds besides tensors: progress and scaler. Raises CheckpointError."""
+    """Return the content of a checkpoint besides tensors: progress and scaler. Raises CheckpointError."""
     path = folder / PROGRESS
     try:
         stored = read_json(path)

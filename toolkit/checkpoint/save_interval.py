@@ -1,4 +1,4 @@
-"""How often to save: from what a save costs and how often a run is interrupted.
+"""The interval of saves: from the cost of a save and the frequency of interruptions.
 
 A save every T seconds costs c/T of the time and an interruption loses T/2 on average, so that
 T = sqrt(2 * c * MTBF) costs least (Young 1974; Daly 2006 refines it where c is not small beside
@@ -96,7 +96,7 @@ class SaveTimer:
         return self._now() - self._last >= wait
 
     def begun(self) -> None:
-        """Restart the timer: a save begins, for whatever reason."""
+        """Restart the timer: a save begins, for any reason."""
         self._last = self._now()
 
     def failed(self) -> None:

@@ -1,4 +1,4 @@
-"""What the keys of a section mean: the texts below the fields of its dataclass, in the source."""
+"""Texts of the keys of a section: those below the fields of its dataclass, in the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a field of a config dataclass says what is allowed, and whether it changes the result."""
+"""Limits of a config dataclass's fields, and whether a field changes the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SWEEP = "sweep"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a key allows, and how its value is read.
+    """The allowed values of a key, and how they are read.
 
     choices            the allowed values
     instead            names that other programs have for such a value, and what to use in their place
@@ -25,7 +25,7 @@ class Limits:
     hub                a folder, made absolute if it or its parent is there, or else a name on a model hub
     run                what an earlier run has left, its folder or a file in it: `stk clean` keeps that
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
-    rest               a mapping of shares, of which one may be null: it takes what the others leave of 1
+    rest               a mapping of shares; one may be null: it takes the rest of 1
     kinds              a section, or a list of them, whose key `kind` picks one of these dataclasses; called
                        late, so that a kind may hold sections of its own table
     identity           False for what cannot change the result: it is no part of the run's identity
@@ -72,6 +72,6 @@ def keys_of(cls: Any) -> tuple[Field[Any], ...]:
 
 
 def limits(of: Field[Any]) -> Limits:
-    """What `option` stored; no limits for a plain field."""
+    """Return the limits that `option` stored; no limits for a plain field."""
     found: Limits = of.metadata.get(_KEY, Limits())
     return found

@@ -83,7 +83,7 @@ def _whole(row: TaskSpec, usual: Schema, defs: _Definitions) -> Schema:
 
 
 def _of_task(name: str, row: TaskSpec, defs: _Definitions, whole: Schema, keys: set[str]) -> Schema:
-    """What stands in the other sections where `task.kind` is this one.
+    """Return the schema of the other sections for one `task.kind`.
 
     keys  those of the experiments of all tasks
     """
@@ -146,7 +146,7 @@ class _Definitions:
         return {**_or_reference(schema), **text, **usual}
 
     def _value(self, hint: Any, allowed: Limits) -> Schema:
-        """What may stand for a type, references within it included."""
+        """Return the schema of a type, references within it included."""
         if get_origin(hint) in (types.UnionType, Union):
             return {"anyOf": [self._value(each, allowed) for each in get_args(hint)]}
         if hint is type(None):

@@ -23,7 +23,7 @@ UNKNOWN: Final = _Unknown.UNKNOWN
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Where a key was written: a file and its line, counted from 1; 0 where there is no line."""
+    """The origin of a key: a file and its line, counted from 1; 0 without a line."""
 
     place: str
     line: int = 0
@@ -49,7 +49,7 @@ def index_in(part: str) -> int | None:
 
 
 def no_index(key: Key, length: int) -> str:
-    """What is wrong with a part of a key that is no index of the list at `key`."""
+    """Say why a part of a key is not an index of the list at `key`."""
     return f"{dotted(key)} is a list, expected an index from 0 to {length} (the last one appends)"
 
 

@@ -37,84 +37,80 @@ def _fill(section: object, **defaults: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Train:
-    """How long and how to train."""
+    """Length and settings of training."""
 
     epochs: int | None = option(None, minimum=1, maximum=1_000_000)
-    """Passes over the training set. null: 10, or as many as `steps` takes."""
+    """Passes over the training set. null: 10, or those that `steps` needs."""
     steps: int | None = option(None, minimum=1, maximum=10**12, added=True)
-    """Steps to train for, instead of epochs; the last epoch may be cut short."""
+    """Steps to train for, instead of epochs. The last epoch may be incomplete."""
     batch_size: int | None = option(None, minimum=1)
-    """Samples in one step, summed over all ranks; the number of ranks does not change it. null: 64, or as
-    many as batch_max_length allows, if that is given."""
+    """Samples per step, summed over all ranks. null: 64, or as many as batch_max_length allows."""
     batch_max_length: int | None = option(None, minimum=1)
-    """Largest number of tokens in one step, summed over all ranks, instead of batch_size. A step of long
-    samples has fewer samples. null: batch_size applies."""
+    """Largest number of tokens per step, summed over all ranks, instead of batch_size."""
     bucket_span: int | None = option(None, minimum=1)
-    """For batch_max_length: width in tokens of a range of lengths. Only samples of the same range share a
-    step, and padding counts as tokens. null: shuffled samples fill the steps, and padding does not count."""
+    """For batch_max_length: width of a range of lengths, in tokens. A step then has samples of one range, and
+    padding counts as tokens. null: any samples share a step, and padding does not count."""
     logical_ranks: int = option(8, minimum=1, maximum=65536)
-    """Parts into which the batch of each step is split, so that any smaller number of processes gives the
-    same result. More processes split it further, and then the result is equal within rounding."""
+    """Number of parts of each batch. Any smaller number of processes gives the same result; a larger one
+    gives an equal result within rounding."""
     workers: int = option(0, minimum=0, maximum=1024, added=True, identity=False)
-    """Processes of each rank that read samples and make batches ahead, for a task of your own functions; 0:
-    the rank does it. They change no result, and need CPUs beside that of the rank."""
+    """For a task of your own functions: processes of each rank that read samples ahead. They need CPUs of
+    their own. 0: the rank reads."""
     accumulation: int = option(1, minimum=1)
-    """Micro-batches whose gradients each logical rank adds up in a step: more of them need less memory."""
+    """Micro-batches per step and logical rank, whose gradients are added. More of them need less memory."""
     bucket_batches: int | None = option(None, minimum=1)
-    """For batch_size: number of batches whose samples are sorted by length together, which saves padding; 1
-    for pure shuffling. null: 50."""
+    """For batch_size: number of batches whose samples are sorted by length together, which saves padding. 1:
+    only shuffled. null: 50."""
     reduction: str = option("auto", choices=("auto", "exact", "fast"))
-    """How gradients are summed. exact: in one fixed tree, so that 1, 2, 4, … processes give the same bytes;
+    """How gradients are summed. exact: in a fixed tree, so that 1, 2, 4, … processes give the same bytes;
     fast: by DDP's all-reduce; auto: exact on the CPU, fast on CUDA."""
     precision: str = option(
         "auto", choices=("auto", "fp32", "tf32", "bf16", "fp16"), counts_as={"auto": "fp32"}
     )
-    """auto: bf16 on GPUs that have it, else fp32; tf32: like fp32, but matrix products and convolutions on
-    CUDA use mantissas of 10 bits, which is faster; bf16, fp16: mixed precision; fp16 also scales the loss."""
+    """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with faster matrix products and convolutions on
+    CUDA, rounded to 10 bits; bf16, fp16: mixed precision."""
     compile: str = option("auto", choices=("auto", "on", "off"), added=True)
-    """Whether torch.compile compiles the model, which takes a minute at each start and makes steps faster. It
-    needs `reduction: fast` and `deterministic: false`. auto: on GPUs, where these two hold."""
+    """Whether to use torch.compile: faster steps, a slower start. It needs `reduction: fast` and
+    `deterministic: false`. auto: on GPUs where these hold."""
     device: str = option("auto", choices=("auto", "cpu", "cuda"))
     """auto: CUDA if a GPU is visible."""
     threads: int = option(1, minimum=1)
-    """CPU threads that each process computes with. Rounding depends on it, so it does not follow the host."""
+    """CPU threads of each process. Rounding depends on this number."""
     clip_norm: float | None = option(None, above=0)
     """Largest norm of the gradient; null: no clipping."""
     find_unused_parameters: bool = option(False)
-    """For `reduction: fast`, if the model uses some parameters only in some steps. Parameters that the loss
-    of the first samples does not use are found without it."""
+    """For `reduction: fast`: set it if the used parameters differ between steps. Parameters that the first
+    step does not use are found without it."""
     deterministic: bool = option(True)
-    """Use deterministic kernels on CUDA: slower, but the same bytes each time. An operation that has none
+    """Use deterministic kernels on CUDA: slower, but always the same bytes. An operation without one
     fails."""
     start_from_checkpoint: str | None = option(None, path=True, run=True)
-    """Initial weights of a new run, with the names and shapes of its model: the folder of a finished run (its
-    best checkpoint), the folder of a checkpoint, or a model.safetensors. null: random, from `seed`."""
+    """Initial weights: the folder of a finished run (its best checkpoint), of a checkpoint, or a
+    model.safetensors. null: random."""
     log_per_epoch: int = option(20, minimum=1)
-    """How many times in each epoch training metrics are logged."""
+    """How often training metrics are logged per epoch."""
     eval_per_epoch: int = option(1, minimum=1)
-    """How many times in each epoch the validation set is evaluated, the last time at its end."""
+    """How often the validation set is evaluated per epoch."""
     eval_steps: int | None = option(None, minimum=1, added=True)
-    """Steps from one evaluation to the next, instead of eval_per_epoch. The end of the run is evaluated
-    too."""
+    """Steps between two evaluations, instead of eval_per_epoch; the end is evaluated too."""
     eval_epochs: int | None = option(None, minimum=1, added=True)
-    """Epochs from one evaluation to the next, instead of eval_per_epoch. The end of the run is evaluated
-    too."""
+    """Epochs between two evaluations, instead of eval_per_epoch; the end is evaluated too."""
     parallel: str = option("auto", choices=("auto", "ddp", "dp", "none"), identity=False)
-    """ddp: one process per GPU; dp: one process uses all visible GPUs, which is slower; none: one process on
-    one device; auto: as ddp."""
+    """ddp: one process per GPU; dp: one process with all GPUs, which is slower; none: one process on one
+    device; auto: ddp."""
     rendezvous: str = option("auto", choices=("auto", "env", "file"), identity=False)
     """How the ranks find each other. env: MASTER_ADDR and MASTER_PORT; file: a file in the run's folder;
-    auto: env if a launcher such as torchrun sets it, else rank 0 publishes a free port."""
+    auto: env under a launcher such as torchrun, else a free port of rank 0."""
     rendezvous_timeout_s: float = option(60.0, above=0, maximum=MOST_S, identity=False)
-    """Seconds after which a rank that cannot reach the others fails."""
+    """Seconds until a rank that cannot reach the others fails."""
     collective_timeout_s: float = option(600.0, above=0, maximum=MOST_S, identity=False)
-    """Seconds after which a rank that waits for the others in a step fails."""
+    """Seconds until a rank that waits for the others in a step fails."""
     hang_timeout_s: float = option(300.0, above=0, maximum=MOST_S, identity=False)
-    """Seconds without progress after which the ranks report which one hangs, write their stacks and exit."""
+    """Seconds without progress until the ranks write their stacks and exit."""
     check_ranks_every: int | None = option(500, minimum=1, identity=False)
     """Steps between comparisons of the ranks' weights; null: never."""
     quarantine: int = option(0, minimum=0)
-    """Largest number of samples that may be skipped: those on which the run failed twice at the same step."""
+    """How many samples may be skipped after the run has failed on them twice at the same step."""
 
     def __post_init__(self) -> None:
         # Set here, so that the resolved experiment shows the values that apply, and none without effect.
@@ -134,18 +130,17 @@ class Optimizer:
     lr: float = option(1e-3, above=0)
     """Peak learning rate."""
     weight_decay: float = option(0.01, minimum=0)
-    """sgd and adam add it to the gradient; adamw subtracts it from the weights. rprop takes none."""
+    """sgd and adam add it to the gradient; adamw subtracts it from the weights."""
     no_decay: tuple[str, ...] = option(("bias", "norm"))
     """Parameters whose name contains one of these have no weight decay."""
     betas: tuple[float, float] = option((0.9, 0.999))
-    """Decay rates of the averages in adam, adamw, adamax, nadam and radam: of the gradient, and of its
-    square."""
+    """adam, adamw, adamax, nadam, radam: decay rates of the averages of the gradient and of its square."""
     eps: float = option(1e-8, above=0)
-    """Added to the denominator by those and by rmsprop."""
+    """Added to the denominator by the optimizers with betas, and by rmsprop."""
     momentum: float = option(0.0, minimum=0, maximum=1)
     """Momentum of sgd and rmsprop."""
     arguments: dict[str, Any] = option(factory=dict, added=True)
-    """Further arguments of the class, such as {amsgrad: true} of adam, by torch's names for them."""
+    """Further arguments of the class, such as {amsgrad: true}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +154,9 @@ class LrScheduler:
     multiplies by gamma at certain steps; own: the function `schedule` of the task's file, which the file
     alone decides; the others are the schedules that transformers has by these names."""
     warmup: float = option(0.0, minimum=0)
-    """Length of the warm-up: up to 1 a share of all steps, above 1 a number of steps. The first rate is not
-    zero."""
+    """Length of the warm-up: up to 1 a share of all steps, above 1 a number of steps."""
     final_factor: float = option(0.0, minimum=0, maximum=1)
-    """Factor that linear and cosine reach after the last step; the rate of the last step is above it."""
+    """Factor that linear and cosine reach after the last step."""
     step_epochs: float = option(1.0, above=0)
     """For step: epochs between two reductions."""
     step_at: tuple[float, ...] | None = option(None, above=0, maximum=1)
@@ -171,8 +165,7 @@ class LrScheduler:
     gamma: float = option(0.5, above=0, maximum=1)
     """For step: factor of each reduction."""
     arguments: dict[str, Any] = option(factory=dict, added=True)
-    """For schedules of transformers: their arguments, such as {num_cycles: 3} of cosine_with_restarts, by
-    transformers' names for them."""
+    """For schedules of transformers: their arguments, such as {num_cycles: 3}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,32 +173,28 @@ class Checkpoint:
     """When to save and what to keep."""
 
     every_steps: int | None = option(None, minimum=1, identity=False)
-    """Steps between two saves, in addition to those at evaluations, at the end and by the clock. null: only
-    those."""
+    """Steps between two saves. null: none beside those at evaluations, at the end and after every_minutes."""
     every_minutes: float | None = option(None, above=0, identity=False)
-    """Minutes between two saves. null: chosen from the cost of a save and how often the run is
-    interrupted."""
+    """Minutes between two saves. null: chosen from the cost of a save and the frequency of interruptions."""
     keep: int = option(2, minimum=2, identity=False)
-    """How many of the newest checkpoints are kept, in addition to the best. At least 2, in case one is
-    damaged."""
+    """How many of the newest checkpoints are kept, beside the best one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """How a run is evaluated, and which checkpoint is best."""
+    """Evaluation of a run, and selection of the best checkpoint."""
 
     metric: str = option("loss:min", pattern=METRIC_PATTERN)
     """Metric of the validation set that selects the best checkpoint. Of equal values, the one with the lower
     validation loss is better. The task declares its metrics, and whether less or more of one is better, so
     that loss means loss:min."""
     batch_size: int | None = option(None, minimum=1)
-    """Samples in one batch of an evaluation. It affects rounding, so it is part of the identity. null: 256,
-    or as many as batch_max_length allows, if that is given."""
+    """Samples per batch of an evaluation. It affects rounding. null: 256, or as many as batch_max_length
+    allows."""
     batch_max_length: int | None = option(None, minimum=1)
-    """Largest number of tokens in one batch, padding included, instead of batch_size. A longer sample is
-    scored alone."""
+    """Largest number of tokens per batch, padding included, instead of batch_size."""
     patience: int | None = option(None, minimum=1)
-    """Evaluations without improvement after which training stops early; null: never."""
+    """Evaluations without improvement until training stops; null: never."""
     test: bool = option(True)
     """Score the best checkpoint on the test set at the end."""
 
@@ -216,7 +205,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPolicy:
-    """How often a run is restarted, and who is notified. A scheduler's section `resources` is a subclass.
+    """Restarts of a run, and its notifications. A scheduler's section `resources` is a subclass.
 
     If no package declares that section, `resources` may hold anything, and these defaults apply.
     """
@@ -224,10 +213,10 @@ class RunPolicy:
     max_crashes: int = option(3, minimum=0)
     """Automatic restarts after crashes."""
     max_timeouts: int = option(100, minimum=0)
-    """Automatic continuations after the time limit. A preempted run is always continued."""
+    """Automatic restarts after the time limit. There is no limit after preemptions."""
     webhook_env: str | None = option(None, pattern=VARIABLE_PATTERN)
-    """Name of the environment variable that holds the address of a webhook, such as STK_WEBHOOK_URL. The
-    address itself is a secret and must not be written here."""
+    """Name of the environment variable with the address of a webhook, such as STK_WEBHOOK_URL. The address is
+    a secret: do not write it here."""
     webhook_events: tuple[str, ...] = option(("end", "failure", "hold"), choices=NOTICES)
     """Events that are sent to the webhook."""
 
@@ -246,7 +235,7 @@ class Experiment:
     """One experiment: everything that is computed, and where."""
 
     name: str = option(pattern=NAME_PATTERN)
-    """First part of the run's id; letters, digits, dot, dash, underscore."""
+    """First part of the run's id."""
     task: Any = option()
     """What is learnt; `kind` selects the task."""
     model: Any = option()
@@ -266,7 +255,7 @@ class Experiment:
     evaluation: Evaluation = field(default_factory=Evaluation)
     """How a run is evaluated, and which checkpoint is best."""
     resources: Any = option(factory=dict, identity=False)
-    """Where to run. Its keys are declared by another package."""
+    """Where to run, and how often to restart."""
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:
@@ -275,5 +264,5 @@ class Experiment:
 
     @property
     def policy(self) -> RunPolicy:
-        """How often the run is restarted, and who is notified."""
+        """Restarts of the run, and its notifications."""
         return self.resources if isinstance(self.resources, RunPolicy) else RunPolicy()

@@ -33,7 +33,7 @@ def is_secret(name: str) -> bool:
 
 
 def reference(name: str) -> str:
-    """How a text names a variable."""
+    """Return the reference to a variable in a text."""
     return f"${{oc.env:{name}}}"
 
 

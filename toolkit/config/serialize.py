@@ -73,7 +73,7 @@ def _plain(value: Any, *, identity_only: bool) -> Any:
 
 
 def _as_before(cls: type, plain: dict[str, Any]) -> dict[str, Any]:
-    """What earlier versions give: without keys that were added later, where those have their defaults."""
+    """Return the output of earlier versions: without later keys that have their defaults."""
     for name, others in _counting_as(cls).items():
         plain[name] = others.get(plain[name], plain[name])
     for name, default in _added(cls).items():

@@ -1,4 +1,4 @@
-"""Where samples come from: file, line, label and text, for people who ask about a certain one."""
+"""Origins of samples: file, line, label and text, for people who ask about one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Traced(Protocol):
     """Samples that know where they come from."""
 
     def origins(self, indices: np.ndarray) -> dict[int, Origin]:
-        """What is known of these samples, by their index in the split."""
+        """Return the known origins of these samples, by their index in the split."""
 
 
 def origins(samples: object, indices: np.ndarray) -> list[Origin]:

@@ -57,7 +57,7 @@ class Lists:
 
 
 def offsets_of(lengths: Array) -> Array:
-    """Where each of consecutive lists begins, and where the last one ends, [n + 1]."""
+    """Return where each of consecutive lists begins, and where the last one ends, [n + 1]."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 

@@ -1,1 +1,1 @@
-"""What machines have, and what a run uses of them."""
+"""Properties of machines, and a run's use of them."""

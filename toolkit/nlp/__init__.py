@@ -1,1 +1,1 @@
-"""What several text workloads share: tokenizers, encoders, decoding."""
+"""Code that several text workloads share: tokenizers, encoders, decoding."""

@@ -17,7 +17,7 @@ _DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
     "attention_dropout", "seq_classif_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop",
 )  # fmt: skip
-#: Code in a model's folder is not executed, whatever a person answers; weights in a pickle are not opened.
+#: Code in a model's folder is never executed, with no exception; weights in a pickle are not opened.
 SAFELY = {"trust_remote_code": False, "use_safetensors": True}
 
 

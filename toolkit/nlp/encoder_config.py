@@ -1,4 +1,4 @@
-"""What the config.json of a pretrained encoder says: how long samples may be, and how large its weights are.
+"""The config.json of a pretrained encoder: the longest samples, and the sizes of its weights.
 
 Imports nothing slow.
 """
@@ -87,7 +87,7 @@ def encoder_difference(own: tuple[str, int | None], other: tuple[str, int | None
 
 
 def _sizes(path: str, layers: int | None) -> Mapping[str, Any]:
-    """What is known of an encoder; nothing of one on a hub."""
+    """Return the known sizes of an encoder; none for one on a hub."""
     settings = _settings_in(Path(path))
     return settings | {"num_hidden_layers": layers} if settings and layers is not None else settings
 

@@ -13,7 +13,7 @@ from toolkit.errors import DataError
 
 
 def pretrained_file(path: str, name: str) -> Path:
-    """Where a file of the model lies: in the folder `path`, or in the hub's cache under that name.
+    """Return the path of a model's file: in the folder `path`, or in the hub's cache under that name.
 
     What the cache holds is taken as it is, without asking the hub; HF_HUB_OFFLINE is respected.
     Raises DataError where the file is missing, and NotRemembered within `at_most`.
@@ -66,7 +66,7 @@ def check_local_model(path: str, name: str) -> None:
 
 
 def no_model(path: str, error: Exception) -> DataError:
-    """What to say where a model or tokenizer cannot be loaded."""
+    """Return the error for a model or tokenizer that cannot be loaded."""
     reason = str(error).strip().partition("\n")[0].rstrip(".")
     if os.path.isdir(path):
         found = ", ".join(sorted(each.name for each in Path(path).iterdir())[:12]) or "nothing"

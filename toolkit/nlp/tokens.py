@@ -43,7 +43,7 @@ def tokenizer(kind: str, *, lowercase: bool) -> Tokenizer:
 
 
 def token_spans(text: str, kind: str, *, lowercase: bool) -> tuple[Places, Places]:
-    """Where each token that `tokenizer` makes of a text starts and ends in it: [n] and [n] code points."""
+    """Return where each token that `tokenizer` makes of a text starts and ends: [n] and [n] code points."""
     lower = text.lower() if lowercase else text
     found = [match.span() for match in _PATTERNS[kind].finditer(lower)]
     starts, ends = np.array(found, dtype=np.int64).reshape(-1, 2).T

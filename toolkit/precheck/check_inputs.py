@@ -44,7 +44,7 @@ def check_data(experiment: Experiment, origins: Origins | None = None) -> None:
 def input_violations(
     experiment: Experiment, *, is_trained: bool = False, coming: Mapping[Path, Experiment] | None = None
 ) -> Iterator[Violation]:
-    """Find the violations of which `check_inputs` makes an error."""
+    """Find the violations that `check_inputs` turns into an error."""
     if not is_trained:
         yield from violation_of("train.start_from_checkpoint", check_earlier, experiment, coming)
         yield from check_warm_start(experiment, coming)

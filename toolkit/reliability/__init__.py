@@ -1,1 +1,1 @@
-"""What goes wrong in a run: noticing, recording, limiting it."""
+"""Errors of a run: noticing, recording and limiting them."""

@@ -185,7 +185,7 @@ def _fault(text: str) -> Fault:
     pairs = [_pair(text, word) for word in words]
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise _wrong(text, "a word stands twice")
+        raise _wrong(text, "a word is given twice")
     if "at" not in names:
         raise _wrong(text, f"at= is missing; allowed are {', '.join(POINTS)}")
     fields = dict(pairs)

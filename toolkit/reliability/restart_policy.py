@@ -35,7 +35,7 @@ Action = Literal["retry", "stop", "hold"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with a run after an attempt has ended.
+    """The decision about a run after an attempt has ended.
 
     action    retry: start it again; stop: leave it to its user; hold: the same, because it makes no progress
     why       the reason, for people
@@ -54,7 +54,7 @@ def reset_counters(run: RunDir) -> None:
 
 
 def after_failure(run: RunDir, experiment: Experiment) -> Decision:
-    """What to do after a failed attempt whose crash has been recorded.
+    """Decide about a run after a failed attempt whose crash has been recorded.
 
     If the run is held, failure.json says so from then on.
     """
@@ -76,7 +76,7 @@ def after_failure(run: RunDir, experiment: Experiment) -> Decision:
 
 
 def after_stop(run: RunDir, experiment: Experiment, why: str) -> Decision:
-    """What to do after a start that was stopped and has saved; `why` as in attempts.jsonl."""
+    """Decide about a run after a start that was stopped and has saved; `why` as in attempts.jsonl."""
     attempts = _counted(run)
     exclude = suspect_hosts(run)
     if why == "cancelled":
@@ -129,9 +129,7 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
         return _describe(last)
     crashes, allowed = _crashes(attempts), _allowed_crashes(run, experiment)
     if crashes > allowed:
-        return (
-            f"{_describe(last)}: failure {crashes}, and resources.max_crashes lets it go on after {allowed}"
-        )
+        return f"{_describe(last)}: failure {crashes}, and resources.max_crashes allows {allowed}"
     return None
 
 
@@ -194,7 +192,7 @@ def _has_saved(run: RunDir, attempt: AttemptRecord) -> bool:
 
 
 def _describe(attempt: AttemptRecord) -> str:
-    """How an attempt ended, in a few words."""
+    """Describe the end of an attempt in a few words."""
     why = attempt.why or KILLED
     if attempt.rank is None:
         return why

@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """What asks a process outside of Slurm to stop: SIGTERM, Ctrl-C, and a closed terminal.
+    """Return the signals that stop a process outside of Slurm: SIGTERM, Ctrl-C, and a closed terminal.
 
     Not the last one under `nohup`, which ignores it.
     """

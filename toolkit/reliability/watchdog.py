@@ -47,7 +47,7 @@ def period_s(hang_timeout_s: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """What a rank is doing.
+    """The activity of a rank.
 
     beats            grows with all work
     limit_s          seconds after which it hangs if beats does not grow; None for no limit

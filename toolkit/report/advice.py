@@ -1,4 +1,4 @@
-"""What could be asked for differently the next time: a figure, its bound, and the key to change."""
+"""Advice on the next request: a figure, its bound, and the key to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How numbers and foreign text look, the same in terminal, page and plots."""
+"""Format of numbers and foreign text, the same in terminal, page and plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run folder says, as values: what is not there (yet) is empty or None."""
+"""The content of a run folder, as values: missing values are empty or None."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What a run folder says.
+    """The content of a run folder.
 
     state    finished, failed, unfinished (whether it lives now, its files cannot tell), or pending
     resources  of the last submission; of the config if it was never submitted

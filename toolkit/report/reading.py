@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 def split_position(split: str) -> int:
-    """Where a split stands among others: in the order of use, foreign ones last."""
+    """Return the position of a split among others: in the order of use, foreign ones last."""
     return _SPLIT_ORDER.index(split) if split in _SPLIT_ORDER else len(_SPLIT_ORDER)
 
 

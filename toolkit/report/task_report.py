@@ -1,4 +1,4 @@
-"""What a task adds to the report of its runs."""
+"""A task's part of the report of its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scores = Mapping[str, Mapping[str, float | None]]
 
 
 class TaskReport:
-    """What the artifacts of a run say, read once. A task names its subclass as `TaskSpec.report`.
+    """The artifacts of a run, read once. A task names its subclass as `TaskSpec.report`.
 
     The methods import late what takes long, and never torch.
     """

@@ -50,7 +50,7 @@ class Edits:
 
 
 def edits_since(run: RunDir, experiment: Experiment) -> Edits:
-    """What was edited since the run got its code; nothing where it has none, or the user's code is gone."""
+    """Return the edits since the run got its code; none if it has none, or the user's code is gone."""
     if not run.code.exists():
         return Edits((), ())
     try:
@@ -69,7 +69,7 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 
 def told(run: RunDir, experiment: Experiment, *, new_code: bool) -> list[str]:
-    """What to say of edited code before the run goes on; nothing where nothing was edited."""
+    """Return messages about edited code before the run continues; none if nothing was edited."""
     edits = edits_since(run, experiment)
     if not edits:
         return []

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What a rank is doing now; the values are written to the files of a run."""
+    """The current activity of a rank; the values are written to the files of a run."""
 
     IMPORT = "import"
     START = "start"

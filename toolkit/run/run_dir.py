@@ -35,7 +35,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def user_code_in(code: Path) -> Path:
-    """Where a copy of the code holds the user's own."""
+    """Return the folder of the user's own code in a copy of the code."""
     # No package has such a name: PYTHONPATH leads to the folder around it.
     return code / "user-code"
 
@@ -198,7 +198,7 @@ class RunDir(ReportFiles):
         return self.path / "ranks" / f"{nonce}.refused.json"
 
     def address(self, nonce: str) -> Path:
-        """Where rank 0 of one attempt can be reached, for a worker that trains nothing itself; JSON."""
+        """Address of rank 0 of one attempt, for a worker that trains nothing itself; JSON."""
         return self.path / "ranks" / f"{nonce}.address.json"
 
     def stop_request(self, nonce: str) -> Path:
@@ -210,7 +210,7 @@ class RunDir(ReportFiles):
         return self.path / "ranks" / f"{nonce}.process_{rank:05d}.json"
 
     def answer(self, start: str, number: int) -> Path:
-        """What rank 0 of one start has answered to the question of this number; JSON."""
+        """Answer of rank 0 of one start to the question of this number; JSON."""
         return self.path / "ranks" / f"{start}.answer_{number}.json"
 
     def secret(self, nonce: str) -> Path:
@@ -317,7 +317,7 @@ class RunDir(ReportFiles):
 
     @property
     def returned(self) -> Path:
-        """What the user's function returned, where the run is one of a function; JSON."""
+        """Result of the user's function, in a run of a function; JSON."""
         return self.artifact("returned.json")
 
     # -- scored again ------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def archived_runs(experiment_dir: Path) -> list[RunDir]:
 
 
 def experiment_dir() -> Path:
-    """Where runs are kept: STK_EXPERIMENT_DIR, or `experiments` in the working directory."""
+    """Return the folder of runs: STK_EXPERIMENT_DIR, or `experiments` in the working directory."""
     return Path(os.environ.get("STK_EXPERIMENT_DIR") or "experiments").resolve()
 
 

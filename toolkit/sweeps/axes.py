@@ -17,7 +17,7 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Where each run stands on an axis.
+    """The values of the runs on an axis.
 
     places   a number for each run; None where its value is missing
     ticks    place and label

@@ -57,7 +57,7 @@ def split_values(override: str) -> list[str]:
     values = [part.strip() for part in _cut(text)] if equals else []
     if len(values) > 1 and not all(values):
         raise UserError(
-            f"{override}: a value between commas is empty; null stands for nothing ({key}=null,a)"
+            f"{override}: a value between commas is empty; write null for no value ({key}=null,a)"
         )
     return values
 

@@ -33,7 +33,7 @@ class SweepDir(ReportFiles):
 
     @property
     def record(self) -> Path:
-        """What the sweep is, and which runs belong to it, JSON."""
+        """The sweep and its runs, JSON."""
         return self.path / "sweep.json"
 
     @property
@@ -74,7 +74,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What is known of a sweep.
+    """The record of a sweep.
 
     config   the experiment file that it is made from
     metric   SPLIT.METRIC; goal: max or min
@@ -106,7 +106,7 @@ class Record:
 
 
 def read_record(sweep: SweepDir) -> Record | None:
-    """What is known of a sweep; None where there is none. Raises UserError for a damaged file."""
+    """Return the record of a sweep; None without one. Raises UserError for a damaged file."""
     try:
         known = read_json(sweep.record)
         if known is None:

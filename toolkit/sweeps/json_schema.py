@@ -31,7 +31,7 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
     "seed": {"type": "integer", "minimum": 0, "description": "Fixes what is drawn"},
     "sampler": {"type": "string", "minLength": 1, "description": "A sampler of Optuna"},
     "max_parallel": {**_COUNT, "description": "Runs that train at the same time"},
-    "metric": {"type": "string", "minLength": 1, "description": "What ranks the runs"},
+    "metric": {"type": "string", "minLength": 1, "description": "The metric that ranks the runs"},
     "goal": {"enum": list(CHOICES["goal"])},
 }
 

@@ -89,7 +89,7 @@ def _trials(optuna: Any, spaces: Mapping[str, Any], known: Results) -> list[Any]
 
 
 def _key(values: Point) -> tuple[tuple[str, str], ...]:
-    """What a run is drawn as: without its seed."""
+    """Return the values that identify a run in plots: without its seed."""
     return tuple((key, value) for key, value in values.items() if key != SEED)
 
 

@@ -1,4 +1,4 @@
-"""What a key of a sweep may be set to: values, or a range to draw from. Pure.
+"""Values of a key of a sweep, or a range to draw from. Pure.
 
 A draw is a function of (seed, number of the sample, key) and of nothing else: more samples leave the first
 ones as they are, and so does another key.

@@ -21,7 +21,7 @@ _MOST = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """What a sweep asks for, from the section `sweep`, from the command line, or from both.
+    """The request of a sweep, from the section `sweep`, from the command line, or from both.
 
     name        None: that of the experiment
     method      grid: every combination; zip: the first values, the second ones, …; random: `samples` draws;
@@ -57,7 +57,7 @@ class Sweep:
         return tuple(dict.fromkeys([*self.parameters, *listed, *seeds]))
 
     def overrides(self, point: Point) -> list[str]:
-        """What `stk submit` would be given for one run: a section before the keys within it."""
+        """Return the overrides of `stk submit` for one run: a section before the keys within it."""
         values = {**self.fixed, **point}
         return [f"{key}={values[key]}" for key in sorted(values, key=lambda key: key.count("."))]
 
@@ -76,7 +76,7 @@ class Sweep:
         return [_joined(parts) for parts in itertools.product(*factors)]
 
     def _factors(self) -> Iterator[list[Point]]:
-        """What is combined, each with every other."""
+        """Yield the lists that are combined, each with every other."""
         if self.runs:
             yield list(self.runs)
         if self.method == "random":
@@ -85,7 +85,7 @@ class Sweep:
             yield from self._grid()
 
     def sample(self, number: int) -> Point:
-        """One draw of a random sweep; the same whatever their number."""
+        """One draw of a random sweep; the same for any number of draws."""
         return {key: draw(space, self.seed, number, key) for key, space in self.parameters.items()}
 
     def _grid(self) -> Iterator[list[Point]]:

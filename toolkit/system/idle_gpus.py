@@ -40,7 +40,7 @@ class NoGpus(UserError):
 
 
 def least_busy(count: int, gpus: Sequence[Gpu], visible: str | None, order: str | None = None) -> list[Gpu]:
-    """So many of the visible GPUs, the least busy first: by memory used, then by utilisation.
+    """This number of the visible GPUs, the least busy first: by memory used, then by utilisation.
 
     visible, order: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Raises UserError where there are fewer.
     """
@@ -122,7 +122,7 @@ def _read(nvml: Any, index: int) -> Gpu:
 
 
 def count_present(proc: Path = Path("/proc/driver/nvidia/gpus")) -> int:
-    """How many GPUs this machine has, whether this process may use them or not.
+    """Return the number of GPUs of this machine, whether this process may use them or not.
 
     By the library, which a broken driver does not answer, or by what the kernel's module shows.
     """
@@ -159,7 +159,7 @@ def visible_gpus(environ: Mapping[str, str]) -> list[Gpu]:
 
 
 def count_visible(environ: Mapping[str, str]) -> int:
-    """How many GPUs a process started in this environment would see; 0 where none can be found."""
+    """Return the number of GPUs visible to a process in this environment; 0 if none can be found."""
     try:
         gpus = read_gpus()
     except NoGpus:

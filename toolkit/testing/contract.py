@@ -1,4 +1,4 @@
-"""What every task promises to the loop. A failed check raises AssertionError, which says what was found."""
+"""Promises of every task to the loop. A failed check raises AssertionError, which says what was found."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def batch_of(task: Task, *places: int, split: str = "train") -> Any:
 
 
 def few(task: Task) -> int:
-    """How many samples a batch of a check has."""
+    """Return the number of samples in a batch of a check."""
     return min(_FEW, len(task.splits["train"]))
 
 

@@ -1,4 +1,4 @@
-"""Runs of a few steps, of which only the weights are looked at."""
+"""Runs of a few steps, for their weights only."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _OURS, _LIBRARIES = Path(__file__).parents[1], "site-packages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check has found; is_good is None where it could not be made."""
+    """The result of one check; is_good is None if it could not be made."""
 
     check: str
     is_good: bool | None
@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a step takes on this machine with one process.
+    """The cost of a step on this machine with one process.
 
     device       cpu or cuda
     step_s       seconds of a step
@@ -189,9 +189,9 @@ def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
         def trained() -> str:
             other = train_until(experiment, folder / f"{processes}_{len(stops)}", processes, *stops)
             assert other.weights == whole[0].weights, (
-                f"the weights after {other.step} steps differ: what the task computes depends on something "
-                "else than the samples, the seed and the step, such as a random number that is not torch's, "
-                "the time, or what an earlier sample left behind"
+                f"the weights after {other.step} steps differ: the task depends on something other "
+                "than the samples, the seed and the step, such as a random number that is not torch's, the "
+                "time, or the state of an earlier sample"
             )
             return f"the same weights after {other.step} steps"
 

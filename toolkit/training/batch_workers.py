@@ -47,7 +47,7 @@ class Request:
 
 
 class BatchSource(Protocol):
-    """Where training takes its batches from."""
+    """The source of training batches."""
 
     def take(self, task: Task, request: Request, device: torch.device) -> Any:
         """The batch of a request on a device. The generators are seeded for the forward pass."""
@@ -128,7 +128,7 @@ def make_batches(
 
 
 class _Stream:
-    """Batches from workers, in the order of requests, of which a few are always under way."""
+    """Batches from workers, in the order of requests; a few requests are always under way."""
 
     #: Requests that a new stream may skip: those of a step that has begun.
     _MOST_SKIPPED = 4096
@@ -209,7 +209,7 @@ def _deaths_ignored() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What making a batch has raised."""
+    """The error of making a batch."""
 
     error: Exception
 

@@ -30,7 +30,7 @@ from toolkit.training.schedule.due_steps import StepSchedule
 
 @dataclass(slots=True)
 class Activity:
-    """What this process is doing; the watchdog's thread reads it.
+    """The activity of this process; the watchdog's thread reads it.
 
     phase   the present phase, for failure records
     beats   grows with all work; if it stands still, the process hangs
@@ -50,7 +50,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainContext:
-    """What the loop works with.
+    """The objects that the loop works with.
 
     attempt     None where training is not an attempt of a run, as in a replay
     faults      None where no fault is to be injected

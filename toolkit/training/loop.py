@@ -210,7 +210,7 @@ def _validation_metrics(context: TrainContext, stop: Stop) -> dict[str, float]:
 
 
 def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
-    """How training ends after this step; None if it goes on."""
+    """Return the outcome if training ends after this step; None if it continues."""
     if context.state.progress.awaits_evaluation:
         return Outcome.YIELDED
     if _is_finished(context):

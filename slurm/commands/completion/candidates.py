@@ -1,4 +1,4 @@
-"""What could stand where the cursor is, from the very parser that reads the command line."""
+"""Candidates for the word at the cursor, from the parser that reads the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Candidate:
 
 
 class _Place:
-    """Where the cursor stands: after the words before it.
+    """The place of the cursor: after the words before it.
 
     waiting     the option whose values are being given, and how many it has
     positional  how many words were no options and no values of options
@@ -84,7 +84,7 @@ class _Place:
         return None
 
     def candidates(self, current: str) -> Iterator[Candidate]:
-        """What could begin with the word at the cursor."""
+        """Yield the candidates that begin with the word at the cursor."""
         if current.startswith("-") and not self.only_words:
             yield from self._options()
             return
@@ -158,7 +158,7 @@ def _settings(current: str) -> Iterator[Candidate]:
 
 
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Candidate]:
-    """What could stand in place of the last of these words, given those before it.
+    """Return the candidates for the last of these words, given those before it.
 
     words   behind the command's name, the last one as far as it is typed
     """

@@ -1,4 +1,4 @@
-"""What each shell runs to complete `stk`: all ask the command itself, so that none falls behind it."""
+"""Completion scripts of the shells: all ask the command itself, so that they are always current."""
 
 from __future__ import annotations
 

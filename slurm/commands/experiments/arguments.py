@@ -57,7 +57,7 @@ left out. All are checked first, and nothing is submitted if one has a fault. Th
 change of the file shows the difference, and applies it. All runs have the same resources. Without Slurm
 the runs are trained here, one after the other. A sweep has a name, by default that of the experiment:
 
-  stk sweep status NAME       where its runs stand
+  stk sweep status NAME       show the states of its runs
   stk sweep cancel NAME       end those that wait or run
   stk sweep resume NAME       submit the runs that ended unfinished, and those that Slurm did not take yet
   stk sweep report NAME       the best run, a table, plots; below sweeps/NAME/report
@@ -157,7 +157,7 @@ def sweep(parsers: Parsers) -> None:
         help="runs at the same time, in all arrays together (default: resources.max_parallel)",
     )
     parser.add_argument("--at-most", type=positive, metavar="N", help="submit N runs now, the rest later")
-    parser.add_argument("--metric", metavar="SPLIT.METRIC", help="what the report ranks by")
+    parser.add_argument("--metric", metavar="SPLIT.METRIC", help="the metric that the report ranks by")
     parser.add_argument("--goal", choices=("max", "min"), help="whether more or less of it is better")
     parser.add_argument("--cancel-removed", action="store_true", help="end live runs that were removed")
     new_code_option(parser)
@@ -190,7 +190,7 @@ def _machines(parser: argparse.ArgumentParser) -> None:
         "several machines by hand", "the same command on each of them, with another --node-rank"
     )
     group.add_argument("--node-rank", type=int, metavar="K", help="number of this machine, counted from 0")
-    group.add_argument("--nnodes", type=int, metavar="N", help="how many machines there are")
+    group.add_argument("--nnodes", type=int, metavar="N", help="number of machines")
     group.add_argument("--master-addr", metavar="HOST", help="name or address of machine 0")
     group.add_argument("--master-port", type=int, metavar="P", help="port on machine 0 (default 29500)")
     group.add_argument(

@@ -112,7 +112,7 @@ def _line(answer: dict[str, Any], experiment: Experiment) -> str:
 
 
 def _advice(cost: dict[str, Any], experiment: Experiment) -> str:
-    """What a job should ask for, as far as a few steps on this machine show it."""
+    """Return advice on the resources of a job, from a few steps on this machine."""
     seconds = cost["steps"] * cost["step_s"]
     ranks = experiment.resources.tasks_per_node
     memory = _memory(ranks * cost["memory_mb"])

@@ -45,7 +45,7 @@ def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
 
 
 def _tell(job: PreparationJob) -> str:
-    """What came of a submission, and how to follow it."""
+    """Return the result of a submission, and how to follow it."""
     state = "" if job.is_new else f" ({job.state}, submitted before)"
     return (
         f"job     {job.submission.job_id}{state}\nlog     {job.log}\n"

@@ -14,7 +14,7 @@ from slurm.config.resources import Resources
 
 #: Where the parser collects what they set.
 DESTINATION = "resource_overrides"
-_DESCRIPTION = "each sets the key beside it; docs/experiment-file.md says what they mean"
+_DESCRIPTION = "each sets the key beside it; docs/experiment-file/resources.md explains the keys"
 
 
 def add_resource_options(parser: argparse.ArgumentParser) -> None:

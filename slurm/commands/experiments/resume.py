@@ -40,6 +40,6 @@ def stored_experiment(run: RunDir) -> Experiment:
     experiment = load_to_run(run.config)
     if run_id(experiment) != run.run_id:
         raise UserError(
-            f"the folder {run.path} holds the run {run_id(experiment)}: give it this name to go on with it"
+            f"the folder {run.path} holds the run {run_id(experiment)}: give it this name to continue the run"
         )
     return experiment

@@ -68,7 +68,7 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
         return load(path, arguments.overrides), parent
     found = find_run(arguments.config, parent)
     if arguments.overrides:
-        raise UserError(f"{found.run_id} goes on with its own config: give no {arguments.overrides[0]}")
+        raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
     experiment = stored_experiment(found)
     # It may go on with another number of processes than it was begun with.
     resources = replace(experiment.resources, world_size=None)
@@ -146,7 +146,7 @@ def _run_here(
 
 
 def _take_away(target: RunDir) -> None:
-    """Remove the folder of a run of which nothing came, unless another process trains it."""
+    """Remove the folder of a run that made nothing, unless another process trains it."""
     from filelock import FileLock, Timeout  # slow to import
 
     with suppress(Timeout, OSError), FileLock(target.alive, timeout=0):
@@ -237,7 +237,7 @@ def explain(target: RunDir, code: int, *, quiet: bool) -> None:
     """
     failure = read_json(target.failure)
     if code == ExitCode.INTERRUPTED:
-        print(f"interrupted; `stk resume {target.run_id}` or the same command goes on", file=sys.stderr)
+        print(f"interrupted; `stk resume {target.run_id}` or the same command continues it", file=sys.stderr)
     elif failure is not None:
         print(format_failure(failure), file=sys.stderr)
     elif code != ExitCode.WRONG_INPUT or quiet:

@@ -72,7 +72,7 @@ def _run_chain(arguments: Namespace) -> int:
 
 
 def _chain_answer(handed_in: Sequence[Submitted], evaluation: Evaluation | None) -> dict[str, object]:
-    """What --json prints of a chain: the first run as ever, and what follows it."""
+    """Return the JSON of a chain: the first run's keys, and the runs that follow it."""
     first, *then = [each.to_json() for each in handed_in]
     return {**first, "then": then, **({"evaluation": evaluation.to_json()} if evaluation else {})}
 
@@ -102,7 +102,7 @@ def refuse_what_slurm_may_have(target: RunDir) -> None:
     if is_of_slurm and not target.result.exists():
         job = f" as job {last.job_id}" if last else ""
         raise SlurmUnavailable(
-            f"{target.run_id} was handed to Slurm{job}, and no controller answers, so it may wait or run "
+            f"{target.run_id} was submitted to Slurm{job}, and no controller answers, so it may wait or run "
             "there. Try again later; if that job is gone, use --cluster local"
         )
 
@@ -125,7 +125,7 @@ def tell(submitted: Submitted, as_json: bool) -> int:
 
 
 def _where(submitted: Submitted) -> str:
-    """Where a run is trained; of one that is live already, so much."""
+    """Return the place where a run is trained, or that it is live already."""
     submission = submitted.submission
     if submission is None:
         where = "the foreground of a terminal"
@@ -135,7 +135,7 @@ def _where(submitted: Submitted) -> str:
 
 
 def measured_warnings(run: RunDir) -> list[str]:
-    """What earlier starts measured that does not fit into the time that this cluster gives for a save."""
+    """Return warnings of earlier starts whose saves take longer than the time that this cluster gives."""
     lead_s = measured_lead_s(run)
     if lead_s is None:
         return []

@@ -77,7 +77,7 @@ def _resume(arguments: Namespace) -> int:
         print(json.dumps({"sweep": folder.name, "resumed": resumed, "jobs": jobs, "later": later}))
     elif arguments.dry_run:
         for one in runs:
-            print(f"{one.run.run_id}  {one.now.state if one.now else 'not handed in yet'}")
+            print(f"{one.run.run_id}  {one.now.state if one.now else 'not submitted yet'}")
     else:
         tell(folder, runs, handed, cluster)
     return code
@@ -189,7 +189,7 @@ def tell(folder: SweepDir, wanted: Sequence[Candidate], handed: SubmittedRuns, c
         size = sum(job.job_id.partition("_")[0] == job_id for job in handed.jobs.values())
         print(f"job     {job_id}, an array of {size} runs")
     if later:
-        print(f"later   {len(later)} runs are not handed in yet: {handed.why.splitlines()[0]}")
-        print(f"        stk sweep resume {folder.name} hands in more, when others have ended")
+        print(f"later   {len(later)} runs are not submitted yet: {handed.why.splitlines()[0]}")
+        print(f"        stk sweep resume {folder.name} submits more, when others have ended")
     if handed.arrays:
         print(f"follow  stk sweep status {folder.name}    stk watch")

@@ -7,8 +7,8 @@ from toolkit.analysis.prediction.formats import INPUTS, OUTPUTS
 from toolkit.registry import evaluate_options
 
 _REPORT = """\
-Of one run: tables here, with advice on what to ask for; plots, page, Markdown, CSV and JSON in report/ of
-its folder. Of several runs, side by side: what differs, their scores, mean and deviation over seeds, and
+For one run: tables here, with advice on resources; plots, page, Markdown, CSV and JSON in report/ of
+its folder. For several runs, side by side: what differs, their scores, mean and deviation over seeds, and
 the time and resources they used.
 """
 _EVALUATE = """\

@@ -16,8 +16,8 @@ from toolkit.system.json_text import json_text
 _SHOWN = 12
 
 _WITHOUT_CAUSE = (
-    "None of that explains it. What remains: rounding (train.reduction fast, a number of processes that",
-    "is no power of two, another kind of processor), or a processor that computes wrongly.",
+    "None of that explains it. The remaining causes are rounding (train.reduction fast, a number of",
+    "processes that is not a power of two, another kind of processor) and a faulty processor.",
 )
 _CODE = (("changed", "differs"), ("only_first", "only in A"), ("only_second", "only in B"))
 
@@ -51,7 +51,7 @@ def _render_steps(found: Difference) -> Iterator[str]:
     if found.first is None:
         yield f"EQUAL in all {found.compared} steps that both have: the same samples, the same loss exactly."
         if found.steps[0] != found.steps[1]:
-            yield f"{'A' if found.steps[0] > found.steps[1] else 'B'} goes on beyond that."
+            yield f"{'A' if found.steps[0] > found.steps[1] else 'B'} has more steps."
     else:
         yield from _render_first(found.first, found.compared)
 
@@ -83,7 +83,7 @@ def _render_weights(found: Difference) -> Iterator[str]:
 
 
 def _render_causes(found: Difference) -> Iterator[str]:
-    """What may explain a difference, and what is the same and so cannot."""
+    """Yield possible causes of a difference, and what is the same and so cannot be one."""
     yield ""
     yield from _block("config", [f"{key}: A {a!r}, B {b!r}" for key, (a, b) in found.config.items()])
     yield from _block("code", [f"{name} {what}" for kind, what in _CODE for name in found.code[kind]])

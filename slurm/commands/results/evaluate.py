@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _mode_of(arguments: Namespace) -> EvaluateMode | None:
-    """What to score; None: a run. Raises UserError for an argument that does not go with it."""
+    """Return the mode of an evaluation; None: a run. Raises UserError for an argument that does not fit."""
     added = evaluate_options()
     modes = [mode for each in added for mode in each.modes]
     found = next((mode for mode in modes if getattr(arguments, mode.option)), None)
@@ -87,7 +87,7 @@ def _score_run(arguments: Namespace) -> int:
 
 
 def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
-    """What to score, for the process that does it. Raises UserError, ConfigError, DataError."""
+    """Return the request for the process that evaluates. Raises UserError, ConfigError, DataError."""
     if arguments.procs < 1:
         raise UserError(f"--procs is {arguments.procs}: it must be at least 1")
     if not target.result.exists():

@@ -26,13 +26,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _request(arguments: Namespace) -> Request:
-    """What to predict. Raises UserError where a file is not there, or cannot be written."""
+    """Return the request. Raises UserError if a file is missing, or cannot be written."""
     file, output = _absolute(arguments.file), _absolute(arguments.output)
     read_as = arguments.input_format or input_format(file)
     if file is not None and not os.path.exists(file):
         raise UserError(f"there is no file {arguments.file}")
     if output is not None and not os.access(os.path.dirname(output), os.W_OK):
-        raise UserError(f"cannot write {arguments.output}: its folder is not there, or may not be written")
+        raise UserError(f"cannot write {arguments.output}: its folder does not exist, or is not writable")
     return Request(
         file=file,
         input=read_as,

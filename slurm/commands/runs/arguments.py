@@ -8,7 +8,7 @@ import re
 from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
 
 _STATUS = """\
-A table of runs: what each does or waits for, how far it is, its loss and main metric, restarts, hosts,
+Show a table of runs: state, reason of waiting, progress, loss and main metric, restarts, hosts,
 GPU-hours. It has as many columns as fit the terminal; --json has all.
 Without RUN: all under STK_EXPERIMENT_DIR.
 """
@@ -41,7 +41,7 @@ _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 def status(parsers: Parsers) -> None:
     """Add `stk status`."""
-    parser = command(parsers, "status", "where runs stand", _STATUS)
+    parser = command(parsers, "status", "show the state of runs", _STATUS)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--live", action="store_true", help="only runs that wait, train or are held")
     parser.add_argument(
@@ -126,7 +126,7 @@ def clean(parsers: Parsers) -> None:
 
 def watch(parsers: Parsers) -> None:
     """Add `stk watch`."""
-    parser = command(parsers, "watch", "where runs stand, live", _WATCH)
+    parser = command(parsers, "watch", "show the state of runs, live", _WATCH)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
         "--interval", type=float, default=5.0, metavar="S", help="seconds between two updates (default 5)"

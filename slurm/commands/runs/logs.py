@@ -57,7 +57,7 @@ def _print(lines: Iterable[str], *, at_once: bool = False) -> None:
 
 
 def _tell(failure: Mapping[str, Any]) -> None:
-    """What failed, for a person or for a file."""
+    """Print the failure, for a person or for a file."""
     if sys.stdout.isatty():
         # Late: only a terminal needs it.
         from slurm.runs.logs.rendering import show_failure

@@ -7,7 +7,7 @@ import argparse
 from slurm.commands.common import Parsers, cluster, command, experiment, json_option
 
 _DOCTOR = """\
-Ask the cluster, this machine and its file systems what a job can expect here. Say of each thing whether it
+Ask the cluster, this machine and its file systems what a job can expect here. Say for each whether it
 is fine, or what to change. With CONFIG, check also whether that experiment fits. Needs no special rights
 and submits nothing, unless --on-node is given. Exit code 4 where there is a problem, else 0.
 """
@@ -63,6 +63,6 @@ def schema(parsers: Parsers) -> None:
 def completion(parsers: Parsers) -> None:
     """Add `stk completion`."""
     parser = command(parsers, "completion", "completion on Tab for bash, zsh and fish", _COMPLETION)
-    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="what the script is for")
+    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="shell of the script")
     # The scripts ask so, with all words behind `stk` up to the cursor.
     parser.add_argument("--candidates", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

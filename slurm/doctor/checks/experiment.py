@@ -76,7 +76,7 @@ def _time(experiment: Experiment, cluster: Cluster) -> Iterator[Finding]:
         minutes = each.max_time_min if each.default_time_min is None else each.default_time_min
         if minutes is not None:
             found = f"it asks for no time and gets {format_minutes(minutes)} in partition {each.name}"
-            follows = "the run goes on in another job then; a shorter limit often starts sooner"
+            follows = "the run then continues in another job; a shorter limit often starts sooner"
             yield Finding(NOTE, found, follows, "resources.time")
 
 

@@ -1,4 +1,4 @@
-"""What the answers about a folder mean: its file system, whether what runs rely on holds, how fast it is."""
+"""The meaning of the answers about a folder: file system, guarantees that runs rely on, speed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay")
 _IN_MEMORY = ("tmpfs", "ramfs")
 _LITTLE_MB, _FEW_FILES = 10 * 1024, 10_000
 _SLOW_SYNC_S, _SLOW_MB_S = 0.5, 20.0
-#: Clocks that differ by more than this confuse who reads times of two of them.
+#: Clocks that differ by more than this confuse readers of times from two of them.
 _SKEW_S = 5.0
 _SLOW_EXCHANGE_S = 10.0
 
@@ -29,7 +29,7 @@ _NEEDED = {
     "hard_links": (
         PROBLEM,
         "there are no hard links",
-        "who was first cannot be told: keep runs elsewhere",
+        "it is not known which process was first: keep runs elsewhere",
     ),
     "symlinks": (NOTE, "there are no symbolic links", "`best` and `last` of checkpoints are missing"),
     "flock": (

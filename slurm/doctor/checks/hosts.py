@@ -1,4 +1,4 @@
-"""How the hosts keep jobs apart: processes, processors, memory, GPUs; and what they measure."""
+"""Separation of jobs on hosts: processes, processors, memory, GPUs; and what hosts measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine's answers mean: processors, memory, limits, network, GPUs, torch."""
+"""The meaning of a machine's answers: processors, memory, limits, network, GPUs, torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may take a job's hosts, how it is told, and whether the time left is enough for a save."""
+"""Preemption of jobs: by whom, how it is announced, and whether the time left is enough for a save."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIGNAL_PARAMETERS = (
 _MODES = {
     "REQUEUE": "the run saves, goes back into the queue, and continues",
     "CANCEL": "Slurm ends the job instead of putting it back: the run saves and asks for its return itself",
-    "SUSPEND": "its processes stop where they are and go on later: nothing is saved, memory stays taken",
+    "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated",
 }
 _MORE_OFTEN = "checkpoint.every_minutes"
 
@@ -47,7 +47,7 @@ def _before_the_limit(saves: Saves | None) -> Finding:
     if saves is not None and too_short(saves.longest_s, [Budget(name="this", seconds=seconds, cure="")]):
         follows = f"your longest save took {saves.longest_s:.1f} s: ask for an earlier warning"
         return Finding(CHANGE, found, follows, "resources.signal_s")
-    return Finding(OK, found, "it leaves in time for a step and a save, and goes on in the next job")
+    return Finding(OK, found, "it leaves in time for a step and a save, and continues in the next job")
 
 
 def _signal(cluster: Cluster) -> Finding:
@@ -81,7 +81,7 @@ def _by_partition(cluster: Cluster, saves: Saves | None, only: str) -> Iterator[
         yield _leave(what, f"partition {_listed(takers)}", mode, grace_s, cluster.kill_wait_s, saves)
     if not alike:
         which = f"partition {only}" if only else "any other that it shares hosts with"
-        yield Finding(OK, f"no partition stands above {which}", "nothing is preempted there")
+        yield Finding(OK, f"no partition preempts {which}", "nothing is preempted there")
 
 
 def _by_qos(cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""How long saves took in the runs that are there, as their events say."""
+"""Durations of saves in existing runs, from their events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Saves:
 
 
 def measured_saves(experiments: Path) -> Saves | None:
-    """What saves took in the newest runs below a folder; None where none was measured."""
+    """Return the durations of saves in the newest runs below a folder; None if none was measured."""
     found = [(each, *save) for each in _newest(experiments) for save in saves_of(each)]
     if not found:
         return None

@@ -1,1 +1,1 @@
-"""What to ask the scheduler for the next time, from what a run asked for and what it used."""
+"""Advice on the next request, from a run's request and use."""

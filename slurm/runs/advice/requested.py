@@ -1,4 +1,4 @@
-"""What a run asked the scheduler for, in numbers."""
+"""A run's request to the scheduler, in numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def asked_memory(resources: Resources, ranks: Sequence[RankUsage]) -> AskedMemor
 
 
 def asks_for_gpus(resources: Resources) -> bool:
-    """Whether any GPU was asked for, in whatever way."""
+    """Whether any GPU was requested, in any way."""
     gres = gres_of_request(str(resources.get("gres") or ""))
     in_groups = any(group.get("gpus") for group in resources.get("groups") or ())
     return bool(

@@ -1,4 +1,4 @@
-"""What of a run may go: never its best checkpoint, what it would go on from, or anything of a live one."""
+"""Choice of files to delete: never the best checkpoint, one to continue from, or anything of a live run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.run.run_dir import MANIFEST, RunDir, archived_runs, find_runs
 
 
 def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
-    """What of these runs may go, with one scheduler query for all. Touches nothing.
+    """Return what may be deleted of these runs, with one scheduler query for all. Touches nothing.
 
     parent   the experiment folder: its other runs may begin with what these hold
     """
@@ -36,7 +36,7 @@ def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
 def _of_run_or_why_not(
     run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes
 ) -> list[Item | Kept]:
-    """What may go of one run; all of it stays where that cannot be told."""
+    """Return what may be deleted of one run; nothing if its state is unknown."""
     try:
         return list(of_run(run, now, named, wishes))
     except OSError as error:
@@ -45,7 +45,7 @@ def _of_run_or_why_not(
 
 
 def of_run(run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
-    """What may go of one run, and what stays although it is old."""
+    """Yield what may be deleted of one run, and what is kept although it is old."""
     if (why := _not_ours(run.path)) and now.state in wishes.states:
         yield Kept(run_id=run.run_id, what="all", why=why)
     elif now.is_live:

@@ -1,4 +1,4 @@
-"""What may go, what stays although it was meant, and what was asked for."""
+"""Items to delete, items to keep, and the wishes of the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDED = ("finished", "failed", "cancelled", "held")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What was asked for.
+    """The wishes of the user.
 
     keep_last     newest checkpoints of each run that stay, besides the best
     older_than_s  younger ones stay
@@ -45,7 +45,7 @@ class Item:
     age_s: float
 
     def to_json(self) -> dict[str, object]:
-        """What `stk clean --json` has of it."""
+        """Return the entry of `stk clean --json`."""
         return {
             "run_id": self.run.run_id,
             "kind": self.kind,
@@ -58,20 +58,20 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What stays, and why; of a run as a whole, or of one checkpoint."""
+    """An item that is kept, and why: a whole run, or one checkpoint."""
 
     run_id: str
     what: str
     why: str
 
     def to_json(self) -> dict[str, object]:
-        """What `stk clean --json` has of it."""
+        """Return the entry of `stk clean --json`."""
         return {"run_id": self.run_id, "what": self.what, "why": self.why}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What would go and what stays, of all runs."""
+    """Items to delete and items to keep, of all runs."""
 
     items: tuple[Item, ...]
     kept: tuple[Kept, ...]

@@ -35,7 +35,7 @@ def _given() -> re.Pattern[str]:
 
 
 def references(runs: Iterable[RunDir]) -> dict[Path, str]:
-    """What runs begin with or build on: each path that a config names, resolved, with the run's id."""
+    """Return the paths that configs of runs name, resolved, each with the run's id."""
     return {path: run.run_id for run in runs for path in _named_by(run)}
 
 

@@ -12,7 +12,7 @@ from toolkit.run.run_dir import RunDir
 
 
 def failure_of(run: RunDir, start: Start | None, *, is_newest: bool) -> dict[str, Any] | None:
-    """What failed first in a start; None where no failure is known.
+    """Return the first failure of a start; None if no failure is known.
 
     failure.json is the newest start's, and knows best of that one. Raises RunFailed where the file is
     damaged.

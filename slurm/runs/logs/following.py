@@ -65,7 +65,7 @@ class Follower:
         self._group = ""
 
     def lines(self) -> Iterator[str]:
-        """What is there, then what comes, until the run is no longer live."""
+        """Yield existing lines, then new ones, until the run is no longer live."""
         while True:
             is_live = self._is_live()
             self._find()
@@ -75,7 +75,7 @@ class Follower:
             self._pause(POLL_S)
 
     def _find(self) -> None:
-        """Take up logs that have appeared: at first the newest start's, then whatever comes."""
+        """Take up logs that have appeared: at first the newest start's, then all later ones."""
         listing = self._listing()
         if listing == self._listed:
             return
@@ -128,7 +128,7 @@ class Follower:
             yield labelled(by_name[name].source.label, line)
 
     def _heading(self, source: Source) -> Iterator[str]:
-        """What stands above the lines of another start than the lines before."""
+        """Yield a heading if the lines are of another start than those before."""
         if source.group == self._group:
             return
         is_first, self._group = not self._group, source.group

@@ -53,7 +53,7 @@ class Tail:
         try:
             size = self._path.stat().st_size
             if size < self._position:
-                # Somebody emptied it.
+                # The file was emptied.
                 self._position = 0
             if size > self._position:
                 yield from self._read(last)

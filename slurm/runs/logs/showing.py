@@ -12,7 +12,7 @@ from slurm.runs.logs.sources import Source
 
 
 def heading(title: str) -> str:
-    """What stands above a log, as `tail` writes it."""
+    """Return the heading of a log, as `tail` writes it."""
     return f"==> {title} <=="
 
 
@@ -34,14 +34,14 @@ def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 
 def _labels(sources: Sequence[Source]) -> dict[str, str]:
-    """What stands before the lines of each file: its rank, and its start where there are several."""
+    """Return the label of each file's lines: its rank, and its start if there are several."""
     if len({source.group for source in sources}) == 1:
         return {str(source.path): source.label for source in sources}
     return {str(each.path): f"{each.title.partition(': ')[0]}, {each.label}" for each in sources}
 
 
 def labelled(label: str, raw: bytes) -> str:
-    """A line after who wrote it."""
+    """A line after the label of its writer."""
     return f"{label} | {shown(raw)}"
 
 

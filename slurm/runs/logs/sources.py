@@ -71,7 +71,7 @@ def _title(start: Start, rank: int) -> str:
 
 
 def _of_jobs(run: RunDir, attempt: Attempt) -> list[Source]:
-    """What the batch scripts and local launchers said; those of one job's restarts stand in one file."""
+    """Return the logs of batch scripts and local launchers; the restarts of one job share a file."""
     files = run.job_logs()
     if isinstance(attempt, int):
         start = chosen(run, attempt, starts(run))

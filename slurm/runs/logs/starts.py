@@ -1,4 +1,4 @@
-"""The starts of a run by what they left in `logs/`: who wrote a log, and where it lies."""
+"""The starts of a run by what they left in `logs/`: the writer and the file of each log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Start:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         name = f"start {self.number}" if self.number is not None else f"start {self.nonce}"
         return f"{name}, job {self.job_id}" if self.job_id else name
 

@@ -1,4 +1,4 @@
-"""What a run was made of, and whether that is still there as it was."""
+"""Inputs of a run, and whether they are unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a script that repeats a run must know.
+    """Facts for a script that repeats a run.
 
     begun      when it was first started, seconds since the epoch; None where it never was
     torch      the version that it trained with; None where no checkpoint tells
@@ -115,7 +115,7 @@ def _model_files(experiment: Experiment) -> Iterator[tuple[str, Path]]:
 
 
 def _manifest(run: RunDir) -> dict[str, Any]:
-    """What the newest checkpoint that can be read says of data and library; empty without one."""
+    """Return the newest readable checkpoint's record of data and library; empty without one."""
     for step in reversed(run.checkpoint_steps()):
         with suppress(OSError, ValueError):
             manifest = read_json(run.checkpoint(step) / MANIFEST)

@@ -18,8 +18,8 @@ _SCRIPT = r"""#!/usr/bin/env bash
 #   bash repeat.sh submit resources.partition=gpu --cluster slurm
 #   bash repeat.sh run --procs 2                here and now
 #
-# The new run lies in STK_EXPERIMENT_DIR, by default the folder `repeated` here. STK_PYTHON is another Python
-# with the same libraries. With train.reduction exact, a power of two of processes and the same kind of
+# The new run is made in STK_EXPERIMENT_DIR, by default the folder `repeated`. STK_PYTHON is a Python with
+# the same libraries. With train.reduction exact, a power of two of processes and the same kind of
 # processor the weights come out the same, bit for bit.
 set -euo pipefail
 

@@ -26,7 +26,7 @@ class GrowingLines:
         self.records: list[dict[str, Any]] = []
 
     def look(self) -> list[dict[str, Any]]:
-        """All records by now, of which only the new ones were read."""
+        """All records by now; only the new ones are read."""
         try:
             with open(self._path, "rb") as stream:
                 if not self._continues(stream.fileno()):

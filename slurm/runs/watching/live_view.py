@@ -35,7 +35,7 @@ class LiveView(ABC):
 
     @abstractmethod
     def draw(self, width: int, height: int) -> RenderableType:
-        """What was read last, for a terminal of this size."""
+        """Return the last reading, for a terminal of this size."""
 
     @abstractmethod
     def press(self, key: str) -> Ending | None:

@@ -11,14 +11,14 @@ from toolkit.run.run_dir import RunDir
 
 
 class RunPoller:
-    """Where runs stand, from round to round: their folders each time, the scheduler twice a minute."""
+    """States of runs, round after round: their folders each time, the scheduler twice a minute."""
 
     def __init__(self) -> None:
         self._ask = RateLimitedPoll()
         self._releaser = Releaser()
 
     def look(self, runs: Sequence[RunDir]) -> list[RunStatus]:
-        """Where these runs stand now. One that waits for no more than its begin time is let start."""
+        """Return the states of these runs now. A run that waits only for its begin time is released."""
         rows = status(runs, self._ask)
         if self._ask.is_fresh:
             # Only then: what was true half a minute ago is no reason to touch a job.
@@ -27,5 +27,5 @@ class RunPoller:
         return rows
 
     def look_at(self, run: RunDir, runs: Iterable[RunDir]) -> RunStatus:
-        """Where one run stands now. The others are looked at, too, so that they are let start."""
+        """Return the state of one run now. The others are read too, so that they are released."""
         return self.look([run, *(each for each in runs if each != run)])[0]

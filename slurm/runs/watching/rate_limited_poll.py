@@ -33,7 +33,7 @@ class RateLimitedPoll:
         self.is_fresh = False
 
     def __call__(self, ids: Iterable[str]) -> dict[str, JobState]:
-        """Where these jobs stand, as far as is known. Raises SchedulerError like the last question."""
+        """Return the states of these jobs, as far as known. Raises SchedulerError like the last question."""
         wanted = list(ids)
         open_ids = [key for key in wanted if not self._has_ended(key)]
         self.is_fresh = bool(open_ids) and self._clock() >= self._due

@@ -1,4 +1,4 @@
-"""What a run's folder says, read again and again: only what is new, and only what is shown."""
+"""A run's folder, read again and again: only what is new, and only what is shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Record = Mapping[str, Any]
 
 
 class RunReader:
-    """Reads one run. Whatever is missing or damaged in its folder is left out."""
+    """Reads one run. Missing and damaged files of its folder are left out."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -90,7 +90,7 @@ class RunReader:
                 yield from _numbers(event, "time")
 
     def _known_ranks(self, nonce: str) -> list[RankRecord]:
-        """Who the ranks of the newest start are."""
+        """Return the ranks of the newest start."""
         with suppress(OSError):
             return read_ranks(self._run, nonce)
         return []

@@ -1,4 +1,4 @@
-"""What the view of one run shows, as a value."""
+"""The view of one run, as a value."""
 
 from __future__ import annotations
 

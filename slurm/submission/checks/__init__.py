@@ -1,1 +1,1 @@
-"""What is wrong with a job, as far as that is known before it is queued."""
+"""Errors of a job, as far as they are known before it is queued."""

@@ -25,7 +25,7 @@ _ENFORCING = {"limits", "safe", "all"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the cluster offers.
+    """Resources and limits of the cluster.
 
     max_array_size   one more than the largest index of an array; None for unknown, 0 for no arrays
     max_jobs         jobs that the controller holds at a time, each task of an array one; None for unknown
@@ -81,7 +81,7 @@ def check_fits(resources: Resources, facts: Facts) -> list[str]:
 
 
 def _fewer_cpus(resources: Resources, facts: Facts) -> Iterator[str]:
-    """What helps where the CPUs that a rank on a GPU gets by default are all that stands in the way."""
+    """Yield advice if the default number of CPUs for a rank on a GPU is the only obstacle."""
     if resources.cpus_per_task is not None:
         return
     for cpus in range(CPUS_BESIDE_A_GPU - 1, 0, -1):

@@ -36,7 +36,7 @@ def test_a_run_gives_up_in_its_job_after_so_many_crashes(user: User) -> None:
     assert user.wait_for_end(job_id) == "FAILED"
     assert [start["restart"] for start in starts(run)] == [0, 0]
     (refusal,) = events(run, "not_requeued")
-    assert "failure 2, and resources.max_crashes lets it go on after 1" in str(refusal["why"])
+    assert "failure 2, and resources.max_crashes allows 1" in str(refusal["why"])
     assert user.status(run)["state"] == "failed"
 
 

@@ -181,7 +181,7 @@ def test_a_start_that_spoils_the_bytes_is_found(played: Played) -> None:
 def test_a_job_that_does_not_come_back_is_told_and_resumed(played: Played) -> None:
     played.dies_of = "HUP"
     *_, rows = drill(played).run()
-    assert "did not come back by itself" in rows[2].fault
+    assert "was not restarted" in rows[2].fault
     assert [row.fault for row in rows if row is not rows[2]] == [""] * 4
 
 

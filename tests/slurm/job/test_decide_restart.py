@@ -42,7 +42,7 @@ def after(stage: Stage, code: int) -> str:
 def test_a_stop_that_was_handed_over_needs_nothing(stage: Stage) -> None:
     stage.stops("preempted")
     note_event(stage.run, "requeue", job_id="101")
-    assert "handed over" in after(stage, 75)
+    assert "another job" in after(stage, 75)
     assert stage.fake.calls("scontrol") == []
 
 

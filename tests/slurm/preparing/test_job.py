@@ -188,7 +188,7 @@ def progress(*done: int, stage: str = "shards") -> KeptProgress:
 
 def test_before_the_time_limit_it_goes_back_where_it_can_go_on(stage: Stage) -> None:
     stage.says(EndTime=_soon())
-    assert "goes on with what is done" in watch(stage, progress(10, 20)).answer()
+    assert "back into the queue" in watch(stage, progress(10, 20)).answer()
     assert stage.requeues == [["requeue", "101"]]
 
 

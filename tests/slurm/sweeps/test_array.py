@@ -56,7 +56,7 @@ def test_a_task_writes_its_log_into_its_own_run(experiment: Experiment) -> None:
 
 def test_uneven_hosts_make_no_array(experiment: Experiment) -> None:
     uneven = Resources(groups=(Group(nodes=1, gpus=2), Group(nodes=1, gpus=1)))
-    with pytest.raises(UserError, match="of which Slurm makes no array"):
+    with pytest.raises(UserError, match="cannot be an array"):
         str(array(experiment, uneven, Path("/runs")))
 
 

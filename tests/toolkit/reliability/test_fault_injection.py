@@ -61,7 +61,7 @@ def test_words_may_stand_in_any_order_with_any_blanks() -> None:
         ("kill at=data step=-1", "step is '', expected a whole number"),
         ("kill at=data step=9-5", "step is '9-5', which runs backwards"),
         ("kill at=data rank=²", "rank is '²', expected a whole number"),
-        ("kill at=data at=save", "a word stands twice"),
+        ("kill at=data at=save", "a word is given twice"),
         ("exit at=data", "exit takes a whole number"),
         ("slow soon at=data", "slow takes seconds"),
         ("slow nan at=data", "slow takes seconds"),

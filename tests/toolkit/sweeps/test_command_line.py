@@ -65,7 +65,7 @@ def test_a_value_ends_at_a_comma_outside_brackets_and_quotes(text: str, values: 
 
 @pytest.mark.parametrize("text", ["a,", ",a", "a,,b"])
 def test_an_empty_value_among_several_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="null stands for nothing"):
+    with pytest.raises(UserError, match="null"):
         split_values(f"key={text}")
 
 

@@ -32,17 +32,16 @@ class Opened:
 
 
 def load_model(folder: str | os.PathLike[str]) -> nn.Module:
-    """Open the model of a finished run: with its best weights, on the CPU, in evaluation mode.
+    """Load the model of a finished run: best weights, on the CPU, in evaluation mode.
 
-    folder   of the run. It may lie elsewhere than where it was trained. Where the task has a predictor,
-             nothing else is needed; without one the run's data must be there
+    folder   of the run, also if it was moved. A task without a predictor also needs the run's data
 
-    Code of the user's is the run's own copy. Of two runs with modules of the same name in one process the
-    second gets the first one's modules, except for the file that holds its functions.
+    Your code is the run's own copy. If two runs in one process have modules of the same name, the second
+    run gets those of the first, except for the file with its functions.
 
-    Raises RunNotFound where there is no run, UntrustedFolder where others may write what is executed,
-    UserError where the run has not finished, DataError where something that it needs is gone, and
-    CheckpointError where its best checkpoint is gone or damaged.
+    Raises RunNotFound if there is no run, UntrustedFolder if others may write its code, UserError if it
+    has not finished, DataError if a file is missing, and CheckpointError if the best checkpoint is
+    missing or damaged.
     """
     run = RunDir(Path(folder).absolute())
     if not run.config.is_file():

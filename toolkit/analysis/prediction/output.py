@@ -20,7 +20,7 @@ Write = Callable[[Sequence[Any]], None]
 
 
 def writer(stream: TextIO, form: str) -> Write:
-    """What writes predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS."""
+    """Return a writer of predictions to a stream, in one of toolkit.analysis.prediction.formats.OUTPUTS."""
     return _json_lines(stream) if form == JSON_LINES else _table(stream)
 
 

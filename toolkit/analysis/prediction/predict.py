@@ -70,7 +70,7 @@ def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None
 
 
 def _ready(run: RunDir, batch_size: int | None) -> tuple[Predictor, Predict, int]:
-    """What predicts, and how many rows it is to be handed at once."""
+    """Return the predictor, its function, and the number of rows for each call."""
     experiment = load_to_run(run.config)
     set_arithmetic(experiment)
     found = open_run(run, experiment)
@@ -121,7 +121,7 @@ def _predicted(
 
 
 def _settings(experiment: Experiment, batch_size: int | None) -> Evaluation:
-    """How large a batch is: as in the run's evaluations, or as the request says."""
+    """Return the size of a batch: as in the run's evaluations, or as the request says."""
     if batch_size is None:
         return experiment.evaluation
     return replace(experiment.evaluation, batch_size=batch_size, batch_max_length=None)

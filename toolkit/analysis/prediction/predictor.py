@@ -1,4 +1,4 @@
-"""What a workload gives so that its runs predict: the class that `TaskSpec.predictor` names. No torch."""
+"""The predictor of a workload: the class that `TaskSpec.predictor` names. No torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat:
-    """How the rows of a file are read, beside what its name says.
+    """The format of the rows of a file, beside what its name says.
 
     delimiter      between the fields of a table, one character; None: comma, or tab for .tsv
     quoted         whether fields may be quoted; None: yes, but not between tabs
@@ -65,7 +65,7 @@ class Predictor(Protocol):
     def predict(
         self, model: nn.Module, samples: Sequence[Any], settings: Evaluation, device: torch.device
     ) -> list[Any]:
-        """What is predicted of each sample, in their order: values that JSON can hold.
+        """Return a prediction for each sample, in their order: values that JSON can hold.
 
         model     in evaluation mode, on the device; no gradient is kept
         settings  how large a batch is

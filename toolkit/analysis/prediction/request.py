@@ -1,4 +1,4 @@
-"""What `stk predict` asks of a run, and which runs can answer. No torch."""
+"""The request of `stk predict`, and the runs that can answer it. No torch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def input_format(file: str | None) -> str:
 
 
 def output_format(output: str | None, read_as: str) -> str:
-    """How predictions are written: by the ending of the file's name, else as the rows are read."""
+    """Return the format of predictions: by the ending of the file's name, else as the rows are read."""
     named = _ENDINGS.get(Path(output).suffix.lower()) if output else None
     if named in OUTPUTS:
         return named

@@ -1,1 +1,1 @@
-"""How a checkpoint gets to the disk: staged in memory, written past the page cache, throttled, renamed."""
+"""Writing a checkpoint to the disk: staged in memory, past the page cache, throttled, renamed."""

@@ -43,7 +43,7 @@ def _either(section: Train | Evaluation, name: str, *of_samples: str) -> Iterato
     for key in of_samples:
         found = getattr(section, key)
         if budget is not None and found is not None:
-            problem = f"found {found} beside {name}.batch_max_length {budget}, of which only one counts"
+            problem = f"found {found} beside {name}.batch_max_length {budget}, but only one may be set"
             yield Violation(key=(name, key), problem=problem, hint="set one of them to null")
 
 
@@ -71,7 +71,7 @@ def _exact(experiment: Experiment) -> Iterator[Violation]:
 def _workers(experiment: Experiment) -> Iterator[Violation]:
     kind = experiment.task.kind
     if experiment.train.workers and not task_kinds()[kind].has_move:
-        problem = f"found {experiment.train.workers}, but a task of kind {kind} makes its batches by itself"
+        problem = f"found {experiment.train.workers}, but a task of kind {kind} makes its own batches"
         yield Violation(key=("train", "workers"), problem=problem, hint="0")
 
 
@@ -154,7 +154,7 @@ def _own(section: str, experiment: Experiment) -> Iterator[Violation]:
 def _arguments(
     section: str, given: Mapping[str, Any], of: LibraryCallable, keys: Sequence[str]
 ) -> Iterator[Violation]:
-    """What does not fit the signature in the installed library.
+    """Yield arguments that do not fit the signature in the installed library.
 
     keys  of the section, which stand there and not among the arguments
     """

@@ -124,7 +124,7 @@ class _Checker:
         return replace(own, tree={**tree, **own.tree})
 
     def _folders(self) -> Sequence[Path]:
-        """What file names may be relative to: the folders of the files that say the task, and this one."""
+        """Return the folders of relative file names: those of the files with the task, and this one."""
         files = [self._faults.origins.of(key).place for key in (("task",), ())]
         return [*(Path(file).parent for file in files), Path()]
 
@@ -314,7 +314,7 @@ class _Checker:
         if hint is str and not (limits.choices or limits.pattern or limits.path or limits.hub):
             return with_secrets(value)
         problem = f"found the variable {names[0]}, which has the name of a secret: this key is recorded"
-        self._faults.add(key, problem, "if it is none, give the variable another name")
+        self._faults.add(key, problem, "if it is no secret, give the variable another name")
         return None
 
     def _unprintable(self, text: str, key: Key) -> None:

@@ -286,13 +286,13 @@ def _has_reference(value: Any) -> bool:
 
 
 def _source(value: Any, key: Key, faults: Faults) -> Any:
-    """What OmegaConf is given: as the tree, with `???` for what is unknown or cannot be parsed."""
+    """Return the input for OmegaConf: the tree, with `???` for what is unknown or cannot be parsed."""
     if isinstance(value, dict):
         return {name: _source(inner, (*key, name), faults) for name, inner in value.items()}
     if isinstance(value, list):
         return [_source(inner, (*key, str(index)), faults) for index, inner in enumerate(value)]
     if value == _MISSING:
-        faults.add(key, "the value is still to be given, found ???")
+        faults.add(key, "found ???, expected a value")
     elif isinstance(value, str) and "${" in value:
         return value if _parses(value, key, faults) else _MISSING
     elif isinstance(value, str | int | float | None):

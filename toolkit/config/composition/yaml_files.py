@@ -132,7 +132,7 @@ def _copied(value: Any) -> Any:
 
 
 def scalar(text: str) -> Any:
-    """What an unquoted YAML scalar means: None, a bool, an int, a float or the text itself."""
+    """Return the meaning of an unquoted YAML scalar: None, a bool, an int, a float or the text itself."""
     for tag, form in _FORMS.items():
         if form.fullmatch(text):
             return _VALUES[tag](text)
@@ -307,7 +307,7 @@ class _Builder:
                 for pair in self._merged(value_node, key, around):
                     merged.setdefault(pair[0], pair)
             elif not isinstance(name_node, yaml.ScalarNode):
-                self._fault(key, name_node, "a list or mapping stands where a key is expected")
+                self._fault(key, name_node, "found a list or mapping, expected a key")
             elif name_node.value in own:
                 self._duplicate((*key, name_node.value), own[name_node.value][1], name_node)
             else:

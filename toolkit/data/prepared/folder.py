@@ -91,7 +91,7 @@ class PreparedFolder(Generic[S]):
         return dict(self.meta["splits"])
 
     def summary(self) -> str:
-        """What the set holds and what was left out, for people: a line, and one for each detail."""
+        """Describe the set and what was left out, for people: a line, and one for each detail."""
         counts = ", ".join(f"{name} {count:,}" for name, count in self.splits.items())
         state = "prepared" if self.built else "was prepared before"
         return "\n".join([f"{state}: {counts}{self._contents()}; {self.path}", *self._details()])
@@ -125,7 +125,7 @@ class PreparedFolder(Generic[S]):
         raise NotImplementedError
 
     def _contents(self) -> str:
-        """What stands behind the counts in the first line of the summary."""
+        """Return the text after the counts in the first line of the summary."""
         return ""
 
     def _details(self) -> Iterable[str]:

@@ -30,6 +30,6 @@ def find_prepared_set(data: DataSection) -> Path | None:
 
 
 def read_meta(path: Path) -> Mapping[str, Any]:
-    """What the manifest of a prepared set says; empty if it does not exist. Raises OSError, ValueError."""
+    """Return the manifest of a prepared set; empty if it does not exist. Raises OSError, ValueError."""
     found = read_json(path / META)
     return found if isinstance(found, dict) else {}

@@ -23,7 +23,7 @@ _RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a finished run leaves.
+    """The result of a finished run.
 
     run       its id
     finished  when, as ISO 8601 text

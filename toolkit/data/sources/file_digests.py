@@ -34,7 +34,7 @@ class NotRemembered(Exception):
 
 
 class Stamp(NamedTuple):
-    """What changes with a file. Not its device: the hosts of a network file system number it differently."""
+    """Properties that change with a file. Not its device, which hosts of a network number differently."""
 
     size: int
     mtime_ns: int
@@ -120,7 +120,7 @@ def hand_over(gather: Callable[[Any], list[Any]]) -> None:
 
 
 def memory_of(data: Any) -> Path:
-    """Where the digests of a data section's files are remembered: the folder of its prepared sets."""
+    """Return the folder for the digests of a data section's files: that of its prepared sets."""
     return Path(data.prepared_dir).expanduser()
 
 

@@ -44,7 +44,7 @@ def split_files(data: Any) -> Iterator[tuple[str, Path]]:
 
 
 def violation_of(key: str, check: Callable[..., object], *arguments: object) -> Iterator[Violation]:
-    """What a check raises, as a violation of a key."""
+    """Yield the error of a check, as a violation of a key."""
     try:
         check(*arguments)
     except DataError as error:
@@ -76,7 +76,7 @@ def _missing_paths(value: Any, where: str, in_folder: Sequence[str] | None) -> I
 
 
 def _problem(path: Path, in_folder: Sequence[str] | None) -> str:
-    """What is wrong with a file, or with a folder that may stand in its place; empty where nothing is."""
+    """Return the error of a file, or of a folder that may replace it; empty if there is none."""
     if not path.exists():
         return f"{path} does not exist"
     if path.is_dir():

@@ -57,7 +57,7 @@ class SourceFile:
 
 
 class HasPath(Protocol):
-    """What prepared data are made of: a file, or a folder."""
+    """A source of prepared data: a file, or a folder."""
 
     @property
     def path(self) -> Path: ...

@@ -89,7 +89,7 @@ class Buckets:
         if gradient is None:
             view.zero_()
         else:
-            # With zero, so that no sum is -0.0, whatever it was made of.
+            # With zero, so that no sum is -0.0, for any terms.
             torch.add(gradient, 0.0, out=view)
         for left in self._pending_subtrees or ():
             if (other := left[number]) is not None:

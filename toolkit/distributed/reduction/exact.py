@@ -23,7 +23,7 @@ class ExactReduction:
 
     Inside a process pairs of equal subtrees are added like the carries of a binary counter; between
     processes buckets of gradients at the distances 1, 2, 4. With V logical ranks and W processes, both powers
-    of two, that is the same tree whatever W is, and IEEE addition commutes, so all ranks hold the same
+    of two, that is the same tree for any W, and IEEE addition commutes, so all ranks hold the same
     sum. Another W adds the processes' sums by an all-reduce: same data, other rounding.
 
     module        what the loss calls; by default the model itself
@@ -100,7 +100,7 @@ class ExactReduction:
         for left in pending_subtrees:
             total = _add(left, total)
         if pending_subtrees:
-            # With zero, so that no sum is -0.0, whatever it was made of. A single logical rank has one way.
+            # With zero, so that no sum is -0.0, for any terms. A single logical rank has one way.
             torch._foreach_add_([gradient for gradient in total if gradient is not None], 0.0)
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient

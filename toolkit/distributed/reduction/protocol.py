@@ -1,4 +1,4 @@
-"""What a reduction is, and which logical ranks a process carries."""
+"""The interface of a reduction, and the logical ranks of a process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_power_of_two(number: int) -> bool:
 
 
 class Reduction(Protocol):
-    """How one step's gradients become one sum.
+    """A way to sum one step's gradients.
 
     module          what the task's loss calls in place of the model
     needs_backward  whether every rank must run a backward pass even without samples

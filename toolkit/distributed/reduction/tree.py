@@ -11,7 +11,7 @@ from toolkit.world import World
 _SMALL = 1 << 14
 #: Elements summed at a time: the received part is still in the cache when it is added.
 _PART = 1 << 20
-#: float64 data must start at a multiple of this many elements, whatever the dtype.
+#: float64 data must start at a multiple of this many elements, for any dtype.
 ALIGNED = 8
 
 

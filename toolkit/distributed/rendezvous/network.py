@@ -96,7 +96,7 @@ class RefusalWatch:
     next_time: float = 0.0
 
     def told(self) -> str | None:
-        """What it has said; None if it has not, or if it is too early to ask again."""
+        """Return its message; None if there is none, or if it is too early to ask again."""
         if time.monotonic() < self.next_time:
             return None
         self.next_time = time.monotonic() + _ASK_S
@@ -138,7 +138,7 @@ def join(start: Start, find: Callable[[], Place | None]) -> Rendezvous:
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """Where rank 0 is, and the first connection to it, until that is used.
+    """The place of rank 0, and the first connection to it, until that is used.
 
     address, own_address  the two ends of the connection
     """

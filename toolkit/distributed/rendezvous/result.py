@@ -16,7 +16,7 @@ from toolkit.world import World
 
 
 class Place(TypedDict):
-    """Where rank 0's store is."""
+    """The place of rank 0's store."""
 
     host: str
     addresses: list[str]

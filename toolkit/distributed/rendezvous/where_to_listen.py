@@ -1,4 +1,4 @@
-"""Where rank 0 listens: on the interface that the other hosts use. If none is known, on all of them."""
+"""The interface on which rank 0 listens: the one that the other hosts use; if none is known, all."""
 
 from __future__ import annotations
 

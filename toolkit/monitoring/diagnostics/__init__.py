@@ -1,1 +1,1 @@
-"""What a machine, its GPUs, its torch and its file systems can do, each found out in a child process."""
+"""Capabilities of a machine, its GPUs, its torch and its file systems, each tested in a child process."""

@@ -32,7 +32,7 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def ask_here(questions: Sequence[str], timeout_s: float) -> dict[str, Any]:
-    """What a child process answers within the time; the key "why" says what kept the others from it."""
+    """Return the answers of a child process within the time; the key "why" explains missing ones."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
         process = subprocess.Popen(
             command(questions),

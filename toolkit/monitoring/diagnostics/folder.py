@@ -1,4 +1,4 @@
-"""What a folder's file system can do, found by trying. No trial takes longer than some seconds.
+"""Capabilities of a folder's file system, found by trying. No trial takes longer than some seconds.
 
 Everything happens in a temporary hidden folder, which is removed at the end, also after SIGTERM.
 """
@@ -108,7 +108,7 @@ def _try_out(parent: Path) -> dict[str, Any]:
 
 
 def _answer(attempt: Callable[[Path], Any], place: Path) -> Any:
-    """What an attempt found, or the error that it met, as {"error": …}."""
+    """Return the result of an attempt, or its error, as {"error": …}."""
     try:
         return attempt(place)
     except OSError as error:
@@ -125,7 +125,7 @@ def _hidden(parent: Path) -> Iterator[Path]:
 
 
 def _renames_over(place: Path) -> bool:
-    """Whether a rename replaces a file at once, while who reads the old one keeps it."""
+    """Whether a rename replaces a file at once, while readers of the old one keep it."""
     old, new = place / "kept", place / "new"
     old.write_text("old")
     new.write_text("new")
@@ -224,7 +224,7 @@ def _sync_s(place: Path) -> float:
 
 
 def _clock_ahead_s(place: Path) -> float:
-    """How far the clock that stamps files is ahead of this machine's, in seconds."""
+    """Return how far the clock that stamps files is ahead of this machine's, in seconds."""
     path = place / "stamped"
     path.touch()
     before = time.time()

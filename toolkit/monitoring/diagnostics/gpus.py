@@ -1,4 +1,4 @@
-"""What NVIDIA's management library says of the GPUs of this machine, without torch and without using one."""
+"""NVIDIA's management library about the GPUs of this machine, without torch and without using one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
 
     def told(read: Callable[..., Any], *arguments: Any) -> Any:
-        """What the library answers; None where this GPU, or this user, is not told."""
+        """Return the library's answer; None if it refuses for this GPU or this user."""
         try:
             return read(handle, *arguments)
         except nvml.NVMLError:

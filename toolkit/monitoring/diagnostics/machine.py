@@ -1,4 +1,4 @@
-"""What a process on this machine may use: processors, memory, limits, network interfaces."""
+"""Resources of a process on this machine: processors, memory, limits, network interfaces."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _POLL_S, _GENTLE_S = 0.01, 0.05
 
 
 def answer(folder: Path, over: Event) -> None:
-    """Hold the lock and reply to the first who writes; return when all is over."""
+    """Hold the lock and reply to the first writer; return when all is over."""
     with suppress(OSError), open(folder / _LOCK, "w", encoding="utf-8") as lock:
         is_held = _is_held(lock.fileno())
         while not over.wait(_GENTLE_S):
@@ -60,7 +60,7 @@ def ask(folder: Path, timeout_s: float) -> dict[str, Any]:
     while time.monotonic() - began < timeout_s:
         if (reply := _look(folder, _REPLY)) is not None:
             clock = _clock(reply, sent, time.time(), time.monotonic() - began)
-            # Who has replied holds the lock.
+            # The process that has replied holds the lock.
             return {**facts, **clock, "lock_holds": _lock_holds(folder) if reply["is_held"] else None}
         time.sleep(_POLL_S)
     return facts

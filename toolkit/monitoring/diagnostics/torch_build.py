@@ -1,4 +1,4 @@
-"""What the installed torch is and can use. Imports torch, so it runs only in a child process."""
+"""Version and capabilities of the installed torch. Imports torch, so it runs only in a child process."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a run takes of its machines: memory, processors, GPUs."""
+"""A run's use of its machines: memory, processors, GPUs."""

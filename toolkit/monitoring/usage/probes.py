@@ -1,4 +1,4 @@
-"""What a process and its GPU take at this moment: psutil and NVIDIA's management library asked.
+"""Current use of a process and its GPU, from psutil and NVIDIA's management library.
 
 A megabyte is 2**20 bytes.
 """

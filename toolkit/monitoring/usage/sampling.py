@@ -113,7 +113,7 @@ class _Tally:
         self._history.add(self._last)
 
     def usage(self) -> RankUsage:
-        """What is known by now."""
+        """Return the use so far."""
         seconds = self._measured - self._began
         return RankUsage(
             time=self._last.time,
@@ -153,7 +153,7 @@ class _GpuTally:
             self._told, self._sum = self._told + 1, self._sum + self.utilization
 
     def usage(self) -> GpuUsage:
-        """What is known by now."""
+        """Return the use so far."""
         return GpuUsage(
             name=self._probe.name,
             uuid=self._probe.uuid,

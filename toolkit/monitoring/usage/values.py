@@ -1,4 +1,4 @@
-"""What each rank of a start took of its machine, as it has written it down itself.
+"""Use of its machine by each rank of a start, as the rank has recorded it.
 
 A megabyte is 2**20 bytes. 100 per cent of CPU is one core at work all the time.
 """
@@ -81,13 +81,13 @@ class RankUsage:
 
 
 def read_usage(run: RunDir, nonce: str) -> list[RankUsage]:
-    """What the ranks of one start took, by rank. One whose file is missing or damaged is left out."""
+    """Return the use of the ranks of one start, by rank, without those whose file is missing or damaged."""
     found = (_read(path) for path in run.usages(nonce))
     return sorted((usage for usage in found if usage is not None), key=lambda usage: usage.rank)
 
 
 def usage_of(run: RunDir, nonce: str, rank: int) -> RankUsage | None:
-    """What one rank of a start took; None where its file is missing or damaged."""
+    """Return the use of one rank of a start; None if its file is missing or damaged."""
     return _read(run.usage(nonce, rank))
 
 

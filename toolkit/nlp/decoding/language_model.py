@@ -1,4 +1,4 @@
-"""What a search needs of a model, and what it finds."""
+"""The interface between a search and a model, and the results of a search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LanguageModel(Protocol):
         """Sequences, N."""
 
     def begin(self) -> Prefixes:
-        """All sequences, of which nothing is written, not even the beginning sign."""
+        """All sequences, still empty, without the beginning sign."""
 
     def after(self, rows: torch.Tensor, prefixes: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Log-probabilities [n, V] after whole prefixes.

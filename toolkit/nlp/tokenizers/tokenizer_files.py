@@ -19,7 +19,7 @@ TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 
 def content(path: str) -> dict[str, Any]:
-    """What decides the ids that a tokenizer gives, wherever it lies. Raises DataError if it is missing."""
+    """Return what decides a tokenizer's ids, without its path. Raises DataError if it is missing."""
     file = pretrained_file(path, TOKENIZER)
     with open(file, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()

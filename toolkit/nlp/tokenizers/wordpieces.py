@@ -125,7 +125,7 @@ def _words(text: str) -> list[str]:
 
 
 def _begins(words: Sequence[str]) -> Places:
-    """Where each word begins in the text that they make, with a blank between two."""
+    """Return where each word begins in the text that they make, with a blank between two."""
     lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words)) + 1
     begins: Places = np.cumsum(lengths) - lengths
     return begins

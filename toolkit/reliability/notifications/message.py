@@ -56,7 +56,7 @@ def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
 
 
 def _failure(run: RunDir) -> str:
-    """What failed first, and where, in a line; empty where nothing did."""
+    """Return the first failure and its place, in a line; empty without one."""
     failure = from_json(FailureRecord, read_json(run.failure) or {})
     return failure.summary if failure.message else ""
 

@@ -38,7 +38,7 @@ def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] 
 
 
 def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> str | None:
-    """What went wrong; None if nothing did, or if there was nothing to send."""
+    """Return the error of a notification; None if there was none, or nothing to send."""
     policy = load_submitted(run.config, run.job).policy
     if policy.webhook_env is None or what not in policy.webhook_events or _is_told(run, what):
         return None

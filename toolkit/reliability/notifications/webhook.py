@@ -55,7 +55,7 @@ def _post(url: str, data: bytes, try_s: float) -> str | None:
 
 
 def _try(url: str, data: bytes, try_s: float) -> tuple[str | None, bool]:
-    """What went wrong in one try, and whether a second try is useless."""
+    """Return the error of one try, and whether a second try is useless."""
     try:
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
         with _OPENER.open(request, timeout=try_s):

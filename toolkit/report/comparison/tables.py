@@ -110,7 +110,7 @@ def differences_table(runs: Sequence[RunSummary]) -> Table:
 
 
 class _Order:
-    """Where a key stands: sections as they come first, what changes no result last."""
+    """The position of a key: sections in order, those that change no result last."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._sections = list(dict.fromkeys(key.partition(".")[0] for key in keys))

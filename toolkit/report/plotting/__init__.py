@@ -1,1 +1,1 @@
-"""How plots are drawn: figures in the colours of a theme, curves over steps."""
+"""Plots: figures in the colours of a theme, curves over steps."""

@@ -1,4 +1,4 @@
-"""How a page looks: its style sheet, and its template for jinja2."""
+"""Style sheet of a page, and its template for jinja2."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _drawn_by_epoch(summary: RunSummary) -> list[str]:
 
 
 def _time_and_resources(summary: RunSummary, thorough: bool) -> Iterator[Section]:
-    """Where the time went, and what was taken of the machines.
+    """Yield the sections on time and on the use of machines.
 
     A terminal shows it of a run that was put back or has used GPUs.
     """

@@ -41,7 +41,7 @@ from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
 
-#: Starts of which the usage is read: a run that is put back a hundred times has files of thousands of ranks.
+#: Starts whose usage is read: a run that is put back a hundred times has files of thousands of ranks.
 _USAGE_STARTS = 20
 
 #: From here on a moment has no date: the year 5138.
@@ -141,7 +141,7 @@ def _starts(
 
 
 def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for at last; no result hangs on it, so a damaged file is as good as none."""
+    """Return the last request; a damaged file counts as none, because no result depends on it."""
     try:
         submitted = read_config(run.job)
     except (DataError, OSError):
@@ -221,7 +221,7 @@ def _failure(run: RunDir, attempts: Sequence[AttemptRecord], events: Iterable[Ev
 
 
 def _scored(result: Mapping[str, Any]) -> str:
-    """What an evaluation is of, in a line; empty for a run."""
+    """Describe the data of an evaluation in a line; empty for a run."""
     if result.get("state") != "evaluated":
         return ""
     data = Path(result["data"]).name if result.get("data") else f"the {result.get('split')} set"

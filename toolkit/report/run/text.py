@@ -1,4 +1,4 @@
-"""What a run comes to in a few words."""
+"""A run's result in a few words."""
 
 from __future__ import annotations
 

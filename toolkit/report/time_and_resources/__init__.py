@@ -1,1 +1,1 @@
-"""What a run took: time, GPUs, memory; as tables, bars and plots."""
+"""Time, GPUs and memory of a run, as tables, bars and plots."""

@@ -1,4 +1,4 @@
-"""Where the time of a run went, start by start, as a table and in words."""
+"""Time of a run, start by start, as a table and in words."""
 
 from __future__ import annotations
 

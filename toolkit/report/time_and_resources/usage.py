@@ -1,4 +1,4 @@
-"""What the ranks took of their machines, as a table."""
+"""The ranks' use of their machines, as a table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def usage_table(summary: RunSummary) -> Table:
     note = "Means over the newest start; memory is its peak. " + (
         "A GPU's figures include other processes on it." if gpus else ""
     )
-    # The kind of GPU is known to who asked for it.
+    # The person who requested the GPU knows its kind.
     optional = (5, 8, 4) if gpus else ()
     return table(TITLE, head, rows, texts=2, optional=optional, note=note.strip())
 

@@ -1,4 +1,4 @@
-"""How an attempt ended that could not record it itself: worked out from the files that it left."""
+"""The end of an attempt that could not record it itself, from the files that it left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REQUEUED = "requeued"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashHint:
-    """What the caller knows of ranks without a failure record: the failure class, and the rank if known."""
+    """The caller's knowledge of ranks without a failure record: the class, and the rank if known."""
 
     kind: str = KILLED
     rank: int | None = None

@@ -1,4 +1,4 @@
-"""Where the time of a run went: from its first submission to its last end, every second once."""
+"""Time of a run: from its first submission to its last end, every second once."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class _Saves:
 
 
 def timeline(run: RunDir, now: float) -> list[AttemptTime]:
-    """Where the time of each attempt of a run went, oldest first.
+    """Return the time of each attempt of a run, oldest first.
 
     now  seconds since the epoch: the end of an attempt in progress. A killed attempt ends with its last sign
          of life; the time after that counts as time before the next attempt.

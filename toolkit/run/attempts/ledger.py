@@ -1,4 +1,4 @@
-"""Writing of an attempt's line in attempts.jsonl, and of who its ranks are."""
+"""Writing of an attempt's line in attempts.jsonl, and of its ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.world import World
 
 
 class Gathering(Protocol):
-    """What the ledger asks of a group of ranks (toolkit.distributed.process_group.Group)."""
+    """The interface of the ledger to a group of ranks (toolkit.distributed.process_group.Group)."""
 
     @property
     def world(self) -> World: ...
@@ -67,7 +67,7 @@ class Attempt:
             append_json_line(self._run.attempts, self._line)
 
     def joined(self, group: Gathering) -> None:
-        """Record who the ranks are, and get the number of this attempt. Collective."""
+        """Record the ranks, and get the number of this attempt. Collective."""
         ranks = group.gather({**_describe_rank(group), "attempt": self.number})
         self.number = ranks[0].pop("attempt")
         self._line.update(hosts=list(dict.fromkeys(rank["host"] for rank in ranks)), device=_kind(group))

@@ -1,4 +1,4 @@
-"""How an attempt ended that did not fail."""
+"""The end of an attempt that did not fail."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from toolkit.system.sanitize import number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """What is known of one attempt; None for what is unknown or has not happened yet.
+    """The record of one attempt; None for what is unknown or has not happened yet.
 
     process_start, time_start, time_end   seconds since 1970
     first_step_after_start_s   from time_start to the end of the first step; first_step_s: from process_start
@@ -64,7 +64,7 @@ class AttemptRecord:
 
     @property
     def seconds(self) -> float:
-        """How long it ran; 0 while its end is unknown."""
+        """Return its duration; 0 while its end is unknown."""
         if self.time_start is None or self.time_end is None:
             return 0.0
         return max(0.0, self.time_end - self.time_start)

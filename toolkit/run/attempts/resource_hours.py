@@ -73,7 +73,7 @@ def _attempt_usage(
 
 
 def total_time(starts: Iterable[AttemptUsage]) -> Goodput:
-    """Where the time of all attempts went."""
+    """Return the total time of all attempts."""
     return sum((start.time.spent for start in starts), Goodput())
 
 

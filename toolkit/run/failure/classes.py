@@ -25,7 +25,7 @@ OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
 
 
 class Policy(Enum):
-    """What follows from a failure."""
+    """The consequence of a failure."""
 
     RETRY = "of the infrastructure: start again"
     ONCE = "start again, but not after the same failure at the same step"
@@ -291,6 +291,6 @@ def describe(error: BaseException) -> tuple[str, str]:
 
 
 def advice_on(name: str) -> str:
-    """What to do about a failure of this class."""
+    """Return advice on a failure of this class."""
     found = FAILURE_CLASSES[name]
     return found.advice if found.setting is None else with_hint(found.advice, found.setting)

@@ -9,7 +9,7 @@ from toolkit.run.records.from_json import KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRecord:
-    """What failed first, where, and what to do; None for what is unknown.
+    """The first failure, its place and advice; None for what is unknown.
 
     error   the failure class (toolkit.run.failure.classes)
     step    completed steps

@@ -1,4 +1,4 @@
-"""ranks/NONCE.jsonl: who the ranks of one attempt are."""
+"""ranks/NONCE.jsonl: the ranks of one attempt."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class SaveRecord:
 
 
 class Progress(Protocol):
-    """How far training is (toolkit.checkpoint.state.Progress, which needs torch)."""
+    """The progress of training (toolkit.checkpoint.state.Progress, which needs torch)."""
 
     step: int
     chain: str

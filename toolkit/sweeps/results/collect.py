@@ -1,4 +1,4 @@
-"""What the runs of a sweep came to: ranked by one metric, and grouped over seeds."""
+"""Results of the runs of a sweep: ranked by one metric, and grouped over seeds."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """What --json prints, and what report.json holds."""
+    """Return the output of --json, which is also report.json."""
     best = results.best
     document = {**asdict(results), "best": asdict(best) if best else None}
     del document["declared"]

@@ -117,7 +117,7 @@ def _rounded(value: Any) -> Any:
 
 
 def memory_advice(found: Mapping[str, Any], accumulation: int) -> str:
-    """What the user can do after memory ran out: on the GPU if the record has one, else on the host."""
+    """Return advice after memory ran out: on the GPU if the record has one, else on the host."""
     batch, memory = found.get("batch", {}), found.get("memory", {})
     what = f"The micro-batch of {batch['samples']:,} samples did not fit: " if batch else ""
     halve = f"train.accumulation={2 * accumulation} needs less for each micro-batch (that makes another run)"
@@ -128,7 +128,7 @@ def memory_advice(found: Mapping[str, Any], accumulation: int) -> str:
 
 
 def _others(gpu: Mapping[str, float]) -> str:
-    """How much of a GPU's memory other processes use, if that is worth a sentence."""
+    """Return how much of a GPU's memory other processes use, if that is worth a sentence."""
     if gpu["others_mb"] <= _OTHERS_SHARE * gpu["total_mb"]:
         return ""
     return f" Others take {gpu['others_mb'] / 1024:.1f} GiB of this GPU."

@@ -1,6 +1,6 @@
 """The stages of an attempt on one rank: lock the run, join the group, build, load, train, finish or yield.
 
-Who records what:
+Records, and their writers:
 
     attempts.jsonl   rank 0, through Attempt: how this attempt began and ended. At its start it also explains
                      the end of the previous attempt, if that one could not record it itself
@@ -217,7 +217,7 @@ class RankAttempt:
         return self._context.state.progress.step if self._context else 0
 
     def _pulse(self) -> Pulse:
-        """What this rank is doing, for its watchdog."""
+        """Return the activity of this rank, for its watchdog."""
         phase = self._activity.phase
         return Pulse(
             phase=phase,

@@ -1,4 +1,4 @@
-"""How long an attempt waits: for the run's lock, for a sign of life, for its own end."""
+"""Waiting times of an attempt: for the run's lock, for a sign of life, for its own end."""
 
 from __future__ import annotations
 

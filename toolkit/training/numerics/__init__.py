@@ -1,1 +1,1 @@
-"""What makes results reproducible: random seeds and the settings of the arithmetic."""
+"""Reproducible results: random seeds and the settings of the arithmetic."""

@@ -1,1 +1,1 @@
-"""What rank 0 writes and shows during training: metrics files and progress."""
+"""Output of rank 0 during training: metrics files and progress."""

@@ -1,1 +1,1 @@
-"""What depends only on the number of the step: what is due after it, and the learning rate. No torch."""
+"""Functions of the number of the step: actions due after it, and the learning rate. No torch."""

@@ -1,4 +1,4 @@
-"""What users bring along, as a workload."""
+"""Users' own code, as a workload."""
 
 from __future__ import annotations
 

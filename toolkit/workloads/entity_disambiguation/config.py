@@ -36,34 +36,33 @@ class EntityMentions(DataSection):
     """
 
     path: str | None = option(None, path=True)
-    """File of sentences that is cut into splits; relative to where the command is given."""
+    """File of sentences to split; relative to the working directory."""
     train: str | None = option(None, path=True)
     """File of the training set; with `validation`, instead of `path`."""
     validation: str | None = option(None, path=True)
     """File of the validation set."""
     test: str | None = option(None, path=True)
-    """File of the test set; may be left out."""
+    """File of the test set, if there is one."""
     split: int = option(10, minimum=1, maximum=49)
-    """Percent of `path` that become the test set, and as many the validation set; the rest is trained on."""
+    """Percentage of `path` for the test set, and the same for the validation set."""
     split_by: str = option("source", choices=("source", "sentence"))
-    """What the hash is taken of. source: the text that a sentence is from, so that its sentences stay
-    together; sentence: each alone."""
+    """source: sentences of one text go into the same split; sentence: each is split alone."""
     entity_db: str = option(path=True)
-    """Folder of the database: candidates of every alias; titles, types, relations, descriptions."""
+    """Folder of the database: candidates of each alias; titles, types, relations, descriptions."""
     use_weak_labels: bool = option(True)
-    """Whether training learns from labels that are not gold; evaluations score only gold labels."""
+    """Whether to train on weak labels; evaluations score only gold labels."""
     no_candidate: bool = option(False)
-    """Whether `none of them` is a candidate of every mention: the label where the gold is not a candidate."""
+    """Whether each mention has the candidate `none of them`, the label if the gold is not a candidate."""
     max_candidates: int = option(30, minimum=1)
-    """Candidates of a mention that are kept: the most popular ones."""
+    """Most popular candidates that a mention keeps."""
     max_tokens: int = option(128, minimum=8)
-    """Tokens of a sample: mention, the text around it, markers and special tokens."""
+    """Tokens of a sample: mention, text around it, markers and special tokens."""
     window: int = option(64, minimum=0)
-    """Tokens of text around a mention, on both sides together; a short side leaves more to the other."""
+    """Tokens of text around a mention, on both sides together."""
     max_entity_tokens: int = option(128, minimum=4)
-    """Tokens of the text that describes an entity, special tokens included."""
+    """Tokens of an entity's text, special tokens included."""
     title: bool = option(True)
-    """Whether an entity's text begins with its title, without parentheses and their content."""
+    """Whether an entity's text begins with its title, without parentheses."""
     types: bool = option(True)
     """Whether it names the entity's types."""
     relations: bool = option(True)
@@ -71,27 +70,27 @@ class EntityMentions(DataSection):
     description: bool = option(True)
     """Whether it ends with the entity's description."""
     type_systems: tuple[str, ...] | None = option(None)
-    """Systems of types that are read; null: all."""
+    """Systems of types to read; null: all."""
     max_type_words: int = option(20, minimum=1)
-    """Most words of types in an entity's text; the first type is always included."""
+    """Words of types in an entity's text; the first type is always included."""
     max_relation_words: int = option(60, minimum=1)
-    """Most words of relations in an entity's text; the first relation is always included."""
+    """Words of relations in an entity's text; the first relation is always included."""
     eval_slices: tuple[str, ...] = option(())
-    """Slices that every evaluation scores, as `accuracy/<slice>`: built ones (unif_NS_TL), ones of the
-    sentences' `slices`, ones of the key `slices` below."""
+    """Slices that each evaluation scores as `accuracy/<slice>`: built ones (unif_NS_TL), those of the
+    sentences, those of `slices`."""
     slices: dict[str, str] = field(default_factory=dict)
-    """Slices by condition, such as `crowded: candidates > 5`: SQL over the columns of the table `mentions`
-    in the prepared samples.sqlite."""
+    """Slices by condition, such as `crowded: candidates > 5`: SQL over the table `mentions` of the prepared
+    samples.sqlite."""
     torso_above: int = option(TORSO_ABOVE, minimum=0)
-    """A gold that training has seen more often is torso; up to that it is tail."""
+    """A gold that training has seen more often is torso, else tail."""
     head_above: int = option(HEAD_ABOVE, minimum=0)
     """A gold that training has seen more often is head."""
     count_weak: bool = option(True)
-    """Whether weak labels of training count there."""
+    """Whether weak labels count there."""
     tokenizer_path: str = option(hub=True)
     """Folder of a Hugging Face model or tokenizer, or its name on the hub; usually ${model.path}."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
-    """Where prepared sets are kept; shared by all runs."""
+    """Folder of prepared sets, shared by all runs."""
 
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         from toolkit.workloads.entity_disambiguation.data.samples.checks import sentence_violations
@@ -134,11 +133,9 @@ class EntityDisambiguation:
 
     kind: str = option("entity_disambiguation")
     mask_mention: bool = option(False)
-    """Whether training hides tokens of a mention, of popular golds more often (.5 to .95), so that the
-    text around it is read."""
+    """Whether training hides tokens of mentions, more often those of popular golds (0.5 to 0.95)."""
     mask_title: bool = option(False)
-    """Whether training hides tokens of titles in the texts of entities, independently; not with
-    `model.entity_vectors: cached`."""
+    """Whether training hides tokens of titles in entities' texts; not with `model.entity_vectors: cached`."""
 
 
 class _OfPretrained(ModelSection):
@@ -168,24 +165,25 @@ class BiEncoder(_OfPretrained):
     path: str = option(hub=True)
     """Folder of the pretrained encoder, or its name on the hub."""
     context_layers: int | None = option(None, minimum=1)
-    """Layers of the encoder of mentions that are kept, from the first; null: all."""
+    """First layers of the encoder of mentions that are kept; null: all."""
     entity_layers: int | None = option(None, minimum=1)
-    """The same of the encoder of entities."""
+    """First layers of the encoder of entities that are kept; null: all."""
     share: bool = option(True)
-    """Whether one encoder reads both; with `entity_vectors: cached` both begin with the same weights."""
+    """Whether one encoder reads both. With `entity_vectors: cached` both begin with the same weights."""
     pooling: str = option("mean", choices=("mean", "cls", "mention"))
-    """How tokens become a vector: their mean, the first one, or (of a text, the mean) the mention's own."""
+    """mean: the mean of all tokens; cls: the first token; mention: the mean of the mention's tokens, and of
+    all tokens of an entity's text."""
     hidden: int | None = option(None, minimum=1)
-    """Size of a layer (linear, tanh) behind each encoder; null for none."""
+    """Size of a linear layer with tanh after each encoder; null: none."""
     normalize: bool = option(True)
-    """Whether vectors are scaled to length 1: their product is then the cosine."""
+    """Whether vectors have length 1, so that their product is the cosine."""
     temperature: float = option(0.05, above=0)
-    """Divisor of the products."""
+    """The products are divided by it."""
     prior: bool = option(False)
-    """Whether a learnt weight times the log of a candidate's share of its alias is added to its score."""
+    """Whether to add a learnt weight times the log of the candidate's share of its alias."""
     entity_vectors: str = option("encode", choices=("encode", "cached"))
-    """encode: the encoder of entities is trained, too; cached: it keeps its pretrained weights, and its
-    vectors are computed once for all runs."""
+    """encode: train the encoder of entities too; cached: keep its weights, and compute its vectors once for
+    all runs."""
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of the encoders; null: their own."""
 
@@ -204,30 +202,29 @@ class CoMention(_OfPretrained):
     )  # fmt: skip
     kind: str = option("co_mention")
     path: str = option(hub=True)
-    """Folder of the pretrained encoder of the text, or its name on the hub; it gives the cached vectors of
-    the entities' texts, too."""
+    """Folder of the pretrained encoder, or its name on the hub; it also encodes the entities' texts."""
     context_layers: int | None = option(None, minimum=1)
-    """Layers of the encoder that are kept, from the first; null: all."""
+    """First layers of the encoder that are kept; null: all."""
     entity_layers: int | None = option(None, minimum=1)
-    """Layers of the encoder for the entities' texts; null: all."""
+    """First layers of the encoder of entities that are kept; null: all."""
     hidden: int = option(128, minimum=2)
     """Size of the vectors of words and candidates."""
     heads: int = option(4, minimum=1)
-    """Heads of every attention; they divide `hidden`."""
+    """Heads of each attention; must divide `hidden`."""
     stages: int = option(1, minimum=1)
     """Rounds of attention."""
     type_dim: int = option(64, minimum=1)
-    """Length of a type's vector."""
+    """Size of a type's vector."""
     relation_dim: int = option(64, minimum=1)
-    """Length of a relation's vector."""
+    """Size of a relation's vector."""
     entity_text: bool = option(True)
-    """Whether a candidate is also represented by the vector of its text."""
+    """Whether a candidate also has the vector of its text."""
     max_mentions: int = option(10, minimum=1)
     """Mentions of a sentence that are read: the sample's own and the nearest others."""
     temperature: float = option(0.05, above=0)
-    """Divisor of the cosine between text and entity."""
+    """The cosine of text and entity is divided by it."""
     prior: bool = option(False)
-    """Whether a learnt weight times the log of a candidate's share of its alias is added to its score."""
+    """Whether to add a learnt weight times the log of the candidate's share of its alias."""
     dropout: float = option(0.1, minimum=0, maximum=1)
     """Dropout of encoder and attention."""
 

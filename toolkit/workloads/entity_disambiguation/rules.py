@@ -1,4 +1,4 @@
-"""What must hold between the keys of an experiment in entity disambiguation."""
+"""Rules between the keys of an experiment in entity disambiguation."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ class TextTable(DataSection):
     validation: str | None = option(None, path=True)
     """File of the validation set."""
     test: str | None = option(None, path=True)
-    """File of the test set; may be left out."""
+    """File of the test set, if there is one."""
     delimiter: str | None = option(None)
-    """One character; null: comma for .csv, tab for .tsv. JSON lines have none."""
+    """One character; null: comma for .csv, tab for .tsv."""
     quoted: bool | None = option(None)
     """Whether fields may be quoted; null: yes for .csv, no for .tsv."""
     columns: tuple[str, ...] | None = option(None)
-    """Names of the columns, for a file without a header; null: its first line names them."""
+    """Names of the columns; null: the first line has them."""
     encoding: str = option("utf-8")
     """Encoding of the files."""
     text_column: str = option("text")
@@ -49,38 +49,38 @@ class TextTable(DataSection):
     label_column: str = option("label")
     """Column that holds the label."""
     labels: tuple[str, ...] | None = option(None)
-    """The labels in the order of their codes; null: those of the training split, sorted."""
+    """Labels in the order of their codes; null: those of the training set, sorted."""
     unknown_labels: str = option("skip", choices=("skip", "refuse"))
-    """skip: leave rows with another label out, and say how many; refuse: each is a fault."""
+    """skip: leave out rows with another label, and say how many; refuse: each is an error."""
     splits: dict[str, float] = option(  # noqa: RUF009 - makes a field, as everywhere here
         factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1}, rest=True
     )
-    """Shares of the file, divided by their sum. One of them may be null: what the others leave of 1."""
+    """Shares of the file, divided by their sum. One of them may be null: the rest."""
     split_seed: int = option(0, minimum=0)
-    """Fixes which row goes into which split; `seed` has no part in it."""
+    """Decides the split of each row, independently of `seed`."""
     stratify: bool = option(False)
-    """Whether every split gets the same share of each label."""
+    """Whether every split has the same share of each label."""
     split_unit: str = option("text", choices=("text", "fragment"))
-    """text: all fragments of a text go to one split; fragment: each alone, which leaks texts into the test
+    """text: all fragments of a text go into one split; fragment: each alone, which leaks texts into the test
     set."""
     tokenizer: str = option("words", choices=("words", "whitespace", "pretrained"))
-    """words: runs of letters and digits, and each other character; whitespace: what is between blanks;
-    pretrained: the tokenizer of tokenizer_path, with its special tokens."""
+    """words: runs of letters and digits, and each other character; whitespace: split at blanks; pretrained:
+    that of tokenizer_path, with its special tokens."""
     tokenizer_path: str | None = option(None, hub=True)
-    """Folder of a Hugging Face model or tokenizer, or its name on the hub; for `tokenizer: pretrained`."""
+    """Folder of a Hugging Face model or tokenizer, or its name on the hub."""
     lowercase: bool = option(True)
     """Whether tokens are made lower case."""
     min_count: int = option(1, minimum=1)
-    """Rarer tokens of the training split become the unknown token."""
+    """Rarer tokens become the unknown token."""
     max_vocabulary: int | None = option(None, minimum=3)
-    """Most tokens, the two reserved ones included; null for all."""
+    """Largest number of tokens, two reserved ones included; null: all."""
     max_tokens: int = option(512, minimum=1)
     """Tokens of a sample, special tokens included."""
     fold: str = option("none", choices=("none", "wordpiece", "word", "sentence"))
-    """A longer text is cut (none), or becomes several samples with its label: filled up token by token,
-    or broken between words or between sentences."""
+    """none: cut a longer text; else make several samples with its label: filled token by token (wordpiece),
+    or broken between words or sentences."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
-    """Where prepared sets are kept; shared by all runs."""
+    """Folder of prepared sets, shared by all runs."""
 
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         from toolkit.workloads.text_classification.data.checks import table_violations
@@ -120,11 +120,10 @@ class TextClassification:
 
     kind: str = option("text_classification")
     pooling: str = option("mean", choices=("mean", "max"))
-    """How the probabilities of a folded text's fragments become those of the text."""
+    """How the probabilities of a text's fragments become those of the text."""
     class_weights: Any = option(None, added=True)  # noqa: RUF009 - makes a field, as everywhere here
-    """What the loss of a training sample is multiplied by: a number for each label, such as {spam: 5}, 1 for
-    those that are not named; or balanced, so that every class counts as much as any other. null: 1. Scores
-    and the loss of evaluations are not weighted."""
+    """Weights of the training loss by label, such as {spam: 5}, 1 for the others; or balanced: all classes
+    count the same. Evaluations are not weighted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,23 +133,23 @@ class DocNN(ModelSection):
     SHAPES: ClassVar[tuple[str, ...]] = ("embedding_dim", "kernels", "filters", "hidden")
     kind: str = option("docnn")
     embedding_dim: int = option(100, minimum=1)
-    """Length of a word's vector."""
+    """Size of a word's vector."""
     kernels: tuple[int, ...] = option((3, 4))
-    """Widths of the convolutions in words."""
+    """Widths of the convolutions, in words."""
     filters: int = option(100, minimum=1)
     """Filters of each width."""
     dropout: float = option(0.4, minimum=0, maximum=1)
-    """Share of the pooled features that is dropped before the output layer."""
+    """Dropout before the output layer."""
     embedding_dropout: float = option(0.0, minimum=0, maximum=1)
-    """Share of whole tokens dropped from a text."""
+    """Share of tokens that is dropped from a text."""
     embedding_std: float = option(0.02, above=0)
     """Standard deviation of the initial word vectors."""
     pooling: str = option("max", choices=("max", "mean", "logsumexp"))
-    """How the features of all places become one."""
+    """How the features of all positions become one."""
     hidden: tuple[int, ...] = option(())
     """Sizes of hidden layers before the output."""
     vectors: str | None = option(None, path=True)
-    """Text file of word vectors to begin with: a token and embedding_dim numbers a line."""
+    """Text file of initial word vectors: a token and embedding_dim numbers per line."""
 
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
@@ -172,12 +171,12 @@ class Pretrained(ModelSection):
     path: str = option(hub=True)
     """Folder of the model, or its name on the hub."""
     layers: int | None = option(None, minimum=1)
-    """Layers of the encoder that are kept, from the first; null: all."""
+    """First layers of the encoder that are kept; null: all."""
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of encoder and head; null: the model's own."""
     last_layer: str = option("all", choices=("all", "first_token"))
-    """Tokens that the last layer computes: first_token, for BERT, is all that its head reads: much less work
-    with few layers, the same scores within rounding, other random numbers of dropout."""
+    """first_token: the last layer computes only the token that the head of BERT reads. Less work, equal
+    scores within rounding, other dropout."""
 
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
@@ -200,6 +199,6 @@ class Pretrained(ModelSection):
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """How many labels a model tells apart, where that is known."""
+    """Yield the number of labels of a model, if it is known."""
     if labels := data.labels or meta.get("labels"):
         yield "labels, which the data have", len(labels)

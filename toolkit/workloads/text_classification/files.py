@@ -32,7 +32,7 @@ class ClassificationFiles:
 
     @property
     def labels(self) -> Path:
-        """How many samples of each label are in each split, JSON."""
+        """Number of samples of each label in each split, JSON."""
         return self.run.artifact("labels.json")
 
     @property

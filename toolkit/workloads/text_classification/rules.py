@@ -1,4 +1,4 @@
-"""What must hold between the keys of a data section, and of data and model."""
+"""Rules between the keys of a data section, and of data and model."""
 
 from __future__ import annotations
 

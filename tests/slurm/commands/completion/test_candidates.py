@@ -22,7 +22,7 @@ def words(*typed: str) -> list[str]:
 
 def test_commands_come_first_with_what_they_do() -> None:
     found = {each.word: each.help for each in candidates(PARSER, [""])}
-    assert found["status"] == "where runs stand"
+    assert all(found.values())
     assert set(found) >= {"plan", "submit", "clean", "reproduce", "completion"}
 
 

@@ -47,7 +47,7 @@ def test_one_partition_may_be_looked_at_alone() -> None:
     findings = list(preemption(cluster(), None, "preemptible"))
     about(findings, "partition preemptible:")
     assert not [each for each in findings if "preemptible0" in each.found]
-    about(list(preemption(cluster(), None, "urgent")), "no partition stands above partition urgent")
+    about(list(preemption(cluster(), None, "urgent")), "no partition preempts partition urgent")
 
 
 def test_what_was_measured_is_told() -> None:

@@ -225,7 +225,7 @@ class TestReferences:
             ("${nope:1}", "cannot be resolved"),
             ("'${oc.env'", "not a valid reference"),
             ("${x}", "cannot be resolved"),
-            ("'???'", "still to be given"),
+            ("'???'", "expected a value"),
         ],
     )
     def test_a_reference_that_leads_nowhere_is_one_fault(self, movies, faults, value, problem):

@@ -47,7 +47,7 @@ def test_crashes_have_a_budget(run: RunDir, plain: Experiment) -> None:
     crash(run, "io", step=12)
     decision = after_failure(run, experiment)
     assert decision.action == "stop"
-    assert "resources.max_crashes lets it go on after 2" in decision.why
+    assert "resources.max_crashes allows 2" in decision.why
 
 
 def test_preemptions_are_no_crashes(run: RunDir, plain: Experiment) -> None:

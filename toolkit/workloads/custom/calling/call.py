@@ -57,7 +57,7 @@ def _hand_over(value: Any, function: str) -> int:
         document = {"value": plain(value, "result")}
     except NotPlain as error:
         sys.stderr.write(
-            f"UserError: {error}, so what {function} returned cannot be handed over as JSON: return numbers, "
+            f"UserError: {error}, so the result of {function} cannot be written as JSON: return numbers, "
             "texts, lists and dictionaries of these; write anything else to a file in "
             "stk.current_run().folder and return its path\n"
         )

@@ -1,6 +1,6 @@
 """An experiment from a function and its arguments: a command that calls it, by its name.
 
-Arguments and results are handed over as JSON and not pickled. Whoever can write a pickle can execute code
+Arguments and results are handed over as JSON and not pickled. With a pickle its writer can execute code
 when it is read, and a pickle can often not be read by another version of what it holds; a run must go on,
 and its result be read, years later.
 """
@@ -42,9 +42,8 @@ def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     text = json.dumps(request)
     if len(text) > _MOST:
         raise UserError(
-            f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_MOST:,} can "
-            f"be handed "
-            "over: write them to a file and give its path"
+            f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_MOST:,} are "
+            "allowed: write them to a file and give its path"
         )
     tree = experiment_of_words([sys.executable, "-P", "-m", MODULE, text])
     tree["name"] = experiment_of_words([name])["name"]
@@ -70,7 +69,7 @@ def _importable(function: Any) -> tuple[ModuleType, str]:
         )
     module = sys.modules.get(home)
     if module is None or _found(home) is None:
-        raise _refused(name, f"is of {home}, of which there is no file", "write it into a file")
+        raise _refused(name, f"is of {home}, which has no file", "write it into a file")
     try:
         is_it = reduce(getattr, name.split("."), module) == function
     except AttributeError:
@@ -114,14 +113,14 @@ def _handed_over(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, An
         }
     except NotPlain as error:
         raise UserError(
-            f"{error}, which cannot be handed over: arguments are written as JSON. Give numbers, texts, "
+            f"{error}, which is not allowed: arguments are written as JSON. Give numbers, texts, "
             f"lists "
             "and dictionaries of these; write anything else to a file and give its path"
         ) from None
 
 
 def _places(module: ModuleType) -> dict[str, Any]:
-    """Where the function works, what is kept as code, and where its module is imported from.
+    """Return the function's folder, its kept code, and the folder from which its module is imported.
 
     Relative file names mean the folder where the caller works, in the copy too if that is within the code.
     """

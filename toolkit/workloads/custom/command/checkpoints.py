@@ -1,4 +1,4 @@
-"""What a command has saved: the newest entry of the folder that it is told to save in."""
+"""The newest save of a command: the newest entry of its checkpoint folder."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def _within(folder: Path, path: Path) -> Path:
         raise UserError(f"code: there is no {path}")
     if not path.is_relative_to(folder):
         raise UserError(
-            f"code: {path} lies outside of {folder}, where the command works. Start it in a folder around "
-            "both, or leave it out: then it is used where it lies"
+            f"code: {path} is outside of {folder}, the folder of the command. Start it in a folder that "
+            "contains both, or leave it out: then it is used in place"
         )
     return path.relative_to(folder)
 

@@ -24,10 +24,9 @@ class Command:
     run: tuple[str, ...] = option()
     """The program and its arguments, such as [python, train.py]; ${run.dir} stands for the run's folder."""
     launch: str = option("each", choices=("each", "node"))
-    """each: a process for each rank; node: one on each host, for what starts the others itself, such as
-    torchrun."""
+    """each: one process per rank; node: one per host, for a launcher such as torchrun."""
     folder: str = option(".", path=True, identity=False)
-    """Where it would be typed: relative names mean this folder."""
+    """Folder in which you would type the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +42,12 @@ class CommandExperiment(Experiment):
     checkpoint: Checkpoint = absent(Checkpoint())
     evaluation: Evaluation = absent(Evaluation())
     params: dict[str, Any] = option(factory=dict)
-    """Handed over behind the command: `lr: 0.001` as --lr 0.001, `amp: true` as --amp, a list as several
-    words; false and null as nothing. STK_PARAMS holds all of them as JSON."""
+    """Options of the command: `lr: 0.001` gives --lr 0.001, `amp: true` gives --amp, a list several words,
+    false and null nothing. STK_PARAMS has them as JSON."""
     inputs: tuple[str, ...] = option((), path=True)
-    """Files and folders that the command reads. They must be there, and other ones make another run."""
+    """Files and folders that the command reads. They must exist, and are part of the identity."""
     code: tuple[str, ...] = option((".",), path=True, identity=False)
-    """What the run keeps a copy of: the files in these folders that git tracks, else all small ones."""
+    """Folders whose code the run keeps: the files that git tracks, else all small ones."""
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:
@@ -97,8 +96,8 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
         if not Path(name).exists():
             yield Violation(key=key, problem=f"there is no {name}")
         elif not Path(name).is_relative_to(folder):
-            problem = f"{name} lies outside of {folder}, where the command works"
-            yield Violation(key=key, problem=problem, hint="leave it out: it is used where it lies")
+            problem = f"{name} is outside of {folder}, the folder of the command"
+            yield Violation(key=key, problem=problem, hint="leave it out: then it is used in place")
 
 
 RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_folder)

@@ -1,4 +1,4 @@
-"""How far a command has come, as far as it tells: by what its script logs (`stk.current_run().log`)."""
+"""The progress of a command, from what its script logs (`stk.current_run().log`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_METRICS = frozenset({"time", "step", "epoch", "split"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """What a start has logged so far.
+    """The log of a start so far.
 
     first_step       the step that it began at
     first_step_time  when it logged its first one, in seconds since 1970
@@ -33,7 +33,7 @@ class Logged:
 
 
 def logged(run: RunDir, attempt: int) -> Logged | None:
-    """What a start has logged; None where it has logged nothing, or nothing can be read."""
+    """Return the log of a start; None if it has logged nothing, or nothing can be read."""
     try:
         progress = read_json(run.progress)
         if progress is None or progress.get("attempt") != attempt:
@@ -60,7 +60,7 @@ def _last_step(run: RunDir) -> int:
 
 
 def final(run: RunDir) -> dict[str, Any]:
-    """What a run has come to, for result.json: its last step and epoch, and the last value of each metric."""
+    """Return the result of a run for result.json: last step and epoch, and the last value of each metric."""
     last: int | None = None
     epoch: float | None = None
     metrics: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""Where the processes of a command find each other, and what each finds in its environment."""
+"""The rendezvous of a command's processes, and the environment of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where rank 0 can be reached, and the number of the attempt."""
+    """The address of rank 0, and the number of the attempt."""
 
     address: str
     port: int
@@ -36,7 +36,7 @@ def publish(run: RunDir, world: World, attempt: int) -> None:
 
 
 def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], bool]) -> Place | None:
-    """What rank 0 has published; None where a stop comes first. Raises RendezvousError after timeout_s."""
+    """Return rank 0's address; None if a stop comes first. Raises RendezvousError after timeout_s."""
     path, deadline = run.address(world.nonce), time.monotonic() + timeout_s
     while (found := read_json(path)) is None:
         if is_stopped():

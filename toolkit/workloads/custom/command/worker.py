@@ -201,13 +201,13 @@ class _Rank:
             self._attempt.saved(True)
 
     def _outcome(self, code: int, program: Program) -> Outcome:
-        """What an exit status means. Raises _CommandFailed, with failure.json written."""
+        """Return the outcome of an exit status. Raises _CommandFailed, with failure.json written."""
         self._leaving.look()
         if code == 0:
             if self._leaving.is_asked:
                 log.warning(
                     "the command was asked to leave and ended with status 0, so the run counts as done; a "
-                    "command that goes on later ends with status %d",
+                    "command that continues later ends with status %d",
                     SAVED,
                 )
             return Outcome.FINISHED
@@ -247,7 +247,7 @@ class _Rank:
         return Outcome.FINISHED
 
     def _end_of(self, rank: int) -> Mapping[str, Any]:
-        """How the process of a rank ended; one that dies without a word ends this one as well."""
+        """Return the end of a rank's process; one that dies silently ends this one as well."""
         path = self._run.process(self._world.nonce, rank)
         while "ended" not in (found := read_json(path) or {}):
             self._leaving.look()

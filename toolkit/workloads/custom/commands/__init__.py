@@ -1,1 +1,1 @@
-"""What is added to the command line for what users bring along."""
+"""Commands for users' own code."""

@@ -33,7 +33,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 INIT = Command(
-    summary="write a project that works, to begin with",
+    summary="write a small project that works",
     description=_DESCRIPTION,
     add_arguments=_add_arguments,
     run="toolkit.workloads.custom.commands.init:init",

@@ -11,8 +11,8 @@ from toolkit.workload import Metric
 class Task:
     """A task as a class, named as `task: digits.py:Digits`.
 
-    Its methods `model`, `data` and `step` are what the functions of a file are. They stand in the class
-    itself, because their parameters are read from its text. It is made once in each process, without
+    Its methods `model`, `data` and `step` are those of a file with three functions. Define them in the
+    class itself, because their parameters are read from its text. Each process makes one object, without
     arguments. A member that a class leaves out has the default below.
 
     metrics   whether less or more of what `step` returns is better
@@ -24,7 +24,7 @@ class Task:
     report    what a run adds to its report; None: nothing
     predict   what a model says of a batch; None: the task predicts nothing
     sample    makes a sample of a row, for `stk predict`; None: a row of numbers is one
-    version   tells data from changed data where their number and a few samples do not
+    version   changes when the data change in a way that their number and a few samples do not show
     """
 
     metrics: ClassVar[Mapping[str, str] | Sequence[Metric]] = {}

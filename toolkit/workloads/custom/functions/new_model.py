@@ -10,7 +10,7 @@ from toolkit.workloads.custom.functions.user_code import UserCode
 
 
 def new_model(code: UserCode, section: FunctionModel) -> nn.Module:
-    """What `model` makes of its section. Raises UserError where that is no model that can be trained here."""
+    """Return the model that `model` makes of its section. Raises UserError if it cannot be trained here."""
     found = code.model(section.arguments())
     place = code.place("model")
     if not isinstance(found, nn.Module):

@@ -47,7 +47,7 @@ class FunctionsTask:
     module: str = option()
     """The file, such as digits.py, or the module in a package, such as my_project.digits."""
     class_name: str | None = option(None, added=True)
-    """The class in it whose methods are the functions, as in digits.py:Digits; null: they are the file's."""
+    """Class with the functions as methods, as in digits.py:Digits; null: functions of the file."""
     metrics: dict[str, str] = option(factory=dict, choices=GOALS, identity=False)
     """For metrics that `step` returns, whether less or more is better, where neither evaluation.metric nor
     the file says it."""
@@ -56,7 +56,7 @@ class FunctionsTask:
     units: dict[str, str] = option(factory=dict, choices=UNITS, identity=False, added=True)
     """share for metrics between 0 and 1 that are shown in per cent; number for others."""
     folder: str | None = option(None, path=True, identity=False)
-    """What relative file names in the functions are relative to; null: the folder in which `stk` starts."""
+    """Folder of relative file names in the functions; null: the working directory."""
 
 
 class _Values:
@@ -71,7 +71,7 @@ class _Values:
         return hash(repr(sorted(self.values().items())))
 
     def values(self) -> dict[str, Any]:
-        """What the experiment says, by parameter; a list is one whether it was written or is a default."""
+        """Return the experiment's values by parameter; a list is one, written or as a default."""
         return {each.name: _listed(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -99,7 +99,7 @@ class NothingPrepared:
 
 
 class FunctionData(_Values, DataSection):
-    """What the function `data` is given beside the split."""
+    """Arguments of the function `data` beside the split."""
 
     __slots__ = ()
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
@@ -118,14 +118,14 @@ class FunctionData(_Values, DataSection):
 
 
 class FunctionModel(_Values, ModelSection):
-    """What the function `model` is given."""
+    """Arguments of the function `model`."""
 
     __slots__ = ()
     #: Whether the file has a function `prepare`: not known of a stored experiment.
     needs_preparation = True
 
     def arguments(self) -> dict[str, Any]:
-        """What the experiment says, by parameter."""
+        """Return the experiment's values by parameter."""
         values = self.values()
         del values["kind"]
         return values
@@ -133,12 +133,12 @@ class FunctionModel(_Values, ModelSection):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnyData(FunctionData):
-    """What the function `data` is given: its parameters are the keys."""
+    """Arguments of the function `data`: its parameters are the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnyModel(FunctionModel):
-    """What the function `model` is given: its parameters are the keys."""
+    """Arguments of the function `model`: its parameters are the keys."""
 
     kind: str = option(MODEL_KIND)
 

@@ -1,4 +1,4 @@
-"""What one call of `step` adds up to."""
+"""Sums of one call of `step`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def metric_names(returned: Any, place: str) -> tuple[str, ...]:
 
 
 def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> StepSums:
-    """Add up what `step` returned for so many samples.
+    """Add up what `step` returned for a number of samples.
 
     names   of the metrics that are expected
     place   file and line of `step`

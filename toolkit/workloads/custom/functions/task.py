@@ -37,7 +37,7 @@ _SPLITS = ("train", "validation", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What `step` is given, with the number of its samples and the sum of their lengths."""
+    """The argument of `step`, with the number of its samples and the sum of their lengths."""
 
     content: Any
     samples: int

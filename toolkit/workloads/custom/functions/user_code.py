@@ -59,11 +59,11 @@ class UserCode:
         return self.functions.lines.get(function, 1)
 
     def find(self, name: str) -> Any:
-        """What the module, or the class, has under a name; None if it has nothing."""
+        """Return the object with a name in the module, or the class; None if there is none."""
         return getattr(self._owner, name, None)
 
     def model(self, values: Mapping[str, Any]) -> Any:
-        """What the function `model` makes of the values in an experiment."""
+        """Return the result of the function `model` for the values in an experiment."""
         return self.find("model")(**_given(self.functions.model, values))
 
     def data(self, split: str, values: Mapping[str, Any]) -> Any:

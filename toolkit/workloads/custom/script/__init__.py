@@ -1,1 +1,1 @@
-"""What the user's own training script may ask of the run that it is part of: `stk.current_run()`."""
+"""The interface of a run for the user's own training script: `stk.current_run()`."""

@@ -52,23 +52,23 @@ class CurrentRun:
 
     @property
     def world_size(self) -> int:
-        """How many processes the script has."""
+        """Number of processes of the script."""
         return self._place.size
 
     def catch_signals(self) -> None:
-        """From now on a signal does not end the script, but makes `should_stop` true.
+        """Let signals make `should_stop` true instead of ending the script.
 
-        In a run that is so from the beginning, and without `stk` from the first `should_stop` on.
+        `stk` does this at the start, and without `stk` the first `should_stop` does it.
         """
         self._signals.install(is_in_run=self._place.is_in_run)
 
     def latest_checkpoint(self) -> Path | None:
         """Return the folder of the newest valid checkpoint, or None. Collective.
 
-        All ranks get the answer of rank 0, before or after they have formed a group. A newer one that is
-        damaged is set aside, and the log says so. `log` then drops what was logged after its step.
+        All ranks get the answer of rank 0. Damaged checkpoints that are newer are set aside, and the log
+        says so. Metrics that were logged after its step are dropped.
 
-        Raises stk.CheckpointError where there are checkpoints and all of them are damaged.
+        Raises stk.CheckpointError if all checkpoints are damaged.
         """
         self._asked += 1
         step = agreed_newest(self._place, self._asked)
@@ -86,52 +86,51 @@ class CurrentRun:
     ) -> None:
         """Write metrics of a step, for `stk status`, `watch` and `report`. Not collective: rank 0 writes.
 
-        Costs a line in metrics.jsonl: with steps of milliseconds, give metrics every ten or hundred steps.
-        Without metrics it says only how far training is, and writes no line.
+        Each call with metrics writes a line: if steps take milliseconds, log every ten or hundred steps.
+        A second call for the same step and split replaces the first.
 
         step     number of steps done, from 1
-        total    steps of the whole training: status shows the share that is done, and the time that is left
+        total    steps of the whole training, for the progress in `stk status`
         split    train, validation or test
-        epoch    passes over the data so far, such as 1.5: the report then has means of each epoch
-        metrics  one number each, or a tensor of one element. `loss` is drawn first; samples_per_s and
-                 tokens_per_s are shown as speed. A value that is not finite is left out
+        epoch    passes over the data so far, such as 1.5
+        metrics  one number each, or a tensor of one element; samples_per_s and tokens_per_s are speeds.
+                 Values that are not finite are left out
 
-        Of two calls for one step and split the later one counts. Raises stk.UserError for what is no number.
+        Raises stk.UserError for a value that is not a number.
         """
         if not self._place.is_main:
             return
         self._log.write(checked(step, total, split, epoch, metrics), self._resumed)
 
     def should_stop(self, *, every: int | None = None) -> bool:
-        """Return whether to save and leave: the same on all ranks. Collective; call it after each step.
+        """Return whether to save and leave, the same on all ranks. Collective: call it after each step.
 
-        True once any rank has been asked to leave, by a signal or by Slurm. The ranks agree about once a
-        second, by a sum of two numbers; the other calls cost nothing. Without torch.distributed each process
-        answers for itself.
+        True once a signal or Slurm has asked any rank to leave. The ranks agree about once a second; the
+        other calls cost nothing. Without torch.distributed each process decides alone.
 
-        every   agree every so many calls instead
+        every   agree every this many calls instead
         """
         self.catch_signals()
         return self._agreement.should_stop(every)
 
     @contextmanager
     def checkpoint(self, step: int, *, best: bool = False, keep: int = 2) -> Iterator[Path]:
-        """Give an empty folder to save in, which becomes the checkpoint of the step. Collective.
+        """Give an empty folder that becomes the checkpoint of the step. Collective.
 
             with run.checkpoint(step) as folder:
                 torch.save(state, folder / "state.pt")
 
-        Every rank may write files of its own names into it, and folders. When all have left the block, rank 0
-        gives it its name: complete, on the disk, with the checksum of each file, or not at all. The links
-        `last` and `best` beside it follow. An error in the block leaves no checkpoint, and the other ranks
-        wait: let it end the script.
+        Each rank may write its own files and folders. When all ranks have left the block, rank 0
+        completes the checkpoint: on the disk, with checksums and the links `last` and `best`, or not at
+        all. An error in the block leaves no checkpoint. The other ranks then wait, so let the error end
+        the script.
 
-        step   number of steps done, at most 99,999,999. One of the same step is replaced
-        best   whether this is the best so far; the best one stays
-        keep   how many of the newest stay
+        step   number of steps done, at most 99,999,999; replaces a checkpoint of the same step
+        best   whether this is the best checkpoint so far; the best one is kept
+        keep   how many of the newest are kept
 
-        Raises stk.CheckpointError on all ranks where a disk fails, and stk.UserError where nothing was
-        written, or a rank other than 0 comes without torch.distributed.
+        Raises stk.CheckpointError on all ranks if a disk fails, and stk.UserError if nothing was
+        written, or on a rank other than 0 without torch.distributed.
         """
         self._check_saves(step, keep)
         begun = time.time()
@@ -144,10 +143,10 @@ class CurrentRun:
         self._finish(folder, step, begun, best=best, keep=keep)
 
     def leave(self) -> NoReturn:
-        """End this process with status 75: it has saved, and goes on at its next start.
+        """End this process with status 75: it has saved, and continues at its next start.
 
-        All ranks leave; the run goes back into the queue, or ends where a person has asked for that. Raises
-        SystemExit, so that `finally` and `with` do their work.
+        All ranks call it. The run goes back into the queue, unless a person has stopped it. Raises
+        SystemExit, so `finally` and `with` work.
         """
         if self._place.is_main:
             self._log.progress()
@@ -218,12 +217,12 @@ class CurrentRun:
 
 @cache
 def current_run() -> CurrentRun:
-    """Return the run that this script is part of; the same object at each call.
+    """Return the run of this script; the same object at each call. Not collective.
 
-    In a script that `stk` has started, call it early: from then on a signal does not end the script, but
-    makes `should_stop` true. Without `stk` it is a stand-in below ./experiments/alone, named after the
-    script. Imports no torch. Not collective.
+    Call it early: afterwards a signal does not end a script that `stk` has started, but makes
+    `should_stop` true. Without `stk` the run is a stand-in in ./experiments/alone, named after the
+    script.
 
-    Raises stk.UserError where RANK or WORLD_SIZE is no number.
+    Raises stk.UserError if RANK or WORLD_SIZE is not a number.
     """
     return CurrentRun(find_place())

@@ -31,20 +31,20 @@ _NO_SCORES = frozenset({"epoch", "step"})
 
 
 class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
-    """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.lightning.RunCallback()])`.
+    """Make a Trainer part of the run: `Trainer(…, callbacks=[stk.lightning.RunCallback()])`.
 
-    - `trainer.fit(model)` goes on from the newest checkpoint that verifies, random numbers included. It
-      ignores ckpt_path then.
+    - `trainer.fit(model)` continues from the newest valid checkpoint, random numbers included. It then
+      ignores ckpt_path.
     - It saves a checkpoint with checksums at the end of each epoch, and every `every_n_steps` steps.
     - When the run is asked to stop, it saves after the step, and the process leaves with status 75.
-    - What the module logs is shown by `stk status`, `watch` and `report`: names that begin with `val` or
-      `validation` as validation.
+    - `stk status`, `watch` and `report` show what the module logs; names that begin with `val` or
+      `validation` are of the validation set.
 
     every_n_steps   steps between two checkpoints within an epoch; None: none
     every_n_epochs  epochs between two checkpoints at the end of one
-    keep            how many of the newest checkpoints stay
+    keep            how many of the newest checkpoints are kept
 
-    Raises stk.UserError in `fit` where the Trainer wants more processes than were started, and at the second
+    `fit` raises stk.UserError if the Trainer wants more processes than were started, and at the second
     training of a script.
     """
 
@@ -149,7 +149,7 @@ def _total(trainer: Trainer) -> int | None:
 
 
 def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
-    """How many epochs are done with this batch."""
+    """Return the number of finished epochs at this batch."""
     batches = trainer.num_training_batches
     return trainer.current_epoch + (batch_idx + 1) / batches if batches != float("inf") else None
 

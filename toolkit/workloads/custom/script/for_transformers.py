@@ -27,17 +27,18 @@ _SUMMARY = "train_runtime"
 
 
 class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
-    """Makes a Trainer part of the run: `Trainer(…, callbacks=[stk.transformers.RunCallback()])`.
+    """Make a Trainer part of the run: `Trainer(…, callbacks=[stk.transformers.RunCallback()])`.
 
-    - `trainer.train()` goes on from the newest checkpoint that verifies and ignores a path in
+    - `trainer.train()` continues from the newest valid checkpoint and ignores a path in
       resume_from_checkpoint; only False makes it start from the beginning.
-    - Each checkpoint that the Trainer saves, by its save_strategy, is also kept in the run, with checksums.
+    - Each checkpoint of the Trainer, by its save_strategy, is also kept in the run, with checksums.
     - When the run is asked to stop, the Trainer saves after its step, and the process leaves with status 75.
-    - What the Trainer logs is shown by `stk status`, `watch` and `report`, an evaluation as validation.
+    - `stk status`, `watch` and `report` show what the Trainer logs, an evaluation as validation.
 
-    keep   how many of the newest checkpoints stay in the run, and the best one
-    Raises stk.UserError in `train` for save_only_model, of which nothing can go on, and at the second
-    training of a script.
+    keep   how many of the newest checkpoints are kept in the run, beside the best one
+
+    `train` raises stk.UserError for save_only_model, because nothing can continue from that, and at the
+    second training of a script.
     """
 
     def __init__(self, *, keep: int = 2) -> None:
@@ -56,8 +57,8 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         if args.save_only_model:
             raise UserError(
-                "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a run that is "
-                "stopped could not go on: leave it out"
+                "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a stopped "
+                "run could not continue: leave it out"
             )
 
     def on_step_end(

@@ -1,4 +1,4 @@
-"""What a script logs: metrics.jsonl, and how far it is."""
+"""Metrics and progress that a script logs: metrics.jsonl."""
 
 from __future__ import annotations
 

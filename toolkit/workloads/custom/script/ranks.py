@@ -1,4 +1,4 @@
-"""What the ranks of a script agree on, through torch.distributed where the script has initialised it."""
+"""Agreement of the ranks of a script, through torch.distributed if the script has initialised it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def largest(*values: float) -> list[float]:
 
 
 def from_rank_0(value: Any) -> Any:
-    """What rank 0 gives, on every rank, as JSON: no rank unpickles. Collective; needs a group."""
+    """Return rank 0's value on every rank, as JSON: no rank unpickles. Collective; needs a group."""
     distributed, torch = group(), sys.modules["torch"]
     text = json.dumps(value).encode()
     (size,) = largest(float(len(text)))
@@ -39,7 +39,7 @@ def from_rank_0(value: Any) -> Any:
 
 
 def _device(torch: Any, distributed: Any) -> Any:
-    """Where the default group adds numbers up."""
+    """Return the device on which the default group adds numbers."""
     if distributed.get_backend() == "nccl" or "cpu:" not in str(distributed.get_backend_config()):
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")

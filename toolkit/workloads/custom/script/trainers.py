@@ -1,4 +1,4 @@
-"""What the callbacks of trainers share."""
+"""Code that the callbacks of trainers share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def begin_once(what: str) -> None:
     """
     if _begun:
         raise UserError(
-            f"{what} begins a second training in one script, which would go on from the checkpoints of the "
-            "first: give RunCallback to one of them, or make each a script of its own"
+            f"{what} begins a second training in one script, which would continue from the checkpoints of "
+            "the first: give RunCallback to one of them, or use a script for each"
         )
     _begun.append(what)

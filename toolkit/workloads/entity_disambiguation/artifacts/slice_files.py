@@ -1,4 +1,4 @@
-"""What entity disambiguation scores in each slice of a split: CSV in the original's columns, and JSON."""
+"""Scores of entity disambiguation in each slice of a split: CSV in the original's columns, and JSON."""
 
 from __future__ import annotations
 

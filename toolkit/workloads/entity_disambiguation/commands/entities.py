@@ -1,4 +1,4 @@
-"""What `stk entities` does."""
+"""The command `stk entities`."""
 
 from __future__ import annotations
 

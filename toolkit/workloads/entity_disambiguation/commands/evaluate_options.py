@@ -1,4 +1,4 @@
-"""What `stk evaluate` takes to score a run with another database of entities."""
+"""Options of `stk evaluate` for scoring a run with another database of entities."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What mentions and entities are: their files, their texts as tokens, prepared samples."""
+"""Mentions and entities: their files, their texts as tokens, prepared samples."""

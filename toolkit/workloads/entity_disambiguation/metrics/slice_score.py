@@ -1,4 +1,4 @@
-"""What counts in a slice of mentions. Without numpy, as reports read it before they draw."""
+"""Counts in a slice of mentions. Without numpy, as reports read it before they draw."""
 
 from __future__ import annotations
 

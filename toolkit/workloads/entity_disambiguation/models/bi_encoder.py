@@ -50,7 +50,7 @@ class BiEncoder(nn.Module):
 
     @property
     def encoders(self) -> dict[str, Encoder]:
-        """What was trained, by name; "" where one is all there is."""
+        """Return the trained encoders, by name; "" if there is only one."""
         return {"": self.context} if self.entity is None else {"context": self.context, "entity": self.entity}
 
     @property

@@ -57,7 +57,7 @@ def entity_vectors(
     device: torch.device,
     progress: Progress = silent,
 ) -> Array:
-    """What an encoder makes of the entities of a prepared set, [entities, size], mapped into memory.
+    """Return an encoder's vectors of the entities of a prepared set, [entities, size], mapped into memory.
 
     Rows of entities that no alias of the set has as a candidate are zero: of a large database most are
     never asked for. Computed, in single precision and without dropout, only where they are not there yet.

@@ -1,4 +1,4 @@
-"""What entity disambiguation adds to the report of a run: its slices."""
+"""Entity disambiguation's part of the report of a run: its slices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SlicesReport(TaskReport):
         return figure("slices", about, f"{_PLOTS}:slices_plot", self.run_id, report)
 
     def _curves(self) -> list[str]:
-        """Slices of which there is something to draw; not those that are known to have no mention."""
+        """Slices that can be drawn; not those that are known to have no mention."""
         report, known = self.slices.get(_SPLIT), self.curves.get(_SPLIT, {})
         names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
         empty = {name for name, scores in report.scores.items() if not scores.mentions} if report else set()

@@ -82,13 +82,13 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
 
 
 def _note(report: SliceReport, inside: bool) -> str:
-    """What counts as right where the gold is none of the candidates; empty where that never is."""
+    """Say how mentions count whose gold is not a candidate; empty if there are none."""
     if inside or not report.has_outside:
         return ""
     everything = report.scores[WHOLE_SLICE]
     outside = formats.count(everything.mentions - everything.mentions_not_nc)
-    how = "right if the model says so" if report.no_candidate else "wrong whatever the model says"
-    return f"the gold of {outside} mentions is none of the candidates: {how}"
+    how = "right if the model says so" if report.no_candidate else "always wrong"
+    return f"the gold of {outside} mentions is not a candidate: {how}"
 
 
 def slice_numbers(report: SliceReport) -> Numbers:

@@ -56,7 +56,7 @@ class Size:
 
 
 def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) -> dict[str, Task]:
-    """Return the tasks with errors of which the share `artificial` are edits of letters.
+    """Return the tasks with errors; the share `artificial` are edits of letters.
 
     rate  share of misspelt words, for all but sed_sequence
     """

@@ -60,7 +60,7 @@ def _misspellings(parser: ArgumentParser) -> None:
 
 def _tokenizer(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "kind", choices=("bpe", "characters", "bytes", "words"), help="what a token is", metavar="KIND"
+        "kind", choices=("bpe", "characters", "bytes", "words"), help="kind of tokens", metavar="KIND"
     )
     parser.add_argument("out", type=Path, metavar="OUT", help="file to write")
     _files(parser, "--text", f"{_TEXT} (bpe)")

@@ -81,7 +81,7 @@ def _add_correct(parser: argparse.ArgumentParser) -> None:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "run", metavar="RUN", help="a finished run: its folder, its id, or a unique beginning of that"
+        "run", metavar="RUN", help="a finished run: its folder, its id, or a unique prefix of the id"
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="lines of text (default: standard input)")
     parser.add_argument("--output", metavar="FILE", help="written atomically (default: standard output)")

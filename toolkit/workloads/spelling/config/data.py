@@ -36,11 +36,11 @@ class SpellingTexts(DataSection):
 
     RESUMABLE_STAGE: ClassVar[str] = "make samples"
     datasets: tuple[str, ...] | None = option(None, path=True)
-    """Files or folders for training and validation; relative to the working directory of the command."""
+    """Files or folders for training and validation; relative to the working directory."""
     dataset_limits: tuple[int, ...] | None = option(None, minimum=1)
     """Largest number of training texts of each data set, spread evenly over it; null: all."""
     val_splits: tuple[float, ...] | None = option(None, above=0)
-    """Validation texts of each data set: a number from 1, or a share below 1; null: a tenth, or none with
+    """Validation texts of each data set: a number, or a share below 1; null: a tenth, or none with
     `validation`."""
     split_seed: int = option(0, minimum=0)
     """Decides which texts are for validation, independently of `seed`."""
@@ -53,22 +53,22 @@ class SpellingTexts(DataSection):
     noise: Any = option(factory=NoNoise, kinds=noise_kinds)  # noqa: RUF009 - makes a field
     """How errors are put into clean texts."""
     noise_draws: int = option(1, minimum=1, maximum=10000, added=True)
-    """How often each training text occurs in an epoch, each time with different errors."""
+    """How often each training text occurs per epoch, each time with other errors."""
     noise_seed: int = option(0, minimum=0)
-    """Decides the errors that the noise makes, independently of `seed`."""
+    """Decides the errors, independently of `seed`."""
     tokenizer_path: str = option(path=True)
     """JSON file of the input tokenizer (`stk spelling tokenizer`)."""
     output_tokenizer_path: str | None = option(None, path=True)
     """JSON file of the output tokenizer, for correction."""
     dictionary: str | None = option(None, path=True)
-    """File of words and frequencies (`stk spelling dictionary`), for the features of words and to tell which
-    errors are real words; null: none."""
+    """File of words and frequencies (`stk spelling dictionary`), for features of words and to recognise
+    real-word errors; null: none."""
     max_length: int = option(512, minimum=8, maximum=65535)
-    """Longest sample in tokens, special tokens included; longer ones are left out, and counted."""
+    """Longest sample in tokens, special tokens included; longer ones are left out."""
     workers: int | None = option(None, minimum=1, identity=False)
-    """Number of processes that prepare the data; null: one per available CPU. Results do not depend on it."""
+    """Processes that prepare the data; null: one per CPU."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
-    """Folder of prepared sets; shared by all runs."""
+    """Folder of prepared sets, shared by all runs."""
 
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         return missing_files(self, "data", _KEPT if is_trained else (), _FOLDERS)

@@ -21,13 +21,12 @@ class AttentionModel(ModelSection):
     """Common keys of all models."""
 
     kind: str = option("")
-    """This model."""
     hidden_dim: int = option(512, minimum=2)
-    """Size of the hidden states: an even number, divisible by the number of heads."""
+    """Size of the hidden states: even, and divisible by the number of heads."""
     num_heads: int | None = option(None, minimum=1)
     """Attention heads of each layer; null: hidden_dim / 64."""
     dropout: float = option(0.1, minimum=0, maximum=1)
-    """Dropout rate of the output of each sub-layer."""
+    """Dropout of each sub-layer."""
 
     @property
     def heads(self) -> int:
@@ -45,7 +44,7 @@ class Transformer(AttentionModel):
     """Common keys of the models made of transformer layers."""
 
     feed_forward_dim: int | None = option(None, minimum=1)
-    """Hidden size of the feed-forward sub-layers; null: twice hidden_dim."""
+    """Size of the feed-forward sub-layers; null: twice hidden_dim."""
 
     @property
     def feed_forward(self) -> int:
@@ -74,13 +73,13 @@ class DetectionGraph(AttentionModel):
     SHAPES: ClassVar[tuple[str, ...]] = ("hidden_dim", "num_layers", "word_features")
     kind: str = option("graph")
     num_layers: int = option(6, minimum=1)
-    """Graph attention layers."""
+    """Encoder layers."""
     word_features: bool = option(True)
-    """Whether word nodes are also initialised with their 13 features."""
+    """Whether word nodes also start from their 13 features."""
     word_fully_connected: bool = option(True)
     """Whether each word attends to all other words of its text."""
     token_fully_connected: bool = option(False)
-    """Whether each token attends to all other tokens of its text, not only to those of its word."""
+    """Whether each token attends to all tokens of its text, not only to those of its word."""
     max_length: int = option(512, minimum=8)
     """Longest text in tokens, special tokens included; longer ones are read in windows."""
 
@@ -113,11 +112,11 @@ class CorrectionWordsNMT(CorrectionNMT):
     SHAPES: ClassVar[tuple[str, ...]] = (*CorrectionNMT.SHAPES, "use_sequence_context")
     kind: str = option("words_nmt")
     use_sequence_context: bool = option(False)
-    """Whether a word that is written also attends to the whole text, besides its own tokens."""
+    """Whether a written word also attends to the whole text."""
     max_output_length: int = option(1024, minimum=2)
-    """Longest output in training, in tokens of all words together; longer samples are left out."""
+    """Longest output in training, in tokens of all words; longer samples are left out."""
     max_word_length: int = option(32, minimum=2)
-    """Longest output for one word when decoding, in tokens, the end included."""
+    """Longest output of one word, in tokens, the end included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,25 +155,25 @@ class TokenizationRepairPlus(ModelSection):
     SHAPES: ClassVar[tuple[str, ...]] = ("num_word_layers", "num_sec_layers", "word_features")
     kind: str = option("tokenization_repair_plus")
     repair_run: str = option(path=True, run=True)
-    """Folder of a finished run of task `tokenization_repair`, whose model reads the characters."""
+    """Folder of a finished run of `tokenization_repair`, whose model reads the characters."""
     fix_tokenization_repair: bool = option(True)
     """Whether that model is frozen."""
     feed_forward_dim: int | None = option(None, minimum=1)
-    """Hidden size of the feed-forward sub-layers of the new layers; null: twice hidden_dim."""
+    """Size of the feed-forward sub-layers; null: twice hidden_dim."""
     num_word_layers: int = option(6, minimum=1)
     """Encoder layers over the words."""
     num_sec_layers: int = option(0, minimum=0)
-    """Decoder layers that write the corrected words, 6 in the study; 0: detection only."""
+    """Decoder layers that write corrected words (6 in the study); 0: detection only."""
     word_features: bool = option(True)
     """Whether the model also reads the 13 features of each piece of a word."""
     dropout: float = option(0.1, minimum=0, maximum=1)
-    """Dropout rate of the output of each sub-layer of the new layers."""
+    """Dropout of each sub-layer."""
     max_length: int = option(514, minimum=8)
     """Longest text in characters, special tokens included."""
     sec_max_output_length: int = option(2048, minimum=2)
-    """Longest output in tokens of all words together; the words of longer texts are not learnt."""
+    """Longest output in tokens of all words; words of longer texts are not learnt."""
     max_word_length: int = option(32, minimum=2)
-    """Longest output for one word when decoding, in tokens, the end included."""
+    """Longest output of one word, in tokens, the end included."""
 
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None

@@ -27,11 +27,10 @@ class WordNoise:
     """Common keys of the kinds that misspell words."""
 
     kind: str = option("")
-    """The kind of noise."""
     rate: float = option(0.2, minimum=0, maximum=1)
-    """Share of all words that are misspelt; words that cannot be, such as numbers, do not lower it."""
+    """Share of words that are misspelt. Words that cannot be, such as numbers, do not lower it."""
     at_least: int = option(0, minimum=0)
-    """Least number of errors in a text, if it has enough words that can be misspelt."""
+    """Least number of errors in a text with enough such words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +72,9 @@ class WhitespaceNoise:
     every: float = option(0.1, minimum=0, maximum=1)
     """Share of texts with a space between any two characters."""
     insert: float = option(0.1, minimum=0, maximum=1)
-    """In the other texts, probability of a new space between two characters."""
+    """In the other texts: probability of a new space between two characters."""
     delete: float = option(0.5, minimum=0, maximum=1)
-    """In the other texts, probability that a space is lost."""
+    """In the other texts: probability that a space is lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +175,7 @@ def _weight_faults(weights: tuple[float, ...], choices: int, key: _Key) -> Itera
 
 
 def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violation]:
-    """What must not follow a change of white space; `before` collects the kinds that came before."""
+    """Yield noises that must not follow a change of white space; `before` collects the earlier kinds."""
     if WhitespaceNoise in before and isinstance(noise, WordNoise | SaveNoise | ReplaceNoise):
         problem = f"found {noise.kind} after whitespace, when words are no longer those of the target"
         yield Violation(key=(*key, "kind"), problem=problem, hint=f"put {noise.kind} before whitespace")

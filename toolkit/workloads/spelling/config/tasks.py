@@ -19,7 +19,7 @@ def detection_rates(data: SpellingTexts) -> tuple[Metric, ...]:
 
 
 def plus_metrics(data: SpellingTexts) -> tuple[Metric, ...]:
-    """Those of `detection_rates`; with `data.output_tokenizer_path` also `token_accuracy`."""
+    """With `data.dictionary` those of `sed_words`; with `data.output_tokenizer_path` `token_accuracy`."""
     return detection_rates(data) + (WRITTEN_TOKENS if data.output_tokenizer_path else ())
 
 
@@ -42,11 +42,10 @@ class Writing:
     """Common keys of the tasks that may write texts."""
 
     kind: str = option("")
-    """This task."""
     search: str = option("greedy", choices=("greedy", "beam"))
-    """How corrections are decoded: the best token at each step, or beam search."""
+    """greedy: the best token at each step; beam: beam search."""
     beam_width: int = option(5, minimum=1)
-    """Number of sequences that a `beam` keeps."""
+    """Number of sequences of the beam."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ class SecWordsNmt(Writing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhitespaceRepair:
-    """Where spaces are missing in a text, and which of its spaces are wrong."""
+    """Finds missing and wrong spaces in a text."""
 
     kind: str = option("tokenization_repair")
 

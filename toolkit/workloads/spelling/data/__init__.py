@@ -1,1 +1,1 @@
-"""What texts with errors are: texts and words, noise, prepared samples. Imports no torch."""
+"""Texts with errors: texts and words, noise, prepared samples. Imports no torch."""

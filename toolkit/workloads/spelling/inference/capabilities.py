@@ -1,4 +1,4 @@
-"""What runs of each task can be used for; imports no torch."""
+"""Uses of runs of each task; imports no torch."""
 
 from __future__ import annotations
 

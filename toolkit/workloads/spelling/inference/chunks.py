@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 _WORD = re.compile(r"\S+")
-#: One part in so many of a window is context, on each side.
+#: A window divided by this is the context on each side.
 _CONTEXT = 8
 
 
@@ -28,7 +28,7 @@ class Window:
 
 
 def windows_of(length: int, starts: Sequence[int], size: int, context: int | None = None) -> list[Window]:
-    """Cut a text into windows of at most `size`, of which each token is in the core of one.
+    """Cut a text into windows of at most `size`; each token is in the core of one.
 
     length   tokens of the text
     starts   where its words begin, ascending: windows, cores and contexts begin and end there, but within a
@@ -80,7 +80,7 @@ class Passage:
     core   begin and exclusive end, in characters, of the part it is responsible for: the rest is context
     words  the same in words
     apart  whether the core begins the text, or follows white space
-    kept   output instead of a correction: a word of which only the beginning is read
+    kept   output instead of a correction: a word whose beginning alone is read
     """
 
     text: str
@@ -106,7 +106,7 @@ def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterat
 
 
 def _long(word: str, most: int, tokens: Tokens) -> Passage:
-    """The beginning of a word: at most so many tokens, but at least one letter."""
+    """The beginning of a word: at most this number of tokens, but at least one letter."""
     text = word[:most]
     while len(text) > 1 and tokens(text) > most:
         text = text[: len(text) // 2]

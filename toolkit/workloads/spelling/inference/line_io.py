@@ -20,7 +20,7 @@ _READ = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where lines are from.
+    """The source of lines.
 
     name  for messages
     size  in bytes, if it is known

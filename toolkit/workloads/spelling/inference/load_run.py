@@ -117,7 +117,7 @@ class OpenRun:
     def asked(
         self, task: Task | None, ask: Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
     ) -> list[T]:
-        """What the model says of each text of a task; those of similar length are read together."""
+        """Return a model's answer for each text of a task; those of similar length are read together."""
         if task is None:
             return []
         lengths = task.splits[TEST].lengths

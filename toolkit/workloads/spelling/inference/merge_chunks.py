@@ -33,7 +33,7 @@ def joined_words(passages: Sequence[Passage], made: Sequence[str]) -> str:
 def _of_core(passage: Passage, made: str) -> tuple[str, bool]:
     """Return what was made of a passage's core, and whether white space stands before it.
 
-    A core of which nothing is left stays as it was.
+    A core without remaining words stays as it was.
     """
     if passage.kept is not None:
         return passage.kept, passage.apart
@@ -56,7 +56,7 @@ def _letters(text: str) -> int:
 
 
 def _after_letters(text: str, count: int) -> int:
-    """Where the next character that is no white space is, after so many of them."""
+    """Return the position of the next character that is not white space, after this many of them."""
     places = (place for place, character in enumerate(text) if not character.isspace())
     return next(islice(places, count, None), len(text))
 
@@ -94,7 +94,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
         starts.append(starts[-1] + len(word) + 1)
     places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
     parts = [made[begin:end] for begin, end in pairwise(places)]
-    # Where a word that is to stay was changed, nobody can say that it was joined with another one.
+    # If a word that is to stay was changed, it is unknown whether it was joined with another one.
     stays = [
         bool(part.strip()) and (label or part.strip() == word)
         for word, part, label in zip(words, parts, labels, strict=True)

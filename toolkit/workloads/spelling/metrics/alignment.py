@@ -27,7 +27,7 @@ _Costs: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 #: Cells computed at once, which bounds memory; and of one pair, above which it is refused.
 _CELLS_OF_BATCH = 1 << 22
 _CELLS_OF_PAIR = 1 << 28
-#: Up to so many rows and columns costs fit into 16 bits, _FAR included.
+#: Up to this number of rows and columns costs fit into 16 bits, _FAR included.
 _SHORT = 5000
 _FAR = 1 << 14
 #: No code; and the kind of no step.
@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def deletions(self) -> int:
-        """How many there may be at most: a cheapest way goes so far to the left of the diagonal."""
+        """Return the largest number of deletions: a cheapest way is never further left of the diagonal."""
         return (self.bound - len(self.second) + len(self.first)) // 2
 
     @property
@@ -55,7 +55,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What edits cost, and which goes first where several are cheapest.
+    """The cost of edits, and the preference among several cheapest ones.
 
     order   of DIAGONAL, INSERT and DELETE the first that lies on a cheapest way is taken
     solid   code that is never replaced; None: no code is
@@ -200,7 +200,7 @@ class _Batch:
 
 
 def _stacked(sequences: Sequence[Codes], before: int, size: int) -> Codes:
-    """Return the sequences as columns, so many empty rows above them, filled up with empty rows."""
+    """Return the sequences as columns, with this number of empty rows above them, padded with empty rows."""
     stacked = np.full((before + size, len(sequences)), _NONE, np.int32)
     for column, sequence in enumerate(sequences):
         stacked[before : before + len(sequence), column] = sequence[:size]

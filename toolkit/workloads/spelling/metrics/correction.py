@@ -92,7 +92,7 @@ def _score(
 
 
 def words_that_match(text: str, made: str, edits: Iterable[Edit], matching: Words) -> Words:
-    """Return the words of the text of which only words among `matching` were made.
+    """Return the words of the text that became only words among `matching`.
 
     Words that were merged match together, with all that was made of them; so does a word that was split.
     """

@@ -1,4 +1,4 @@
-"""What an edited text is made of: edits of characters, words that they touch, words that stay.
+"""The parts of an edited text: edits of characters, words that they touch, words that stay.
 
 Texts are normalised: one space between two words, none around them. Words are named by their places.
 """

@@ -15,7 +15,7 @@ NONE = -1
 class Batch:
     """B texts of L tokens, or characters, at most.
 
-    tokens       [B, L] padded at the end, with whatever number the vocabulary knows
+    tokens       [B, L] padded at the end, with any number of the vocabulary
     lengths      [B] tokens of each text, without padding
     real_tokens  their sum, for the throughput
     labelled     labels that are learnt; None where they were not counted

@@ -44,7 +44,7 @@ class Translation(nn.Module):
         )  # fmt: skip
 
     def _states(self, batch: Batch) -> torch.Tensor:
-        """What the encoder makes of each token, [B, L, d]."""
+        """Return the encoder's state of each token, [B, L, d]."""
         states: torch.Tensor = self.encoder(self.embedding(batch.tokens), batch.real)
         return states
 

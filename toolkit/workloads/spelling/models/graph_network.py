@@ -105,7 +105,7 @@ class ByKind(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(size, size) for _ in range(2))
 
     def forward(self, nodes: torch.Tensor, tokens: int) -> torch.Tensor:
-        """Map nodes [T + N, d], of which the first ones are tokens."""
+        """Map nodes [T + N, d]; the first ones are tokens."""
         parts = [each(part) for each, part in zip(self.maps, _split(nodes, tokens), strict=True)]
         return torch.cat(parts)
 
@@ -121,7 +121,7 @@ class EdgeAttention(nn.Module):
     def forward(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, edges: torch.Tensor
     ) -> torch.Tensor:
-        """What comes to each node, [nodes, d]; zero where no edge leads to it.
+        """Return the message to each node, [nodes, d]; zero if no edge leads to it.
 
         edges  [2, E]: the nodes that each edge leads from, and those that it leads to
         """
@@ -138,7 +138,7 @@ class EdgeAttention(nn.Module):
 
 
 def softmax_by_end(scores: torch.Tensor, end: torch.Tensor, nodes: int) -> torch.Tensor:
-    """Softmax of scores [E, heads] over the edges that lead to the same of so many nodes, end [E]."""
+    """Softmax of scores [E, heads] over the edges that lead to the same node, end [E]."""
     at = end[:, None].expand_as(scores)
     highest = scores.detach().new_zeros(nodes, scores.shape[1])
     highest = highest.scatter_reduce(0, at, scores.detach(), "amax", include_self=False)
@@ -157,7 +157,7 @@ class CompleteAttention(nn.Module):
     def forward(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, part: Complete
     ) -> torch.Tensor:
-        """What comes to each node, [nodes, d]; zero for those outside the part, and for a single one."""
+        """Return the message to each node, [nodes, d]; zero for nodes outside, and for a single one."""
         stacked = torch.stack([queries, keys, values], dim=1)[part.first : part.last]
         real = part.real
         table = stacked.new_zeros(real.numel(), *stacked.shape[1:]).index_copy(0, part.places, stacked)

@@ -30,7 +30,7 @@ MIXED_LAYERS = 3
 
 
 class PlusScores(NamedTuple):
-    """What the model says of a batch; a tuple, as torch's DataParallel can join those of several devices.
+    """A model's scores of a batch; a tuple, as torch's DataParallel can join those of several devices.
 
     words    [b, W, 2] right or wrong
     repair   [b, L, 3] as in `TokenizationRepair`
@@ -96,7 +96,7 @@ class TokenizationRepairPlus(nn.Module):
         return self
 
     def forward(self, rows: torch.Tensor, batch: RepairPlusBatch) -> PlusScores:
-        """What these rows [b] of the batch score."""
+        """Return the scores of these rows [b] of the batch."""
         batch = batch.take(rows)
         states = self._states(batch)
         written = self._written(batch, states) if self.decoder is not None else None

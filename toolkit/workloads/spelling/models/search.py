@@ -21,7 +21,7 @@ Written: TypeAlias = "tuple[int, ...] | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """How sequences are looked for.
+    """The search for sequences.
 
     kind   greedy: the best token at each step; beam: the best of `width` sequences side by side;
            best_first: always extend the most probable sequence so far, by its `width` best tokens, at most as

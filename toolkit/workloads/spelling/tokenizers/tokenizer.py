@@ -54,7 +54,7 @@ class TextTokenizer:
         self._known: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
-        """How many tokens there are, special ones included."""
+        """Return the number of tokens, special ones included."""
         return self._tokenizer.get_vocab_size()
 
     @property

@@ -80,7 +80,7 @@ class Predictions:
 
     @property
     def level(self) -> str:
-        """What a row is: a `text`, or a `fragment` of one."""
+        """Return the unit of a row: a `text`, or a `fragment` of one."""
         return "fragment" if self.folded else "text"
 
     @property

@@ -93,7 +93,7 @@ def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDA
 def _train_counts(
     folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers
 ) -> npt.NDArray[np.int64]:
-    """How often each provisional number occurs in the training split, if there is one."""
+    """Return the count of each provisional number in the training split, if there is one."""
     counts = np.zeros(1, dtype=np.int64)
     if TRAIN not in survey.splits:
         return counts
@@ -202,7 +202,7 @@ def _write_arrays(folder: Path, survey: Survey, fragments: Fragments, splits: Sp
 def _summary(
     sources: Sequence[Source], survey: Survey, fragments: Fragments, splits: SplitNumbers, encoder: Encoder
 ) -> dict[str, Any]:
-    """What the manifest tells beyond the description."""
+    """Return the manifest's entries beyond the description."""
     sizes = np.bincount(splits, minlength=len(survey.splits)).tolist()
     return {
         "files_read": [str(source.path) for source in sources],

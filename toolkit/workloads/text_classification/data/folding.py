@@ -39,7 +39,7 @@ def fold(text: str, ends: Places, room: int, unit: str) -> list[int]:
 
 
 def _starts(text: str, unit: str) -> list[int]:
-    """Where the units of a text begin, the first one perhaps left out."""
+    """Return where the units of a text begin, perhaps without the first one."""
     if unit == "word":
         return [match.start() for match in _WORD.finditer(text)]
     return [match.end() for match in _SENTENCE_END.finditer(text)]

@@ -70,7 +70,7 @@ class Prepared(PreparedFolder[Samples]):
 
     @property
     def notes(self) -> list[str]:
-        """What is odd in the data, a line for each thing."""
+        """Return unusual properties of the data, a line for each."""
         return describe_notable(self.meta.get("notable", {}))
 
     def to_json(self) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Fragments:
     firsts      [n] int32, where the fragment's own text begins in its text (code points)
     characters  [n] int32, how long it is
     texts       how many texts there are
-    cut_texts   texts of which the end was cut off
+    cut_texts   texts whose end was cut off
     """
 
     text_ids: npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ class TextWriter:
         progress("tokenize", self._written, len(self.survey))
 
     def fragments(self) -> Fragments:
-        """What was written so far."""
+        """Return the fragments written so far."""
         return Fragments(
             text_ids=np.frombuffer(self._text_ids, dtype=np.int64),
             lengths=np.frombuffer(self._lengths, dtype=np.int32),
@@ -158,7 +158,7 @@ class TextWriter:
             yield numbers[a * size : b * size]
 
     def _note(self, text_id: int, start: int, stop: int) -> None:
-        """Remember of which stretch of which text a sample is made."""
+        """Remember the text of a sample, and its part of it."""
         self._text_ids.append(text_id)
         self._firsts.append(start)
         self._counts.append(stop - start)

@@ -1,4 +1,4 @@
-"""What a run keeps of how its texts become numbers: labels, tokenizer, padding. No torch."""
+"""The encoding that a run keeps: labels, tokenizer, padding. No torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEncoding:
-    """What the model of a run takes for granted.
+    """The encoding that the model of a run requires.
 
     folder           holds the tokenizer: vocabulary.json, or the files of a pretrained one
     labels           by their codes

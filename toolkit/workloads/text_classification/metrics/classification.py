@@ -129,7 +129,7 @@ class Classification:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What `artifacts/<split>_classes.json` says: of many classes confusions in place of the matrix."""
+        """Return `artifacts/<split>_classes.json`: of many classes confusions instead of the matrix."""
         is_small = len(self.labels) <= MOST_CLASSES
         return {
             "labels": list(self.labels),

@@ -29,7 +29,7 @@ class Pretrained(nn.Module):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the model's config.json says."""
+        """Return the model's config.json."""
         found: dict[str, Any] = self.network.config.to_dict()
         return found
 

@@ -1,4 +1,4 @@
-"""What the artifacts of a text classification say, as values."""
+"""The artifacts of a text classification, as values."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class TwoClassCurves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCounts:
-    """How many samples, and how many texts, of each label are in each split.
+    """Numbers of samples and of texts of each label in each split.
 
     notes   what is odd about labels and texts
     """

@@ -1,4 +1,4 @@
-"""What text classification adds to the report of a run: classes, curves, mistakes, labels."""
+"""Text classification's part of the report of a run: classes, curves, mistakes, labels."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _averages(report: ClassReport) -> Iterator[tuple[str, list[float | None]]]:
 
 
 def _class_facts(report: ClassReport) -> str:
-    """What has one value for all classes; the areas of two classes are shown with their curves."""
+    """Return the values for all classes; the areas of two classes are shown with their curves."""
     names = ("accuracy", "mcc", *(("roc_auc", "average_precision") if len(report.labels) > 2 else ()))
     shown = [
         f"{_title(name)} {formats.score(BY_NAME[name], value)}"

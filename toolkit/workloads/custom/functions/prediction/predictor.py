@@ -80,7 +80,7 @@ class FunctionsPredictor:
             raise UserError(f"{self._told('collate', error)}{self._hint()}") from error
 
     def _told(self, function: str, error: Exception) -> str:
-        """Where a function of the user's failed, and why."""
+        """Return the place and reason of a failure in a function of the user's."""
         place = self._code.place(function)
         if line := line_of(error, self._code.path):
             place = f"{self._code.shown}:{line}"

@@ -1,4 +1,4 @@
-"""What the function `predict` says of each sample, as values that JSON can hold."""
+"""Results of the function `predict` for each sample, as values that JSON can hold."""
 
 from __future__ import annotations
 

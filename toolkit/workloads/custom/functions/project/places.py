@@ -1,4 +1,4 @@
-"""Where the user's code lies: as an experiment names it, and in the folder of a run."""
+"""Places of the user's code: as an experiment names it, and in the folder of a run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _candidates(module: str, folders: Sequence[Path], code: Path) -> Iterator[Pa
 
 
 def _installed(module: str) -> Iterator[Path]:
-    """Where the package is installed. It is not imported."""
+    """Yield the folders where the package is installed. It is not imported."""
     spec = importlib.util.find_spec(module.partition(".")[0])
     for folder in (spec and spec.submodule_search_locations) or ():
         yield Path(folder).parent

@@ -1,1 +1,1 @@
-"""What a file with three functions says, read from its text."""
+"""A file with three functions, read from its text."""

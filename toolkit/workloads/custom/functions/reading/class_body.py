@@ -12,7 +12,7 @@ _OBJECT = ("self", "cls")
 
 
 def class_body(tree: ast.Module, name: str) -> ast.Module:
-    """What stands in a class, as if it were a file: methods without `self`. Raises Unfit."""
+    """Return the content of a class as if it were a file: methods without `self`. Raises Unfit."""
     found = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
     if found is None:
         raise Unfit([Problem(problem=f"has no class {name}", hint=f"class {name}(stk.Task): …")])

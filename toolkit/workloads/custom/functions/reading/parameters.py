@@ -35,7 +35,7 @@ class Parameter:
     line: int = 0
 
     def given(self, value: Any) -> Any:
-        """What the function is given for the plain value of an experiment."""
+        """Return the function's argument for the plain value of an experiment."""
         if isinstance(value, list):
             return self.many(value)
         return Path(value) if isinstance(value, str) and self.hint in (Path, Path | None) else value
@@ -129,7 +129,7 @@ def _many(kind: type) -> Any:
 
 
 def _optional(parts: Sequence[ast.expr]) -> Any:
-    """Of two types one of which is None: the other, or None."""
+    """Return the other of two types if one is None, else None."""
     others = [each for each in parts if not (isinstance(each, ast.Constant) and each.value is None)]
     hint = _annotated(others[0]) if len(others) == 1 else Any
     return Any if hint is Any else hint | None

@@ -1,4 +1,4 @@
-"""What is wrong with a file of the user's."""
+"""Problems of a file of the user's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong with a file: the line, counted from 1 (0 for none), what was found there, what to do."""
+    """A problem of a file: the line, counted from 1 (0 for none), what was found there, what to do."""
 
     problem: str
     hint: str = ""

@@ -1,4 +1,4 @@
-"""What the three functions of a Python file take and give, read from its text. Nothing of it is executed."""
+"""Arguments and results of the three functions of a Python file, read from its text. Executes nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ANYTHING = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Functions:
-    """What a file with three functions says.
+    """The content of a file with three functions.
 
     model, data  their parameters, without the split
     optimizer    those of the function, without the model; None where the file has none
@@ -191,7 +191,7 @@ def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterato
         yield Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
     for each in taken.posonlyargs[len(given) :]:
         problem = f"{name} takes {each.arg} by its place only, but it is given by its name"
-        yield Problem(problem=problem, hint="leave out the / behind it", line=each.lineno)
+        yield Problem(problem=problem, hint="leave out the / after it", line=each.lineno)
     needed = [each.arg for each, default in with_defaults(taken, len(given)) if default is None]
     if name not in _WITH_KEYS and needed:
         problem = f"found {name}(…, {', '.join(needed)}), but it is given {' and '.join(given)} only"

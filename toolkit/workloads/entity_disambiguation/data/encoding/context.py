@@ -28,7 +28,7 @@ class Context(NamedTuple):
 
 
 def cut_window(left: int, mention: int, right: int, window: int, room: int) -> tuple[int, int, int]:
-    """How many tokens of each part are kept: of the left its last ones, of the others their first.
+    """Return the number of tokens of each part to keep: of the left its last ones, of the others their first.
 
     The mention comes first, then `window` tokens around it, all within `room`. Each side gets half of the
     window, and what the other one leaves. (Bootleg cuts a window that is too long at its end, and with it

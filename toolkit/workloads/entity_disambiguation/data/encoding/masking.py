@@ -1,4 +1,4 @@
-"""How often training hides tokens: the more popular an entity, the more often."""
+"""The probability that training hides tokens: the more popular an entity, the higher."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a mention and an entity are: files, candidates, slices. Knows neither torch nor transformers."""
+"""Mentions and entities: files, candidates, slices. Knows neither torch nor transformers."""

@@ -23,7 +23,7 @@ CONFIG = "config.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a database keeps: candidates of an alias, types of a system and relations of an entity."""
+    """Limits of a database: candidates of an alias, types of a system and relations of an entity."""
 
     max_candidates: int = 30
     max_types: int = 10
@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(slots=True, kw_only=True)
 class Contents:
-    """What a database holds.
+    """The content of a database.
 
     candidates  alias -> (entity id, score), highest first
     types       type system -> entity id -> names

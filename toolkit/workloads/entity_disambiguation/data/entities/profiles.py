@@ -1,4 +1,4 @@
-"""Profiles of entities as JSON lines: what people write who add entities to a database."""
+"""Profiles of entities as JSON lines: the form in which people add entities to a database."""
 
 from __future__ import annotations
 

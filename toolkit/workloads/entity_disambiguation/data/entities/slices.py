@@ -26,7 +26,7 @@ MEMBER_ABOVE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class GoldCounts:
-    """How often training has each entity as the gold of a mention, in all and by alias."""
+    """Counts of each entity as the gold of a mention in training, in all and by alias."""
 
     entities: Counter[str] = field(default_factory=Counter)
     aliases: dict[str, Counter[str]] = field(default_factory=dict)

@@ -38,6 +38,6 @@ def check_span(span: Span, length: int, unit: str) -> None:
     """Raise ValueError unless 0 <= start < end <= length."""
     start, end = span
     if start >= end:
-        raise ValueError(f"{unit} {list(span)}: the end must lie behind the start")
+        raise ValueError(f"{unit} {list(span)}: the end must be after the start")
     if start < 0 or end > length:
         raise ValueError(f"{unit} {list(span)} lie outside the text, which has {length} {unit}")

@@ -35,7 +35,7 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What a trained model knows: golds that training has seen, and the numbers of types and relations."""
+    """Knowledge of a trained model: golds that training has seen, and the numbers of types and relations."""
 
     counts: Counter[str] = field(default_factory=Counter)
     types: Names = field(default_factory=Names)
@@ -138,7 +138,7 @@ def _write_masking(
 def _summary(
     data: EntityMentions, rows: MentionRows, entities: EntityTables, tokenizer: MarkedTokenizer
 ) -> dict[str, Any]:
-    """What the manifest tells beyond the description."""
+    """Return the manifest's entries beyond the description."""
     labels, splits = rows.column("labels"), rows.column("split")
     scored = (labels != NOT_SCORED) & (splits != SPLITS.index(TRAIN))
     return {

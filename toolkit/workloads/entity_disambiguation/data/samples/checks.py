@@ -1,4 +1,4 @@
-"""What is wrong with the sentences and the database of an experiment, before a job is submitted."""
+"""Errors in the sentences and the database of an experiment, before a job is submitted."""
 
 from __future__ import annotations
 

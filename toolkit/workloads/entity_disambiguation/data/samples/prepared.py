@@ -50,7 +50,7 @@ class MentionSet(PreparedFolder[MentionSamples]):
 
     @cached_property
     def tables(self) -> Tables:
-        """What is known of aliases and entities. Raises DataError."""
+        """Return the tables of aliases and entities. Raises DataError."""
         return Tables.open(self.path, self.meta)
 
     @property
@@ -106,7 +106,7 @@ class MentionSet(PreparedFolder[MentionSamples]):
         )
 
     def base(self) -> Base:
-        """What a model that was trained on this knows, for other files that it is scored on."""
+        """Return the knowledge of a model that was trained on this, for other files that it is scored on."""
         with reading(self.database) as connection:
             counts = Counter(dict(connection.execute("SELECT gold, count FROM counts").fetchall()))
         types, relations = (Names.known(self.meta[key]) for key in ("types", "relations"))

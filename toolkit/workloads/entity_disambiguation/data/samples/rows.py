@@ -231,7 +231,7 @@ class MentionRows:
         return column
 
     def count_golds(self) -> npt.NDArray[np.int64]:
-        """How often training has seen the gold of each mention, [n]."""
+        """Return how often training has seen the gold of each mention, [n]."""
         seen = np.array([self.counts.entities[gold] for gold in self._golds], dtype=np.int64)
         return seen[self.column("gold")]
 

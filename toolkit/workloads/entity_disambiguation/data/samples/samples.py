@@ -25,7 +25,7 @@ _ORIGIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tables:
-    """What is known of aliases and entities.
+    """The tables of aliases and entities.
 
     candidates      [aliases, width] entities, the most popular first; -1 fills up
     priors          [aliases, width] log of each one's share of the alias

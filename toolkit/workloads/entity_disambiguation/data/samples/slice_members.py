@@ -22,7 +22,7 @@ _TABLE = "mentions"
 
 
 class Facts(NamedTuple):
-    """What the built slices are made of, each [n]; counts are those of the golds in training."""
+    """The facts behind the built slices, each [n]; counts are those of the golds in training."""
 
     counts: npt.NDArray[np.integer]
     candidates: npt.NDArray[np.integer]

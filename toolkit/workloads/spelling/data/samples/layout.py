@@ -75,7 +75,7 @@ def column(name: str, dtype: str = "") -> Column:
 
 
 def offsets(name: str) -> Column:
-    """Where the list of each sample begins; lists of one group of LISTS share it, by the first one's name."""
+    """Return the column of the begins of each sample's list; a group of LISTS shares the first one's."""
     return Column(f"{name}_offsets.bin", "<i8")
 
 

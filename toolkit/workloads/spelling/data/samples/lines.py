@@ -38,7 +38,7 @@ class Line:
 
 
 def line_starts(path: Path) -> Starts:
-    """Where each line of a file begins, and its end: [lines + 1]. Raises OSError."""
+    """Return where each line of a file begins, and its end: [lines + 1]. Raises OSError."""
     found, size = [np.zeros(1, np.int64)], 0
     with open(path, "rb") as stream:
         while block := stream.read(_BLOCK):

@@ -35,7 +35,7 @@ FEATURES = (
     "lower_in_dictionary",
 )
 _SPACE_AFTER = FEATURES.index("space_after")
-#: So many of the most frequent words of a dictionary are stop words.
+#: Number of the most frequent words of a dictionary that are stop words.
 STOP_WORDS = 100
 #: Distinct words whose features are cached.
 _REMEMBERED = 1 << 20

@@ -34,7 +34,7 @@ def repairs_of(text: str, target: str) -> list[int]:
 
 
 def repaired(text: str, repairs: Sequence[int]) -> str:
-    """Apply the operations to a text; nothing but white space is changed, whatever they say."""
+    """Apply the operations to a text; only white space is ever changed."""
     made = (
         f" {character}" if repair == INSERT else "" if repair == DELETE and character == " " else character
         for character, repair in zip(text, repairs, strict=True)

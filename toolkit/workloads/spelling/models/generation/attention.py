@@ -51,7 +51,7 @@ class Attention(nn.Module):
         return Memory(keys=self._cut(self.keys(states)), values=self._cut(self.values(states)), mask=mask)
 
     def forward(self, states: torch.Tensor, memory: Memory) -> torch.Tensor:
-        """What states [N, T, d] read from a memory, [N, T, d]."""
+        """Return what states [N, T, d] read from a memory, [N, T, d]."""
         read = functional.scaled_dot_product_attention(
             self._cut(self.queries(states)), memory.keys, memory.values,
             attn_mask=memory.mask, dropout_p=self._dropout if self.training else 0.0,

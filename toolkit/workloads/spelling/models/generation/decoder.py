@@ -128,7 +128,7 @@ def key_mask(lengths: torch.Tensor, width: int) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderPrefixes:
-    """What n sequences have come to.
+    """The prefixes of n sequences so far.
 
     positions  [n] of the next token
     past       keys and values of what was written, for each layer; None before the first token
@@ -175,7 +175,7 @@ class DecoderModel:
         return len(self._first)
 
     def begin(self) -> DecoderPrefixes:
-        """All sequences, of which nothing is written."""
+        """All sequences, still empty."""
         return DecoderPrefixes(
             decoder=self._decoder, positions=self._first, memories=self._memories, past=None
         )

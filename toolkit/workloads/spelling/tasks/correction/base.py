@@ -75,7 +75,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         self.summary = "\n".join([self.summary, *self._left_out()])
 
     def _chosen(self, name: str, samples: SpellingSamples) -> SpellingSamples:
-        """What can be learnt from of a split; counts the rest. Raises DataError where nothing is left."""
+        """Return the usable samples of a split; counts the rest. Raises DataError if none is left."""
         _check_targets(samples)
         # Nothing of the test set is left out: what is written is bounded by itself.
         fits = np.ones(len(samples), dtype=bool) if name == _WRITTEN else self._fits(samples)
@@ -128,7 +128,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         return Score(sums=sums, outputs=outputs)
 
     def _compare(self, texts: Sequence[tuple[str, str]], units: Sequence[Sequence[Written]]) -> list[float]:
-        """What was written, compared with the targets: the sums of _WRITTEN_SUMS."""
+        """Compare the written texts with the targets: the sums of _WRITTEN_SUMS."""
         made = [self._text(text, each) for (text, _), each in zip(texts, units, strict=True)]
         golds = [normalised(target) for _, target in texts]
         score = score_corrections([text for text, _ in texts], made, golds)
@@ -177,7 +177,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         return (self._text(text, each) for (text, _), each in zip(texts, units, strict=True))
 
     def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
-        """What a model in evaluation mode makes of these texts of a split."""
+        """Return the corrections of these texts of a split by a model in evaluation mode."""
         samples = self.splits[split]
         texts = [text for text, _ in samples.texts(indices)]
         written = self.write(model, self._batch(samples, indices, device), texts)
@@ -186,7 +186,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
     # -- what is a task's own ----------------------------------------------------------------
 
     def write(self, model: Any, batch: B, texts: Sequence[str]) -> list[list[Written]]:
-        """What a model in evaluation mode makes of a batch of these texts: for each its units."""
+        """Return the output of a model in evaluation mode for a batch of these texts: for each its units."""
         raise NotImplementedError
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> B:

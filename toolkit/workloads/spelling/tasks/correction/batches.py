@@ -84,7 +84,7 @@ def text_of(unit: Written, text: str, tokenizer: TextTokenizer) -> str:
 def text_of_words(units: Sequence[Written], words: Sequence[str], tokenizer: TextTokenizer) -> str:
     """Return the text of the words that were written: exactly one in the place of each of these words.
 
-    A word of which nothing but white space was written, or no end, stays as it was. White space within a
+    A word stays as it was if only white space was written, or no end. White space within a
     word is left out: it would move all words that follow.
     """
     return " ".join(_word_of(unit, word, tokenizer) for unit, word in zip(units, words, strict=True))
@@ -95,7 +95,7 @@ def _word_of(unit: Written, word: str, tokenizer: TextTokenizer) -> str:
 
 
 def text_targets(outputs: Array, lengths: Array, padding: int, begin: int, end: int) -> tuple[Array, Array]:
-    """What a decoder reads and what it should write: two arrays [B, T + 1].
+    """Return the input of a decoder and its target: two arrays [B, T + 1].
 
     outputs  [B, T] tokens, filled up with NONE
     lengths  [B] of them
@@ -113,7 +113,7 @@ def text_targets(outputs: Array, lengths: Array, padding: int, begin: int, end: 
 def word_targets(
     outputs: Array, words: Array, padding: int, begin: int, end: int
 ) -> tuple[Array, Array, Array]:
-    """What a decoder of words reads, the word of each token of it, and what it should write: [B, T].
+    """Return the input of a decoder of words, the word of each of its tokens, and its target: [B, T].
 
     outputs  [B, O] tokens of all words, filled up with NONE
     words    [B, O] the word of each, ascending from 0 without a gap; NONE where there are no more

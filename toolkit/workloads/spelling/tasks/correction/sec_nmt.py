@@ -19,14 +19,14 @@ from toolkit.workloads.spelling.models.search import Written, write_texts
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import on, text_batch, text_of, text_targets
 
-#: Words of which a tokenizer that writes must be able to make a text.
+#: Words that a writing tokenizer must be able to join into a text.
 _PROBE = "a b"
 #: A correction has at most so many times the tokens that the text itself would have, and so many more.
 _TIMES, _MORE = 2, 16
 
 
 class SecNmtTask(CorrectionTask[CorrectionBatch]):
-    """One sequence for each text, of which no word need be at the place of another."""
+    """One sequence for each text; words need not keep their places."""
 
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         limits = Limits(

@@ -119,7 +119,7 @@ class DetectionTask(SpellingTask):
     def detect(
         self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
     ) -> list[list[float]]:
-        """How likely each word of these texts of a split, or each text, has an error."""
+        """Return the probability of an error for each word of these texts of a split, or for each text."""
         batch = self.collate(split, indices, device)
         probabilities = _scores(model, batch)[0].softmax(-1)[..., 1]
         return [each.tolist() for each in lists_of(self._labelled(probabilities, batch))]
@@ -128,7 +128,7 @@ class DetectionTask(SpellingTask):
         return {self.accuracy: sums["correct"] / count}
 
     def detection_score(self, evaluation: Evaluation) -> DetectionScore:
-        """What was found, as counts."""
+        """Return the counts of a detection."""
         return score_of(evaluation.sums[2:])
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:

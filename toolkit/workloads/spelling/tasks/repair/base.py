@@ -48,7 +48,7 @@ class RepairingTask(SpellingTask):
         return repair_counts(scores.argmax(-1), labels, tokens == self._space)
 
     def repair_score(self, evaluation: Evaluation) -> WhitespaceScore:
-        """What was repaired, as counts."""
+        """Return the counts of a repair."""
         sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
         found, wrong, missed, texts, f1, equal = (sums[name] for name in REPAIR_SUMS)
         return WhitespaceScore(
@@ -68,6 +68,6 @@ def positives(found: float, wrong: float, missed: float) -> Counts:
 
 
 def repair_facts(score: WhitespaceScore) -> dict[str, int]:
-    """What was repaired, for a file of counts."""
+    """Return the counts of a repair, for a file."""
     found = {name: getattr(score.counts, name) for name in Counts.__slots__}
     return found | {"texts": score.lines, "equal_texts": score.equal}

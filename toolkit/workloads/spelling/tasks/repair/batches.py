@@ -71,7 +71,7 @@ def known_labels(labels: Array, device: torch.device) -> torch.Tensor:
 
 
 def classes_of(scores: torch.Tensor, lengths: torch.Tensor) -> Ragged:
-    """What to do with each character of texts.
+    """Return the class of each character of texts.
 
     scores   [B, L, 3] of the tokens
     lengths  [B] tokens of each text, special ones included

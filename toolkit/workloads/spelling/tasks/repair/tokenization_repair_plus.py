@@ -76,7 +76,7 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     The loss of a text is the mean cross-entropy of its words, plus that of the tokens that are to be written,
     plus that of its characters where the repair is learnt, too; together times its words, for the count is
-    that of words. So a step's loss is a mean over words, whatever batches and ranks it is made of.
+    that of words. So a step's loss is a mean over words, for any batches and ranks.
 
     The words that are read are those of the right white space, in evaluations, too: what the model itself
     would repair is told beside them, and read when it is used.
@@ -196,7 +196,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         return Score(sums=torch.cat(sums), outputs=outputs)
 
     def write(self, model: Any, texts: RepairPlusBatch) -> list[list[Written]]:
-        """What a model in evaluation mode makes of these texts: for each its words."""
+        """Return the words that a model in evaluation mode writes for each of these texts."""
         assert self._output is not None
         task = self._experiment.task
         limits = Limits(
@@ -205,7 +205,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         return write_words(model, texts, Search(kind=task.search, width=task.beam_width), limits)
 
     def correct(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """What a model in evaluation mode makes of these texts of a split.
+        """Return the corrections of these texts of a split by a model in evaluation mode.
 
         With white space as it repairs it, and the words that this gives as it writes them, if it writes.
         """
@@ -235,7 +235,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def detect(
         self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
     ) -> list[list[float]]:
-        """How likely each word of these texts, as they stand, has an error."""
+        """Return the probability of an error for each word of these texts, unchanged."""
         texts = self.collate(split, indices, device).texts
         probabilities = _scores(model, texts).words.softmax(-1)[..., 1]
         return [each.tolist() for each in lists_of(of_words(probabilities, texts.words))]
@@ -249,7 +249,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         return {"word_accuracy": sums["correct"] / count}
 
     def detection_score(self, evaluation: Evaluation) -> DetectionScore:
-        """What was found, as counts."""
+        """Return the counts of a detection."""
         return score_of(evaluation.sums[2 : 2 + len(COUNTS)])
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
@@ -286,7 +286,7 @@ class TokenizationRepairPlusTask(RepairingTask):
 
 
 def _scores(model: nn.Module, batch: RepairPlusBatch) -> PlusScores:
-    """What the model says; the rows come first, as torch's DataParallel cuts what comes first."""
+    """Return the model's scores; the rows come first, as torch's DataParallel cuts what comes first."""
     found: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
     words, repair, written = found
     return PlusScores(

@@ -32,7 +32,7 @@ _READ = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a line is cut into fields.
+    """The separation of a line into fields.
 
     delimiter  None where each line is a JSON object, and for a database
     """

@@ -35,7 +35,7 @@ _MOST_LABELS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """What is known of every text after the first reading. Rows that are skipped have no number.
+    """The facts about every text after the first reading. Rows that are skipped have no number.
 
     labels       names; a text's label is a number into it
     splits       names; a text's split is a number into it
@@ -198,7 +198,7 @@ class _Reading:
         return kept
 
     def check_left(self, files: npt.NDArray[np.int8], labels: tuple[str, ...]) -> None:
-        """Raise DataError for a file of which nothing is left."""
+        """Raise DataError for a file without remaining rows."""
         for source, texts in zip(
             self.sources, np.bincount(files, minlength=len(self.sources)).tolist(), strict=True
         ):
@@ -206,7 +206,7 @@ class _Reading:
                 raise nothing_known(source.path, self.data, labels, self.skipped)
 
     def check_splits(self, splits: SplitNumbers | None, labels: tuple[str, ...]) -> None:
-        """Raise DataError for a split of one file of which nothing is left: training lacks its labels."""
+        """Raise DataError for a split of one file without remaining rows: training lacks its labels."""
         if splits is None or self.sources[0].split is not None:
             return
         sizes = np.bincount(splits, minlength=len(self.data.splits)).tolist()

@@ -23,7 +23,7 @@ _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 class _Fault(Exception):
-    """What is wrong with a line."""
+    """An error of a line."""
 
 
 def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:

@@ -21,7 +21,7 @@ _TOLD = 5
 
 @dataclass(slots=True, kw_only=True)
 class Count:
-    """How many rows, and the place of the first one."""
+    """The number of rows, and the place of the first one."""
 
     rows: int = 0
     first: str = ""

@@ -144,7 +144,7 @@ def _check_settings(data: TextTable) -> None:
 
 
 def _tokenizer_description(data: TextTable) -> dict[str, Any]:
-    """What decides the tokens that a tokenizer makes: of a pretrained one the content, never the path.
+    """Return what decides a tokenizer's tokens: of a pretrained one the content, never the path.
 
     Raises DataError where there is none.
     """

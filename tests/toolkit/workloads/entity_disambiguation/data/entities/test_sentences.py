@@ -77,7 +77,7 @@ def test_lines_are_counted_with_blank_ones(tmp_path: Path) -> None:
         ({"spans": [[3, 5], [8]]}, r"spans has \[8\], expected \[start, end\]"),
         ({"spans": [[3, 5], [8, 9.5]]}, r"expected \[start, end\] in whole numbers"),
         ({"spans": [[3, 5], [8, 11]]}, r"spans: words \[8, 11\] lie outside the text, which has 10 words"),
-        ({"spans": [[5, 3], [8, 9]]}, "the end must lie behind the start"),
+        ({"spans": [[5, 3], [8, 9]]}, "the end must be after the start"),
         ({"char_spans": [[0, 6], [40, 44]]}, r"char_spans: characters \[40, 44\] lie outside the text"),
         ({"char_spans": [[-3, 6], [0, 4]]}, "lie outside the text"),
         (

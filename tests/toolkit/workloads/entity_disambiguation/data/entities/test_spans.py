@@ -60,8 +60,8 @@ def test_a_part_of_a_word_counts_as_the_word() -> None:
     [
         ((2, 4), r"words \[2, 4\] lie outside the text, which has 3 words"),
         ((-1, 1), "lie outside"),
-        ((1, 1), "the end must lie behind the start"),
-        ((2, 1), "the end must lie behind the start"),
+        ((1, 1), "the end must be after the start"),
+        ((2, 1), "the end must be after the start"),
     ],
 )
 def test_spans_that_are_none_are_refused(span: tuple[int, int], problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The queries that the page on data shows are answered by a prepared set."""
+"""The queries on the page about prepared sets are answered by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.data.prepared.results import Result, record_result
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import prepare
 
-PAGE = (ROOT / "toolkit/workloads/text_classification/docs/data.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "toolkit/workloads/text_classification/docs/prepared-set.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -78,5 +78,5 @@ def test_the_columns_are_those_of_the_tables(database: sqlite3.Connection) -> No
 
 def test_the_files_are_those_of_a_set(database: sqlite3.Connection) -> None:
     (path,) = (Path(row[2]).parent for row in database.execute("PRAGMA database_list"))
-    named = set(re.findall(r"\b([a-z]+\.(?:sqlite|bin|json))\b", PAGE.partition("What a prepared set is")[2]))
+    named = set(re.findall(r"\b([a-z]+\.(?:sqlite|bin|json))\b", PAGE))
     assert named - {"tokenizer.json"} <= {file.name for file in path.iterdir()}

@@ -105,7 +105,7 @@ def example() -> str:
 
 
 def extra_with(package: str) -> str:
-    """What pip installs to bring a package along, such as "slurm-toolkit[spelling]"; empty if unknown.
+    """What pip installs to bring a package along, such as "slurm-toolkit[optuna]"; empty if unknown.
 
     It is an extra of a distribution that registers workloads.
     """

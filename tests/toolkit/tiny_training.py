@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,14 +79,6 @@ class CountedStop:
         limits = (self.attempt.stop_after, self.steps), (self.attempt.stop_in_batch, self.batches)
         return any(limit is not None and count >= limit for limit, count in limits)
 
-    def open_task(self, *arguments: Any) -> Any:
-        """open_task(), during which nothing is counted."""
-        self.is_preparing = True
-        try:
-            return open_task(*arguments)
-        finally:
-            self.is_preparing = False
-
     def evaluate(self, *arguments: Any, **options: Any) -> Any:
         """evaluate(), in which batches are counted."""
         self.is_evaluating = True
@@ -95,15 +88,30 @@ class CountedStop:
             self.is_evaluating = False
 
 
+@contextmanager
+def counted_stop(attempt: Attempt, rank: int) -> Iterator[CountedStop]:
+    """A Stop for one rank, which counts nothing while data is prepared."""
+    stop = CountedStop(attempt, rank)
+
+    def uncounted(*arguments: Any) -> Any:
+        stop.is_preparing = True
+        try:
+            return open_task(*arguments)
+        finally:
+            stop.is_preparing = False
+
+    with patch("toolkit.training.attempt.stages.open_task", uncounted):
+        yield stop
+
+
 def train_rank(world: World, path: Path, attempt: Attempt, samples: Path | None) -> str:
     """Train as one rank; `samples` is a folder for the indices that the rank trains on."""
-    stop = CountedStop(attempt, world.rank)
     # Drawing takes longer than all of this training, and the report has tests of its own.
     with (
+        counted_stop(attempt, world.rank) as stop,
         patch("toolkit.training.attempt.finalize._report"),
         patch("toolkit.training.attempt.finalize.evaluate", stop.evaluate),
         patch("toolkit.training.loop.evaluate", stop.evaluate),
-        patch("toolkit.training.attempt.stages.open_task", stop.open_task),
         patch.object(TextsTask, "collate", _spy(samples, world)),
     ):
         return worker.run_attempt(RunDir(path), world, stop).value

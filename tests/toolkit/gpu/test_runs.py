@@ -12,7 +12,7 @@ from tests.tiers import first_quick
 from tests.toolkit.gpu.collectives import pretended_gpu
 from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import contents, metrics_lines, tiny
-from tests.toolkit.tiny_training import Attempt, CountedStop
+from tests.toolkit.tiny_training import Attempt, counted_stop
 from toolkit.config import Experiment
 from toolkit.distributed import process_group
 from toolkit.distributed.step_sync import StepSync
@@ -30,8 +30,12 @@ from toolkit.world import World
 
 
 def train_on_gpu(world: World, path: Path, attempt: Attempt) -> str:
-    with patch("toolkit.training.attempt.finalize._report"), pretended_gpu():
-        return worker.run_attempt(RunDir(path), world, CountedStop(attempt, world.rank)).value
+    with (
+        patch("toolkit.training.attempt.finalize._report"),
+        pretended_gpu(),
+        counted_stop(attempt, world.rank) as stop,
+    ):
+        return worker.run_attempt(RunDir(path), world, stop).value
 
 
 def trained(folder: Path, *attempts: Attempt, overrides: tuple[str, ...]) -> RunDir:

@@ -14,7 +14,7 @@ from stk_toy.texts.task import Batch, TextsTask
 from tests.tiers import first_quick
 from tests.toolkit.ranks import Ended, run_ranks
 from tests.toolkit.tiny import SIZES, assert_equal_runs, events, tiny
-from tests.toolkit.tiny_training import Attempt, CountedStop, Lab
+from tests.toolkit.tiny_training import Attempt, Lab, counted_stop
 from toolkit.config import Experiment
 from toolkit.distributed.process_group import Group
 from toolkit.errors import UserError
@@ -66,8 +66,9 @@ def poisoned_rank(world: World, path: Path, poison: Poison, attempt: Attempt) ->
         patch("toolkit.training.attempt.finalize._report"),
         patch.object(TextsTask, "collate", lambda *a: poisoned.collate(*a)),
         patch.object(TextsTask, "loss", lambda *a: poisoned.loss(*a)),
+        counted_stop(attempt, world.rank) as stop,
     ):
-        return worker.run_attempt(RunDir(path), world, CountedStop(attempt, world.rank)).value
+        return worker.run_attempt(RunDir(path), world, stop).value
 
 
 def start(run: RunDir, poison: Poison, size: int = 1, attempt: Attempt | None = None) -> list[Ended]:

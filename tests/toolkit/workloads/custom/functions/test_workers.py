@@ -10,9 +10,10 @@ from unittest.mock import patch
 import pytest
 
 from tests.toolkit.ranks import in_ranks
-from tests.toolkit.tiny_training import Attempt, CountedStop
+from tests.toolkit.tiny_training import Attempt, counted_stop
 from toolkit.config import load
 from toolkit.errors import ConfigError
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.testing.contract import same_results
@@ -67,8 +68,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _rank(world: World, path: Path, attempt: Attempt) -> str:
-    with patch("toolkit.training.attempt.finalize._report"):
-        return worker.run_attempt(RunDir(path), world, CountedStop(attempt, world.rank)).value
+    with patch("toolkit.training.attempt.finalize._report"), counted_stop(attempt, world.rank) as stop:
+        return worker.run_attempt(RunDir(path), world, stop).value
 
 
 def _trained(folder: Path, place: str, workers: int, *attempts: Attempt) -> RunDir:
@@ -95,7 +96,7 @@ def test_a_sample_that_cannot_be_read_fails_as_it_does_without_workers(folder: P
 def _failure(world: World, folder: Path) -> str:
     run = create_run(load(folder / "noisy.yaml", ["train.workers=2"]), folder / "failing")
     with pytest.raises(ValueError, match="sample") as raised:
-        worker.run_attempt(run, world, CountedStop(Attempt(), 0))
+        worker.run_attempt(run, world, NeverStop())
     assert "noisy.py" in "".join(raised.value.__notes__)
     return f"ValueError: {raised.value}"
 

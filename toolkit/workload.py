@@ -47,7 +47,7 @@ LOSS = Metric(name="loss", goal="min", unit="number")
 
 
 def shares(*names: str, **titles: str) -> tuple[Metric, ...]:
-    """Shares to maximise, such as accuracy; after them those whose titles are not their names."""
+    """Shares to maximise; after them those whose titles are not their names."""
     named = {**dict.fromkeys(names, ""), **titles}
     return tuple(Metric(name=name, goal="max", title=title) for name, title in named.items())
 

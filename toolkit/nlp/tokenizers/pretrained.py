@@ -30,9 +30,12 @@ class PretrainedEncoder:
     """A tokenizer.json, read by the tokenizers library: texts in batches, on all cores, without the GIL.
 
     pad_id  of another set, whose ids these must be; None: as the files beside tokenizer.json say
+    key     the option that says max_tokens, for the message
     """
 
-    def __init__(self, path: str, max_tokens: int, pad_id: int | None = None) -> None:
+    def __init__(
+        self, path: str, max_tokens: int, pad_id: int | None = None, *, key: str = "max_tokens"
+    ) -> None:
         self._path = path
         self._file = pretrained_file(path, TOKENIZER)
         self._tokenizer, settings = _load(path, self._file)
@@ -42,7 +45,7 @@ class PretrainedEncoder:
         specials = len(self.before) + len(self.after)
         if max_tokens <= specials:
             raise DataError(
-                f"max_tokens is {max_tokens}, but the tokenizer in {path} puts {specials} special "
+                f"{key} is {max_tokens}, but the tokenizer in {path} puts {specials} special "
                 f"tokens around every sample; expected at least {specials + 1}"
             )
         declared = _pad_id(path, self._file, self._tokenizer, settings) if pad_id is None else pad_id

@@ -26,7 +26,7 @@ _NO_TOKEN = 0
 def encoder(data: TextTable) -> Encoder:
     """The encoder that a data section describes. Raises DataError."""
     if data.tokenizer == "pretrained":
-        return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens)
+        return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens, key="data.max_tokens")
     return VocabularyEncoder(data)
 
 

@@ -47,7 +47,7 @@ class MarkedTokenizer:
     def __init__(self, path: str, max_tokens: int, pad_id: int | None = None) -> None:
         from tokenizers import Tokenizer
 
-        self._encoder = PretrainedEncoder(path, max_tokens, pad_id)
+        self._encoder = PretrainedEncoder(path, max_tokens, pad_id, key="data.max_tokens")
         self._extended = Tokenizer.from_file(str(pretrained_file(path, TOKENIZER)))
         find = self._extended.token_to_id
         self.unk_id = self._encoder.unk_id if self._encoder.unk_id is not None else self._encoder.pad_id

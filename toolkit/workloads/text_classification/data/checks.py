@@ -28,6 +28,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     refuse_unknown,
 )
 from toolkit.workloads.text_classification.data.sources.opening import opened
+from toolkit.workloads.text_classification.data.sources.parquet import is_parquet, unpacked_size
 from toolkit.workloads.text_classification.data.sources.prepared_table import is_database
 from toolkit.workloads.text_classification.data.sources.rows import read_rows
 from toolkit.workloads.text_classification.data.sources.table import Row
@@ -142,6 +143,8 @@ def _are_small(files: Iterable[Path], data: TextTable) -> bool:
 
 def _size(path: Path, data: TextTable) -> int:
     """Bytes of a file. Of a compressed file: its characters, counted up to one above the limit."""
+    if is_parquet(path):
+        return unpacked_size(path, data)
     if not is_compressed(path):
         return path.stat().st_size
     with opened(path, data.encoding, "\n") as stream:

@@ -8,25 +8,25 @@ from pathlib import Path
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources import parquet, prepared_table
 from toolkit.workloads.text_classification.data.sources.opening import open_problem
-from toolkit.workloads.text_classification.data.sources.prepared_table import ENDING
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
 #: Files in which each row tells its fields by name.
-_WITHOUT_DELIMITER = (*_JSON_LINES, ENDING)
+_WITHOUT_DELIMITER = (*_JSON_LINES, prepared_table.ENDING, parquet.ENDING)
 #: Endings that are refused, and what to do with such a file.
 _OTHERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "save the sheet as .csv"),
-    **dict.fromkeys((".parquet", ".feather", ".arrow"), "convert it to .csv"),
+    **dict.fromkeys((".feather", ".arrow"), "convert it to .parquet or .csv"),
     **dict.fromkeys(
         (".zip", ".tar", ".tgz", ".bz2", ".xz", ".zst", ".7z"), "unpack it, or compress with gzip"
     ),
     ".json": "write each object into a line of its own, in a file that ends with .jsonl",
 }
 _READ = (
-    "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz), and samples.sqlite of a "
-    "prepared set"
+    "Read are .csv, .tsv, .jsonl and .ndjson, each also compressed (.csv.gz), .parquet, and samples.sqlite "
+    "of a prepared set"
 )
 
 
@@ -34,7 +34,7 @@ _READ = (
 class Format:
     """The separation of a line into fields.
 
-    delimiter  None where each line is a JSON object, and for a database
+    delimiter  None where each line is a JSON object, and for Parquet and databases
     """
 
     delimiter: str | None
@@ -44,7 +44,7 @@ class Format:
     def of(cls, path: Path, data: TextTable) -> Format:
         """The format by the file's ending and the config. Raises DataError if neither tells it.
 
-        The config's delimiter does not apply to JSON lines and databases: another file of the section may
+        The config's delimiter does not apply to such files: another file of the section may
         need it.
         """
         ending = unpacked_name(path).suffix.lower()

@@ -1,4 +1,4 @@
-"""Reading the rows of a delimited file, of JSON lines, or of a prepared set."""
+"""Reading the rows of a file, whatever its format."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.file_kinds import Format
 from toolkit.workloads.text_classification.data.sources.json_lines import read_json_lines
+from toolkit.workloads.text_classification.data.sources.parquet import is_parquet, read_parquet
 from toolkit.workloads.text_classification.data.sources.prepared_table import is_database, read_texts
 from toolkit.workloads.text_classification.data.sources.table import Row, read_table
 
@@ -20,6 +21,8 @@ def read_rows(path: Path, data: TextTable, part: str | None = None) -> Iterator[
     """
     if is_database(path):
         return read_texts(path, part)
+    if is_parquet(path) and not path.is_dir():
+        return read_parquet(path, data)
     form = Format.of(path, data)
     if form.delimiter is None:
         return read_json_lines(path, data)

@@ -18,6 +18,7 @@ from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.sources.charset import check_encoding
 from toolkit.workloads.text_classification.data.sources.file_kinds import Format
 from toolkit.workloads.text_classification.data.sources.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.parquet import is_parquet
 from toolkit.workloads.text_classification.data.sources.prepared_table import is_database, known_set
 from toolkit.workloads.text_classification.data.sources.rows import read_rows
 from toolkit.workloads.text_classification.data.sources.table import Row
@@ -58,7 +59,8 @@ class Rows:
     def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
         self._data = data
         size = sum(source.state[0] for source in sources)
-        self._keeps = size <= _KEPT_BYTES and not any(is_compressed(source.path) for source in sources)
+        is_packed = any(is_compressed(source.path) or is_parquet(source.path) for source in sources)
+        self._keeps = size <= _KEPT_BYTES and not is_packed
         self._kept: dict[tuple[Path, str | None], list[Row]] = {}
 
     def of(self, source: Source) -> Iterator[Row]:

@@ -38,8 +38,8 @@ def read_table(path: Path, delimiter: str, quoted: bool, data: TextTable) -> Ite
     """
     fields = _fields(path, delimiter, quoted, data)
     header, place = _header(path, fields, data)
-    text_at = _column(place, header, data.text_column, "data.text_column")
-    label_at = _column(place, header, data.label_column, "data.label_column")
+    text_at = column_place(place, header, data.text_column, "data.text_column")
+    label_at = column_place(place, header, data.label_column, "data.label_column")
     line = 0
     for line, row in fields:
         if line == 1 and row == header:
@@ -82,7 +82,7 @@ def _header(path: Path, fields: Iterator[tuple[int, list[str]]], data: TextTable
     return header, f"{path}:{line}"
 
 
-def _column(place: str, header: list[str], name: str, key: str) -> int:
+def column_place(place: str, header: list[str], name: str, key: str) -> int:
     """Return the position of a column. Raises DataError unless exactly one has that name."""
     if header.count(name) == 1:
         return header.index(name)

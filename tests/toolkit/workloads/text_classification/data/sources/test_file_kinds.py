@@ -98,7 +98,7 @@ def test_undecodable_bytes_are_found_in_what_is_unpacked(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["a.xlsx", "a.parquet", "a.json", "a.json.gz", "a.zip", "a.tar.gz", "a.PARQUET"]
+    "name", ["a.xlsx", "a.feather", "a.json", "a.json.gz", "a.zip", "a.tar.gz", "a.FEATHER"]
 )
 @pytest.mark.parametrize("delimiter", [None, ","])
 def test_other_kinds_are_refused_by_name_with_what_is_read(

@@ -112,7 +112,8 @@ def _lines(name: str, measurements: Sequence[Measurement], pictures: str) -> Ite
         yield from _machines(measurements)
         return
     files = {title: file for file, title in PICTURES.items()}
-    for table in (table for each in measurements if each.name == name for table in each.tables):
+    tables = (table for each in measurements if each.name == name for table in each.tables)
+    for table in (table for table in tables if table.has_goal):
         yield from table.brief()
         yield ""
         if table.title in files:

@@ -70,6 +70,11 @@ class Table:
     notes: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
 
+    @property
+    def has_goal(self) -> bool:
+        """Whether it is judged; a table without a goal explains one that is."""
+        return not self.goal.startswith("none")
+
     def filled(self, found: Found, figure: str) -> Table:
         """Add the rows of one figure, in the order of what was found."""
         for (work, candidate), rounds in found.items():

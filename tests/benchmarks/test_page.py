@@ -56,6 +56,12 @@ def test_page_holds_goals_machine_and_tables_between_its_marks(figures: Path) ->
     assert replaced(page, read(figures)) == page
 
 
+def test_page_leaves_out_tables_without_a_goal(figures: Path) -> None:
+    change(figures / "loop.json", tables=[{**made_up().as_json(), "goal": "none, it explains"}])
+    page = replaced(f"{STORY}{part_of('loop')}", read(figures))
+    assert "by hand" not in page
+
+
 def test_page_without_measurements_says_that_nothing_was_measured(tmp_path: Path) -> None:
     page = replaced(f"{STORY}{part_of('goals')}", read(tmp_path))
     assert page.count("| not measured |") == 16

@@ -237,11 +237,11 @@ class Experiment:
     name: str = option(pattern=NAME_PATTERN)
     """First part of the run's id."""
     task: Any = option()
-    """What is learnt; `kind` selects the task."""
+    """The task; `kind` selects it."""
     model: Any = option()
-    """What learns; `kind` selects the model."""
+    """The model; `kind` selects it."""
     data: Any = option()
-    """What it learns from; the keys depend on the task."""
+    """The data; the keys depend on the task."""
     seed: int = option(0, minimum=0, maximum=2**63 - 1)
     """Seed of all random numbers."""
     train: Train = field(default_factory=Train)
@@ -255,7 +255,7 @@ class Experiment:
     evaluation: Evaluation = field(default_factory=Evaluation)
     """How a run is evaluated, and which checkpoint is best."""
     resources: Any = option(factory=dict, identity=False)
-    """Where to run, and how often to restart."""
+    """Hosts, limits and restarts."""
 
     @property
     def each_rank_needs_a_gpu(self) -> bool:

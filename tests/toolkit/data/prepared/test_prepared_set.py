@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ class Toy(PreparedFolder[Lists]):
     """Three lists, all of them one split."""
 
     VERSION = 4
-    COLUMNS = (TOKENS, OFFSETS, PAIRS)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (TOKENS, OFFSETS, PAIRS)
     FACTS = ("splits", "size")
 
     def _samples(self, split: str) -> Lists:

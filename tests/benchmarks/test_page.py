@@ -55,7 +55,7 @@ def test_page_holds_goals_machine_and_tables_between_its_marks(figures: Path) ->
 
 def test_page_without_measurements_says_that_nothing_was_measured(tmp_path: Path) -> None:
     page = replaced(f"{STORY}{BEGIN}{END}", read(tmp_path))
-    assert page.count("| not measured |") == 16
+    assert page.count("| not measured |") == 17
 
 
 def test_page_without_marks_is_refused_with_the_lines_to_add(figures: Path) -> None:

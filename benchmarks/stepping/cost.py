@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.rounds import Case, Size, call, in_turns
+from benchmarks.stepping import stranger
 from benchmarks.stepping.start import ours, peer
 from benchmarks.stepping.work import Work, make, write_tokenizer
 from benchmarks.tables import Table
@@ -77,6 +78,9 @@ def _cases(work: Work, size: Size) -> Iterator[Case]:
             continue
         yield Case(work=title, candidate=candidate, measure=partial(peer, module, work), needs=needs)
     yield Case(work=title, candidate="stk run", measure=partial(ours, work, {}))
+    if work.model == "docnn":
+        theirs = partial(ours, work, {}, stranger.write)
+        yield Case(work=title, candidate="stk run, three functions", measure=theirs)
     if not size.quick:
         eight = partial(ours, work, {"logical_ranks": 8})
         yield Case(work=title, candidate="stk run, 8 logical ranks", measure=eight)

@@ -9,9 +9,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import psutil
 
@@ -20,6 +21,9 @@ from benchmarks.stepping.work import Work
 from toolkit.run.run_dir import RunDir
 
 _PERIOD_S = 0.5
+
+#: Writes an experiment into a folder and returns its file.
+Write: TypeAlias = Callable[[Path, Work, dict[str, Any]], Path]
 
 
 class Memory(threading.Thread):
@@ -67,13 +71,19 @@ def peer(module: str, work: Work) -> dict[str, float]:
         return _figures(json.loads(answers[0].read_text()), work, memory)
 
 
-def ours(work: Work, train: dict[str, Any]) -> dict[str, float]:
+def write_ours(folder: Path, work: Work, train: dict[str, Any]) -> Path:
+    """Write the experiment of our own task into a folder; return its file."""
+    file = folder / "experiment.json"
+    file.write_text(json.dumps(work.experiment(**train)))
+    return file
+
+
+def ours(work: Work, train: dict[str, Any], write: Write = write_ours) -> dict[str, float]:
     """Train with `stk run`, everything on; the times stand in the run's own metrics."""
     memory = Memory()
     memory.start()
     with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "experiment.json"
-        file.write_text(json.dumps(work.experiment(**train)))
+        file = write(Path(name), work, train)
         command = [sys.executable, "-m", "slurm", "run", str(file), "--procs", str(work.processes)]
         Process(command, {"STK_EXPERIMENT_DIR": f"{name}/experiments"}).finish()
         lines = metrics_of(Path(name) / "experiments")

@@ -64,7 +64,7 @@ def test_page_leaves_out_tables_without_a_goal(figures: Path) -> None:
 
 def test_page_without_measurements_says_that_nothing_was_measured(tmp_path: Path) -> None:
     page = replaced(f"{STORY}{part_of('goals')}", read(tmp_path))
-    assert page.count("| not measured |") == 16
+    assert page.count("| not measured |") == 17
 
 
 def test_page_without_marks_is_refused_with_the_lines_to_add(figures: Path) -> None:

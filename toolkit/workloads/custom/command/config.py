@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from toolkit.workload import NoData, NoModel, Violation, rule
 
 #: A command sets no limit to its processes.
 _MOST_RANKS = 65_536
+
+
+_PYTHON = re.compile(r"python[\d.]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +105,17 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
 
 
 RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_folder)
+
+
+def missing_script(experiment: Any) -> Iterator[Violation]:
+    """Find a Python file that is to be run and is not there, or is no program."""
+    words, folder = experiment.task.run, Path(experiment.task.folder)
+    for place, word in enumerate(words[:2]):
+        is_run = place == 0 or _PYTHON.fullmatch(Path(words[0]).name)
+        if not (is_run and word.endswith(".py")) or "$" in word:
+            continue
+        key, right = ("task", "run", str(place)), f"run: [python, {Path(word).name}]"
+        if not (folder / word).exists():
+            yield Violation(key=key, problem=f"there is no {folder / word}", hint=f"as in {right}")
+        elif place == 0 and "/" not in word:
+            yield Violation(key=key, problem=f"found {word}, which is no program", hint=right)

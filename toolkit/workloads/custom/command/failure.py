@@ -17,14 +17,16 @@ _SHOWN_LINES = 30
 _RANK = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
 #: A last line of a Python traceback: the name of the error and what it says.
 _ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): ?(.*)$", re.MULTILINE)
+#: The class of what the user has to correct.
+INPUT = "input"
 _CLASSES = {
     "ModuleNotFoundError": "import",
     "ImportError": "import",
     "MemoryError": "out_of_memory",
     # Of our own (toolkit.errors), raised by what a script has called.
-    "UserError": "input",
-    "ConfigError": "input",
-    "DataError": "input",
+    "UserError": INPUT,
+    "ConfigError": INPUT,
+    "DataError": INPUT,
     "CheckpointError": "checkpoint",
 }
 

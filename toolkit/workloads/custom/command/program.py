@@ -51,7 +51,8 @@ class Program:
             )
         except OSError as error:
             self._log.close()
-            raise UserError(f"the command {words[0]!r} cannot be started: {error.strerror}") from None
+            hint = f", as in: python {words[0]}" if words[0].endswith(".py") else ""
+            raise UserError(f"the command {words[0]!r} cannot be started: {error.strerror}{hint}") from None
         self._reader: threading.Thread | None = None
         if shown:
             assert self._process.stdout is not None

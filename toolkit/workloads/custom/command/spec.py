@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.workload import TaskSpec
 from toolkit.workloads.custom.command.code import kept_files
-from toolkit.workloads.custom.command.config import RULES, Command, CommandExperiment
+from toolkit.workloads.custom.command.config import RULES, Command, CommandExperiment, missing_script
 
 
 def _knows_no_model(experiment: Any, folder: Path) -> str:
@@ -21,6 +21,7 @@ SPEC = TaskSpec(
     experiment=CommandExperiment,
     worker="toolkit.workloads.custom.command.worker:run_attempt",
     rules=RULES,
+    file_check=missing_script,
     prediction_fault=_knows_no_model,
     kept_files=kept_files,
 )

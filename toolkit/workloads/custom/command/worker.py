@@ -31,7 +31,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.workloads.custom.command import checkpoints
 from toolkit.workloads.custom.command.code import make_work_folder
-from toolkit.workloads.custom.command.failure import failure_of
+from toolkit.workloads.custom.command.failure import INPUT, failure_of
 from toolkit.workloads.custom.command.logged import final, logged
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program
@@ -108,7 +108,7 @@ class _Rank:
                 raise
             except BaseException as error:
                 leave_if_fenced(self._run, self._world.nonce)
-                if not isinstance(error, _CommandFailed):
+                if not isinstance(error, _CommandFailed | _WronglyCalled):
                     record_failure(self._run, self._world, self._phase, self._step or 0, error)
                 if self._attempt is not None:
                     self._attempt.failed(self._step)
@@ -201,7 +201,7 @@ class _Rank:
             self._attempt.saved(True)
 
     def _outcome(self, code: int, program: Program) -> Outcome:
-        """Return the outcome of an exit status. Raises _CommandFailed, with failure.json written."""
+        """Return the outcome of an exit status. Raises _CommandFailed or _WronglyCalled, with failure.json written."""
         self._leaving.look()
         if code == 0:
             if self._leaving.is_asked:
@@ -217,7 +217,7 @@ class _Rank:
             return Outcome.YIELDED
         record = failure_of(self._world, code, program.last_output(), self._step)
         write_first(self._run, record)
-        raise _CommandFailed(record["message"])
+        raise (_WronglyCalled if record["class"] == INPUT else _CommandFailed)(record["message"])
 
     # -- the other ranks
 
@@ -272,6 +272,10 @@ class _Rank:
 
 class _CommandFailed(RunFailed):
     """The command ended with a status that means a failure; it is in failure.json already."""
+
+
+class _WronglyCalled(UserError):
+    """The command ended because it calls what is of the toolkit in a wrong way; the same besides."""
 
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:

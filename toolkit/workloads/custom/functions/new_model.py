@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from toolkit.errors import UserError
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 from toolkit.workloads.custom.functions.sections import FunctionModel
 from toolkit.workloads.custom.functions.user_code import UserCode
 
@@ -14,7 +15,10 @@ def new_model(code: UserCode, section: FunctionModel) -> nn.Module:
     found = code.model(section.arguments())
     place = code.place("model")
     if not isinstance(found, nn.Module):
-        raise UserError(f"{place}: model returned {type(found).__name__}, expected a torch.nn.Module")
+        kind = type(found).__name__
+        raise UserError(
+            f"{place}: model returned {kind}, expected a torch.nn.Module, as in {EXAMPLES['model']}"
+        )
     for name, module in found.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
             raise UserError(

@@ -13,6 +13,7 @@ from torch.utils.data import default_collate
 
 from toolkit.errors import UserError
 from toolkit.training.numerics.rng import seed_everything
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 
 #: Samples of a split whose content tells one data set from another.
 _PROBED = 16
@@ -33,24 +34,37 @@ class Split:
         return [self.dataset[int(index)] for index in indices]
 
 
-def split_of(dataset: Any, lengths: Any, what: str) -> Split:
+def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Split:
     """Make a split of what `data` returned. Raises UserError where it has no length or no samples.
 
-    lengths  of its samples; None: each counts as one
-    what     the call, with file and line, for messages
+    lengths     of its samples; None: each counts as one
+    what        the call, with file and line, for messages
+    lengths_at  file and line of the function `lengths`; empty: those of the call
     """
     try:
         count = len(dataset)
     except TypeError as error:
         kind = type(dataset).__name__
-        expected = "a map-style Dataset, with __len__ and __getitem__"
+        expected = f"a map-style Dataset, with __len__ and __getitem__, as in {EXAMPLES['data']}"
         raise UserError(f"{what} returned {kind}, which has no length, expected {expected}") from error
     if not count:
         raise UserError(f"{what} returned a dataset without samples")
-    found = np.ones(count, dtype=np.int32) if lengths is None else np.asarray(lengths)
-    if found.shape != (count,):
-        raise UserError(f"{what} returned {count} samples, but there are {len(found)} lengths")
-    return Split(dataset, found)
+    if lengths is None:
+        return Split(dataset, np.ones(count, dtype=np.int32))
+    return Split(dataset, _lengths(lengths, count, lengths_at or what))
+
+
+def _lengths(given: Any, count: int, place: str) -> np.ndarray:
+    """The lengths of so many samples. Raises UserError where it is no whole number for each."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.zeros(())
+    if found.shape != (count,) or found.dtype.kind not in "iu":
+        shown = f"{len(given)} values" if isinstance(given, list | tuple | np.ndarray) else repr(given)[:40]
+        problem = f"lengths returned {shown}, expected a whole number for each of {count} samples"
+        raise UserError(f"{place}: {problem}, as in {EXAMPLES['lengths']}")
+    return found
 
 
 def collated(samples: list[Any], place: str) -> Any:

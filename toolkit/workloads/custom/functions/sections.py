@@ -296,7 +296,8 @@ def _metric_faults(
         problem = (
             f"found {name}, but step ({functions.path.name}:{functions.lines['step']}) returns {returned}"
         )
-        yield Violation(key=key, problem=problem)
+        hint = f'return {{"loss": …, "{name}": one_value_per_sample}}'
+        yield Violation(key=key, problem=problem, hint=hint)
     elif not goal and name not in _goals(functions, task, tree):
         problem = f"found {name}, and nothing says whether less or more of it is better"
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")

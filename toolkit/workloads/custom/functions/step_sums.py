@@ -11,6 +11,11 @@ import torch
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, LOSS, WEIGHTS
 
+NO_GRADIENT = (
+    "the loss does not depend on the weights of the model, so nothing can be learnt: compute it from "
+    "model(…), without detach(), item() and torch.no_grad()"
+)
+_METRIC = '{"loss": …, "accuracy": scores.argmax(1) == labels}'
 _LOSS_HINT = 'reduction="none" makes one value per sample; per token, return "weights" of the same shape'
 
 
@@ -49,7 +54,8 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
         raise UserError(f"{place}: step returned {', '.join((LOSS, *found))}, expected {expected} as before")
     loss, weights = returned[LOSS], returned.get(WEIGHTS)
     if not isinstance(loss, torch.Tensor):
-        raise UserError(f"{place}: the loss is of type {type(loss).__name__}, expected a tensor")
+        problem = f"the loss is of type {type(loss).__name__}, expected a tensor"
+        raise UserError(f"{place}: {problem}: {_LOSS_HINT}")
     if weights is not None and weights.shape != loss.shape:
         shapes = f"{list(weights.shape)}, the loss {list(loss.shape)}"
         raise UserError(f"{place}: the weights have the shape {shapes}, expected the same")
@@ -76,7 +82,7 @@ def _metric(
         problem = (
             f"{name} has the shape {list(value.shape)}, expected one value for each of {samples} samples"
         )
-        raise UserError(f"{place}: {problem}")
+        raise UserError(f"{place}: {problem}, as in {_METRIC}")
     return value.sum(), value.new_tensor(float(samples))
 
 

@@ -26,10 +26,10 @@ from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
     optimizer_values,
     rate_factor,
 )
-from toolkit.workloads.custom.functions.prediction.values import values_of
+from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.report.writing import write_sections
 from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
-from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
+from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode, line_of
 
 _SPLITS = ("train", "validation", "test")
@@ -77,7 +77,7 @@ class FunctionsTask:
             dataset = self._code.data(name, self._experiment.data.values())
             what = f'{self._code.place("data")}: data("{name}")'
             if dataset is not None:
-                yield name, split_of(dataset, lengths and lengths(name), what)
+                yield name, split_of(dataset, lengths and lengths(name), what, self._code.place("lengths"))
             elif name != "test":
                 raise UserError(f"{what} returned None, expected a map-style Dataset: only test may be None")
 
@@ -137,13 +137,18 @@ class FunctionsTask:
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         sums = self._step(model, batch)
+        if torch.is_grad_enabled() and not sums.loss.requires_grad:
+            raise UserError(f"{self._code.place('step')}: {NO_GRADIENT}")
         return Loss(total=sums.loss, count=sums.count, tokens=batch.tokens, sums=sums.metrics)
 
     def score(self, model: nn.Module, batch: Batch) -> Score:
         with torch.no_grad():
             sums = self._step(model, batch)
             predict = self._code.find("predict")
-            outputs = {"predictions": predict(model, batch.content)} if predict else {}
+            outputs = {}
+            if predict is not None:
+                found, place = predict(model, batch.content), self._code.place("predict")
+                outputs["predictions"] = checked_predictions(found, batch.samples, place)
         loss = sums.loss.double()
         count = loss.new_tensor([sums.count])
         return Score(sums=torch.cat([loss[None], count, sums.metrics.to(loss.device)]), outputs=outputs)

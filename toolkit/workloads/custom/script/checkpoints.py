@@ -28,6 +28,7 @@ from toolkit.errors import CheckpointError, UserError
 from toolkit.files import crc32, fsync_dir, read_json, write_json
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.workloads.custom.script.misuse import misuse
 
 log = logging.getLogger("toolkit")
 
@@ -105,7 +106,7 @@ def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permi
     """
     files = {name: {"bytes": size, "crc32": crc32(folder / name)} for name, size in _files(folder)}
     if not files:
-        raise UserError(f"run.checkpoint({step}): no file was written into the folder that it gives")
+        raise misuse(f"run.checkpoint({step})", "no file was written into the folder that it gives")
     write_json(
         folder / MANIFEST,
         {"version": VERSION, "step": step, "time": time.time(), **facts, "files": files},

@@ -18,6 +18,7 @@ from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.script import checkpoints
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
+from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place, find_place
 from toolkit.workloads.custom.script.ranks import SharedError, group, largest
 from toolkit.workloads.custom.script.resuming import agreed_newest
@@ -159,9 +160,9 @@ class CurrentRun:
 
     def _check_saves(self, step: int, keep: int) -> None:
         if whole(f"run.checkpoint({step!r})", step) > _MOST_STEPS:
-            raise UserError(f"run.checkpoint({step}): expected a step of at most {_MOST_STEPS:,}")
+            raise misuse(f"run.checkpoint({step})", f"expected a step of at most {_MOST_STEPS:,}")
         if keep < 1:
-            raise UserError(f"run.checkpoint(keep={keep}): expected at least 1")
+            raise misuse(f"run.checkpoint(keep={keep})", "expected at least 1")
         if self._place.rank > 0 and group() is None:
             raise UserError(
                 f"rank {self._place.rank} of {self._place.size} calls run.checkpoint without a group: call "

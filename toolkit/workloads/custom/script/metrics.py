@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.errors import UserError
 from toolkit.files import append_json_line, open_atomic, read_json_lines, write_view
 from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place
 
 _PROGRESS_EVERY_S = 2.0
@@ -53,9 +53,9 @@ def checked(
     """Make a line of what a script gives. Raises UserError for what is no number."""
     odd = sorted(_NOT_METRICS & set(metrics))
     if odd:
-        raise UserError(f"run.log({odd[0]}=…): that name is taken; call the metric something else")
+        raise misuse(f"run.log({odd[0]}=…)", "that name is taken; call the metric something else")
     if not isinstance(split, str) or not split:
-        raise UserError(f"run.log(split={split!r}): expected a name, such as 'train' or 'validation'")
+        raise misuse(f"run.log(split={split!r})", "expected a name, such as 'train' or 'validation'")
     return Line(
         step=whole(f"run.log(step={step!r})", step),
         split=split,
@@ -72,7 +72,7 @@ def whole(call: str, value: Any) -> int:
     except (TypeError, ValueError, RuntimeError):
         found = -1
     if found < 0:
-        raise UserError(f"{call}: expected a whole number, 0 or more")
+        raise misuse(call, "expected a whole number, 0 or more")
     return found
 
 
@@ -81,7 +81,8 @@ def _number(name: str, value: Any) -> float:
         # Also a tensor or an array with one element; torch warns of one that has a gradient.
         return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):
-        raise UserError(f"run.log({name}=…): found a {type(value).__name__}, expected one number") from None
+        found = f"found a {type(value).__name__}, expected one number"
+        raise misuse(f"run.log({name}=…)", found) from None
 
 
 class MetricsLog:

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from toolkit.errors import ExitCode, UserError
+from toolkit.errors import ExitCode
 from toolkit.reliability.stop import stop_signals
+from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.ranks import largest
 
 #: Seconds between two agreements of the ranks.
@@ -72,7 +73,7 @@ class Agreement:
     def should_stop(self, every: int | None) -> bool:
         """Whether to save and leave. Collective. Raises UserError."""
         if every is not None and every < 1:
-            raise UserError(f"run.should_stop(every={every!r}): expected a number of calls, at least 1")
+            raise misuse(f"run.should_stop(every={every!r})", "expected a number of calls, at least 1")
         self._calls += 1
         if not self._is_agreed and self._calls >= (every or self._next):
             self._agree()

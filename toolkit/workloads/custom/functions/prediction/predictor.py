@@ -12,10 +12,10 @@ from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Ragged, lists_of
+from toolkit.task import lists_of
 from toolkit.workloads.custom.functions.new_model import new_model
 from toolkit.workloads.custom.functions.prediction.fault import PREDICT, lacks_predict
-from toolkit.workloads.custom.functions.prediction.values import values_of
+from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 from toolkit.workloads.custom.functions.samples import collated, moved
 from toolkit.workloads.custom.functions.user_code import UserCode, line_of
@@ -61,14 +61,8 @@ class FunctionsPredictor:
             found = own(model, batch)
         except Exception as error:
             raise UserError(f"{self._told(PREDICT, error)}{self._hint()}") from error
-        values = list(values_of(lists_of(found))) if _has_rows(found) else None
-        if values is None or len(values) != len(samples):
-            what = type(found).__name__ if values is None else f"{len(values)} values or rows"
-            raise UserError(
-                f"{self._code.place(PREDICT)}: predict returned {what}, expected a tensor with a value, or a "
-                f"row of values, for each of {len(samples)} samples"
-            )
-        return values
+        checked = checked_predictions(found, len(samples), self._code.place(PREDICT))
+        return list(values_of(lists_of(checked)))
 
     def _collated(self, samples: list[Any]) -> Any:
         own = self._code.find("collate")
@@ -111,8 +105,3 @@ def _numbers(row: Any) -> torch.Tensor:
 def _short(row: Any) -> str:
     text = repr(row)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _has_rows(found: Any) -> bool:
-    """Whether a function returned values of samples."""
-    return isinstance(found, Ragged) or (isinstance(found, torch.Tensor) and found.ndim > 0)

@@ -45,7 +45,8 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
         looked = ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
         where = f", looked in {looked}" if not Path(module).expanduser().is_absolute() else ""
         what = "file" if is_file(module) else "module"
-        raise Unfit([Problem(problem=f"there is no {what} {module}{where}")])
+        hint = f"`stk init` writes one, as in task: {'digits.py' if is_file(module) else 'my_project.digits'}"
+        raise Unfit([Problem(problem=f"there is no {what} {module}{where}", hint=hint)])
     if is_file(module) and found.stem in _TAKEN:
         problem = f"found the file name {found.name}, which is that of a module of Python or of the toolkit"
         raise Unfit([Problem(problem=problem, hint="give it another name")])

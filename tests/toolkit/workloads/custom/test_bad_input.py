@@ -1,0 +1,315 @@
+"""What is wrong with a user's files is said with file, line and what to write; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from slurm.cli import main
+from toolkit.config import load
+from toolkit.errors import ExitCode, UserError
+from toolkit.testing.contract import evaluated, new_model, open_task
+from toolkit.workloads.custom.script.current_run import current_run
+
+_FILE = """\
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+
+def model(width: int = 8):
+    return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 2))
+
+
+def data(split: str):
+    x = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
+    return TensorDataset(x, (x[:, 0] > 0).long())
+
+
+def step(model, batch):
+    x, y = batch
+    return {"loss": nn.functional.cross_entropy(model(x), y, reduction="none")}
+"""
+_YAML = "name: mine\ntask: mine.py\ntrain: {epochs: 1, batch_size: 8}\n"
+_COMMAND = "name: mine\ntask: {kind: command, run: [python, train.py]}\n"
+MODEL, DATA, STEP, ADDED = 6, 10, 15, 20
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a good file, a good command and an experiment of each; nothing is imported afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
+    for name, text in {"mine.py": _FILE, "mine.yaml": _YAML, "train.py": "", "train.yaml": _COMMAND}.items():
+        (tmp_path / name).write_text(text)
+    paths = list(sys.path)
+    yield tmp_path
+    sys.path[:] = paths
+    sys.modules.pop("mine", None)
+
+
+def _edit(name: str, old: str, new: str) -> None:
+    path = Path(name)
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def _add(text: str) -> None:
+    path = Path("mine.py")
+    path.write_text(f"{path.read_text()}\n\n{text}\n")
+
+
+def _refused(capfd: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command says that is refused before it leaves a trace."""
+    before = sorted(Path().rglob("*"))
+    assert main([*words]) == ExitCode.WRONG_INPUT
+    assert sorted(Path().rglob("*")) == before
+    return capfd.readouterr().err
+
+
+# -- functions: from their text, before anything is started
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_file_that_is_not_there(capfd: pytest.CaptureFixture[str], command: str) -> None:
+    _edit("mine.yaml", "mine.py", "mien.py")
+    said = _refused(capfd, command, "mine.yaml")
+    assert "mine.yaml:2: task.module: mien.py: there is no file mien.py" in said
+    assert "as in task: digits.py" in said
+
+
+def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
+    _edit("mine.yaml", "mine.py", "my_project.mine")
+    said = _refused(capfd, "submit", "mine.yaml")
+    assert "mine.yaml:2: " in said
+    assert "as in task: my_project.digits" in said
+
+
+@pytest.mark.parametrize(
+    "old, new, line, right",
+    [
+        ("def data(split: str)", "def data()", DATA, "def data(split): return MyDataset(split)"),
+        ("def step(model, batch)", "def step(model)", STEP, 'def step(model, batch): return {"loss"'),
+        ('{"loss":', '{"los":', STEP, 'def step(model, batch): return {"loss"'),
+        ("def step(model, batch):", "def step(model, batch)", STEP, "expected ':'"),
+        ("def step", "def stap", 0, "def step(model, batch)"),
+    ],
+    ids=["data without a split", "step without a batch", "no loss", "no Python", "no step"],
+)
+def test_a_function_that_does_not_fit(
+    capfd: pytest.CaptureFixture[str], old: str, new: str, line: int, right: str
+) -> None:
+    _edit("mine.py", old, new)
+    said = _refused(capfd, "submit", "mine.yaml")
+    assert (f"mine.py:{line}: " if line else "mine.yaml:2: ") in said
+    assert right in said
+
+
+@pytest.mark.parametrize(
+    "written, right",
+    [
+        ("def collate(): ...", "def collate(samples): return torch.stack(samples)"),
+        ("def lengths(): ...", "def lengths(split): return"),
+        ("def optimizer(): ...", "def optimizer(model, lr"),
+        ("def schedule(step): ...", "def schedule(step, total): return"),
+        ("def predict(model): ...", "def predict(model, batch): return"),
+        ("def sample(): ...", "def sample(row): return"),
+        ("def report(run): ...", "def report(run, outputs): return"),
+        ('metrics = {"accuracy": "up"}', 'metrics = {"accuracy": "max"'),
+        ("from elsewhere import prepare", "def prepare(root: str = 'data')"),
+    ],
+    ids=["collate", "lengths", "optimizer", "schedule", "predict", "sample", "report", "metrics", "prepare"],
+)
+def test_what_a_file_may_have_and_does_not_fit(
+    capfd: pytest.CaptureFixture[str], written: str, right: str
+) -> None:
+    _add(written)
+    said = _refused(capfd, "submit", "mine.yaml")
+    assert f"mine.py:{ADDED}: " in said
+    assert right in said
+
+
+def test_a_metric_that_step_does_not_return(capfd: pytest.CaptureFixture[str]) -> None:
+    said = _refused(capfd, "submit", "mine.yaml", "evaluation.metric=accuracy:max")
+    assert f"step (mine.py:{STEP}) returns loss" in said
+    assert 'return {"loss": …, "accuracy": one_value_per_sample}' in said
+
+
+@pytest.mark.parametrize("command", ["run", "submit", "sweep"])
+def test_a_python_file_in_place_of_an_experiment(capfd: pytest.CaptureFixture[str], command: str) -> None:
+    said = _refused(capfd, command, "mine.py", *(["model.width=1,2"] if command == "sweep" else []))
+    assert "mine.py: this is a Python file, expected a YAML file" in said
+    assert "`task: mine.py`" in said
+
+
+# -- functions: what only the job can see
+
+
+def _started() -> Any:
+    """The task with a model that was used once for each thing, as a job does; refused where one is wrong."""
+    experiment = load(Path("mine.yaml"))
+    task = open_task(experiment)
+    model = new_model(task)
+    task.loss(model, task.collate("train", np.arange(3), torch.device("cpu")))
+    evaluated(task, model, "validation")
+
+
+def _said_at_start() -> str:
+    with pytest.raises(UserError) as caught:
+        _started()
+    assert caught.value.exit_code == ExitCode.WRONG_INPUT
+    return str(caught.value)
+
+
+_SET = "TensorDataset(x, (x[:, 0] > 0).long())"
+_LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
+
+
+@pytest.mark.parametrize(
+    "old, new, line, right",
+    [
+        ("import torch\n", "import torch, nothing_there\n", 1, "nothing_there"),
+        ("nn.Sequential(", "(", MODEL, "def model(hidden: int = 64): return MyModel(hidden)"),
+        (_SET, f"iter({_SET})", DATA, "def data(split): return MyDataset(split)"),
+        (_SET, "[]", DATA, "without samples"),
+        (_SET, "[torch.ones(n, 2) for n in range(1, 41)]", DATA, "collate(samples)"),
+        (', reduction="none"', "", STEP, 'reduction="none" makes one value per sample'),
+        (_LOSS, "3.0", STEP, 'reduction="none" makes one value per sample'),
+        (_LOSS, "torch.zeros(len(x))", STEP, "compute it from model("),
+        ('{"loss":', '0 or {"los":', STEP, 'def step(model, batch): return {"loss"'),
+        (f"{_LOSS}}}", f'{_LOSS}, "accuracy": 1.0}}', STEP, '"accuracy": scores.argmax(1) == labels'),
+    ],
+    ids=[
+        "an import", "no model", "no length", "no samples", "samples of unequal shapes", "a mean for a loss",
+        "a number for a loss", "a loss without the model", "no loss", "a mean for a metric",
+    ],
+)  # fmt: skip
+def test_what_a_function_returns_and_does_not_fit(old: str, new: str, line: int, right: str) -> None:
+    _edit("mine.py", old, new)
+    said = _said_at_start()
+    assert f"mine.py:{line}: " in said
+    assert right in said
+
+
+@pytest.mark.parametrize(
+    "written, right",
+    [
+        ("def lengths(split):\n    return [1]", "def lengths(split): return"),
+        ("def lengths(split):\n    return None and 1 or 'abc'", "def lengths(split): return"),
+        ("def predict(model, batch):\n    return 3", "def predict(model, batch): return"),
+        ("def predict(model, batch):\n    return torch.zeros(2)", "def predict(model, batch): return"),
+    ],
+)
+def test_what_a_file_may_have_returns_and_does_not_fit(written: str, right: str) -> None:
+    _add(written)
+    said = _said_at_start()
+    assert f"mine.py:{ADDED}: " in said
+    assert right in said
+
+
+def _stk(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "slurm", *words]
+    return subprocess.run(command, env={**os.environ}, capture_output=True, text=True, check=False)
+
+
+def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
+    _edit("mine.py", _LOSS, "3.0")
+    done = _stk("run", "mine.yaml")
+    assert done.returncode == ExitCode.WRONG_INPUT
+    assert f"mine.py:{STEP}: the loss is of type float" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# -- commands
+
+
+@pytest.mark.parametrize(
+    "old, new, key, right",
+    [
+        ("train.py", "trian.py", "train.yaml:2: task.run.1", "run: [python, trian.py]"),
+        ("[python, train.py]", "[train.py]", "train.yaml:2: task.run.0", "run: [python, train.py]"),
+        ("[python, train.py]", "[]", "train.yaml:2: task.run", "run: [python, train.py]"),
+        ("train.py]", "train.py], launch: every", "train.yaml:2: task.launch", "each, node"),
+        ("py]}", "py]}\nparams: {a b: 1}", "train.yaml:3: params.a b", "lr: 0.001"),
+        ("py]}", "py]}\nparams: [1]", "train.yaml:3: params", "mapping"),
+        ("py]}", "py]}\ninputs: [nowhere]", "train.yaml:3: inputs.0", "there is no"),
+        ("py]}", "py]}\ncode: [nowhere]", "train.yaml:3: code.0", "there is no"),
+        ("py]}", "py]}\nmodel: {x: 1}", "train.yaml:3: model", "no such key"),
+    ],
+    ids=["no script", "no program", "nothing", "launch", "a name", "no names", "inputs", "code", "a model"],
+)
+def test_a_command_that_does_not_fit(
+    capfd: pytest.CaptureFixture[str], old: str, new: str, key: str, right: str
+) -> None:
+    _edit("train.yaml", old, new)
+    said = _refused(capfd, "submit", "train.yaml", "--cluster", "local")
+    assert f"{key}: " in said
+    assert right in said
+
+
+@pytest.mark.parametrize(
+    "words, right",
+    [
+        (["--"], "stk submit -- python train.py"),
+        (["--", "python", "trian.py"], "there is no"),
+        (["--", "train.py"], "run: [python, train.py]"),
+        (["--nodes", "two", "--", "python", "train.py"], "resources.nodes"),
+    ],
+)
+def test_words_of_a_command_line_that_do_not_fit(
+    capfd: pytest.CaptureFixture[str], words: list[str], right: str
+) -> None:
+    assert right in _refused(capfd, "submit", "--cluster", "local", *words)
+
+
+# -- scripts that call their run
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Those that a script catches from its first call on."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    current_run.cache_clear()
+    yield
+    current_run.cache_clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    "call, right",
+    [
+        ("run.log(step=-1, loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
+        ("run.log(step='a', loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
+        ("run.log(step=1, loss='high')", "run.log(step=10, total=100, loss=0.5)"),
+        ("run.log(step=1, lr=1, split='')", "run.log(step=10, total=100, loss=0.5)"),
+        ("with run.checkpoint(-1): pass", "with run.checkpoint(10) as folder: torch.save("),
+        ("with run.checkpoint(1): pass", "with run.checkpoint(10) as folder: torch.save("),
+        ("with run.checkpoint(1, keep=0): pass", "with run.checkpoint(10) as folder: torch.save("),
+        ("run.should_stop(every=0)", "run.should_stop(every=10)"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_named_with_its_line(call: str, right: str) -> None:
+    Path("script.py").write_text(f"import stk\n\nrun = stk.current_run()\n{call}\n")
+    with pytest.raises(UserError, match=r"script\.py:4: run\.") as caught:
+        runpy.run_path("script.py")
+    assert right in str(caught.value)
+
+
+def test_a_script_that_does_so_ends_its_run_with_the_exit_code_of_wrong_input() -> None:
+    Path("train.py").write_text("import stk\n\nstk.current_run().log(step='a')\n")
+    done = _stk("run", "train.yaml")
+    assert done.returncode == ExitCode.WRONG_INPUT
+    assert "train.py:3: run.log(step='a'): expected a whole number" in done.stderr

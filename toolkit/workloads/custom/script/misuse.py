@@ -1,0 +1,42 @@
+"""What a script is told that calls the run in a wrong way: where it does, and how it is right."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from toolkit.errors import UserError
+
+_EXAMPLES = {
+    "log": "run.log(step=10, total=100, loss=0.5)",
+    "checkpoint": 'with run.checkpoint(10) as folder: torch.save(state, folder / "state.pt")',
+    "should_stop": "run.should_stop(every=10)",
+}
+_OURS = Path(__file__).parents[3]
+#: What Python itself puts between a block of the script and what gives it its folder.
+_BETWEEN = contextmanager.__code__.co_filename
+
+
+def misuse(call: str, problem: str) -> UserError:
+    """The error for a call of a script's, with the script's line and the shortest right example.
+
+    call   such as `run.log(step=-1)`
+    """
+    name = call.partition("(")[0].removeprefix("run.")
+    return UserError(f"{_place()}{call}: {problem} (as in {_EXAMPLES[name]})")
+
+
+def _place() -> str:
+    """File and line of the script; empty where a library calls."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and _is_between(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or "site-packages" in frame.f_code.co_filename:
+        return ""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}: "
+
+
+def _is_between(file: str) -> bool:
+    return file == _BETWEEN or Path(file).is_relative_to(_OURS)

@@ -201,7 +201,10 @@ class _Rank:
             self._attempt.saved(True)
 
     def _outcome(self, code: int, program: Program) -> Outcome:
-        """Return the outcome of an exit status. Raises _CommandFailed or _WronglyCalled, with failure.json written."""
+        """Return the outcome of an exit status. Raises _CommandFailed or _WronglyCalled.
+
+        failure.json has been written then.
+        """
         self._leaving.look()
         if code == 0:
             if self._leaving.is_asked:

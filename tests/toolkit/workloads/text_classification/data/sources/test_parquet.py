@@ -27,7 +27,7 @@ def written(path: Path, **columns: list[Any]) -> Path:
 
 
 def rows(path: Path, **settings: Any) -> list[tuple[int, str, str]]:
-    return [tuple(row) for row in read_rows(path, TextTable(**settings))]
+    return [(row.line, row.text, row.label) for row in read_rows(path, TextTable(**settings))]
 
 
 def test_rows_are_read_in_their_order_with_the_columns_that_are_named(tmp_path: Path) -> None:

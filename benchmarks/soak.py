@@ -363,8 +363,16 @@ def _is_sound(run: RunDir, step: int) -> bool:
 
 def _orphans() -> list[str]:
     """Ranks that are left: children of the server that all ranks are forked from."""
-    servers = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]
+    servers = [child for child in psutil.Process().children() if _is_fork_server(child)]
     return [f"a process is left: {rank}" for server in servers for rank in server.children()]
+
+
+def _is_fork_server(process: psutil.Process) -> bool:
+    try:
+        return "forkserver" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        # Another child, which has just ended.
+        return False
 
 
 def show(tally: Tally) -> str:

@@ -35,8 +35,8 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
     "ragged rows": (reviews().encode() + b"a\tb\tc\n", [], ["reviews.tsv:122", "3 fields", "2"]),
     "a folder": (None, ["data.path=folder.tsv"], ["folder.tsv is a folder"]),
     "unknown suffix": (None, ["data.path=reviews.xyz"], ["reviews.xyz"]),
-    "Parquet": (
-        None, ["data.path=reviews.parquet"], ["reviews.parquet: .parquet is not read", ".csv", ".jsonl"],
+    "Feather": (
+        None, ["data.path=reviews.feather"], ["reviews.feather: .feather is not read", ".csv", ".jsonl"],
     ),
     "no label of a weight": (
         reviews().encode(), ["task.class_weights={gut: 2}"], ["class_weights", "'gut'", "bad, good"],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.errors import ExitCode
 from toolkit.files import read_json
 from toolkit.run.attempts.goodput import timeline
 from toolkit.run.attempts.records import read_attempts
@@ -123,7 +124,7 @@ def test_in_a_run_torchrun_may_start_the_ranks(script: Interrupted) -> None:
 def test_a_failure_is_told_by_its_class_and_its_step(script: Interrupted, line: str, kind: str) -> None:
     (script.work / "train.py").write_text(f"import stk\nrun = stk.current_run()\n{line}\n")
     done = script.stk("run", "--", sys.executable, "train.py")
-    assert done.returncode == 4
+    assert done.returncode == (ExitCode.WRONG_INPUT if kind == "input" else ExitCode.FAILED)
     failure = read_json(script.run.failure)
     assert failure["class"] == kind
     assert failure["step"] == (3 if kind == "exception" else None)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.errors import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 
@@ -100,5 +101,5 @@ def test_processes_that_lightning_starts_itself_are_refused(trainer: Interrupted
     script = LIGHTNING.replace("devices=devices", "devices=2")
     (trainer.work / "train.py").write_text(script)
     done = trainer.stk("run", "--", sys.executable, "train.py")
-    assert done.returncode == 4
+    assert done.returncode == ExitCode.WRONG_INPUT
     assert "--procs 2" in read_json(trainer.run.failure)["message"]

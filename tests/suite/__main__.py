@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from tests.registering import ROOT
 from tests.suite.changed import changed_files, concerned_tests
 from tests.suite.failures import Failure, read_failures, render
+from tests.suite.fast_folder import fast_folder
 from tests.suite.steps import Ended, Step, run
 
 _USAGE = "./scripts/test [--all | --changed] [--reverse] [TEST ...] [-k WORDS] [-x] [-- PYTEST OPTIONS]"
@@ -62,7 +64,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; return the exit status."""
     options, rest = _parse(arguments)
     rest += ["--reverse"] * options.reverse + ["-x"] * options.x
-    with tempfile.TemporaryDirectory(prefix="failures-") as folder:
+    with tempfile.TemporaryDirectory(prefix="failures-") as folder, fast_folder() as temporary:
+        if temporary:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", temporary)
         if options.tests or options.k or options.without_workloads:
             named = [*options.tests, *(("-k", options.k) if options.k else ())]
             return _finish([run(_named(Path(folder), named, rest, options.without_workloads), ROOT)])

@@ -17,7 +17,6 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
 from toolkit.world import World
 
-
 #: An attempt is replaced only when nothing has been heard of it for longer than this.
 _ASK_EVERY_S = 1.0
 

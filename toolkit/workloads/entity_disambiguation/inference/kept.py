@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,14 @@ from toolkit.workload import silent
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import write_without_markers
 from toolkit.workloads.entity_disambiguation.data.entities.contents import standing
 from toolkit.workloads.entity_disambiguation.data.entities.write_folder import folder_fingerprint
+from toolkit.workloads.entity_disambiguation.data.samples.build import Base
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.models.known import Known
+
+#: More layers than a model has.
+_ALL = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,7 @@ def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
     if standing(folder).is_dir() and folder_fingerprint(folder) == prepared.meta["entity_db"]:
         shutil.rmtree(files.entity_db, ignore_errors=True)
         shutil.copytree(standing(folder), files.entity_db)
+    write_json(files.gold_counts, prepared.base().counts)
     write_json(files.known, asdict(Known.of(prepared.meta)))
 
 
@@ -67,6 +74,34 @@ def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
         entity_db=_database(run, Path(data.entity_db).expanduser()),
         encoder=str(encoder) if encoder.is_dir() else experiment.model.path,
     )
+
+
+def kept_base(run: RunDir, fingerprint: str) -> Base | None:
+    """What a run keeps of its training for files that it is scored on; None where it keeps too little.
+
+    fingerprint  of the data that the run has learnt from
+    Raises DataError for a damaged file.
+    """
+    files = DisambiguationFiles(run)
+    stored, counts = read_json(files.known), read_json(files.gold_counts)
+    if stored is None or counts is None or not files.entity_db.is_dir():
+        return None
+    known = _read(files.known, stored)
+    return Base(
+        fingerprint=fingerprint, counts=Counter(counts), types=Names.known(known.types),
+        relations=Names.known(known.relations), pad_id=known.pad_id,
+    )  # fmt: skip
+
+
+def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
+    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
+    model, exported = experiment.model, ExportedFiles(run).model
+    if not exported.is_dir():
+        return experiment
+    if not (exported / "config.json").is_file():
+        # There are two, which once were one model: that with more layers serves for both.
+        exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
+    return replace(experiment, model=replace(model, path=str(exported)))
 
 
 def _database(run: RunDir, origin: Path) -> Path:

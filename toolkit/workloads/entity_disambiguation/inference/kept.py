@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.config.schema import Experiment
+from toolkit.data.prepared.build_once import publish_once
 from toolkit.errors import DataError
-from toolkit.files import read_json, write_json
+from toolkit.files import link_or_copy, read_json, write_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
@@ -24,6 +27,7 @@ from toolkit.workloads.entity_disambiguation.data.samples.prepared import Mentio
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.models.known import Known
 
+_LOCK_TIMEOUT_S = 600.0
 #: More layers than a model has.
 _ALL = 1 << 30
 
@@ -53,9 +57,30 @@ def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
     folder = Path(data.entity_db).expanduser()
     if standing(folder).is_dir() and folder_fingerprint(folder) == prepared.meta["entity_db"]:
         shutil.rmtree(files.entity_db, ignore_errors=True)
-        shutil.copytree(standing(folder), files.entity_db)
+        _keep_database(standing(folder), prepared, files.entity_db)
     write_json(files.gold_counts, prepared.base().counts)
     write_json(files.known, asdict(Known.of(prepared.meta)))
+
+
+def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
+    """Copy a database; runs share its files with a copy beside the prepared set, on one file system.
+
+    Nobody writes into that copy, while the database itself is the user's.
+    """
+    fingerprint, sets = prepared.meta["entity_db"], prepared.path.parent
+    if os.stat(sets).st_dev == os.stat(target.parent).st_dev:
+        shared = sets / f"entity_db-{fingerprint[:16]}"
+        # The folder of prepared sets may be another user's.
+        with suppress(DataError):
+            publish_once(
+                shared,
+                lambda folder: shutil.copytree(source, folder, dirs_exist_ok=True),
+                lambda: folder_fingerprint(shared) == fingerprint,
+                _LOCK_TIMEOUT_S,
+            )
+            shutil.copytree(shared, target, copy_function=link_or_copy)
+            return
+    shutil.copytree(source, target)
 
 
 def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:

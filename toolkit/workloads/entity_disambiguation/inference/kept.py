@@ -70,14 +70,13 @@ def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
     fingerprint, sets = prepared.meta["entity_db"], prepared.path.parent
     if os.stat(sets).st_dev == os.stat(target.parent).st_dev:
         shared = sets / f"entity_db-{fingerprint[:16]}"
+
+        def fill(folder: Path) -> None:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+
         # The folder of prepared sets may be another user's.
         with suppress(DataError):
-            publish_once(
-                shared,
-                lambda folder: shutil.copytree(source, folder, dirs_exist_ok=True),
-                lambda: folder_fingerprint(shared) == fingerprint,
-                _LOCK_TIMEOUT_S,
-            )
+            publish_once(shared, fill, lambda: folder_fingerprint(shared) == fingerprint, _LOCK_TIMEOUT_S)
             shutil.copytree(shared, target, copy_function=link_or_copy)
             return
     shutil.copytree(source, target)

@@ -21,7 +21,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from toolkit.workloads.spelling.config.data import ArtificialNoise, MixedNoise, SpellingTexts
+from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.config.noise import ArtificialNoise, MixedNoise
 from toolkit.workloads.spelling.data.samples.prepared import prepare
 
 

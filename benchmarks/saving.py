@@ -122,13 +122,13 @@ class Dcp:
         self._future: Future[Any] | None = None
         self._asked = self._ended = 0.0
         if not dist.is_initialized():
-            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
 
     def stepped(self) -> None:
         pass
 
     def save(self) -> None:
-        from torch.distributed.checkpoint import async_save
+        from torch.distributed.checkpoint import async_save  # type: ignore[attr-defined]
 
         self.finish()
         # The two latest are kept.

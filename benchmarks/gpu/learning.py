@@ -15,13 +15,13 @@ from unittest.mock import patch
 import torch
 from safetensors.torch import load_file
 
-from tests.toolkit.tiny_training import Attempt, CountedStop
-from tests.toolkit.workloads.test_switches import Never, without_dropout
+from tests.toolkit.tiny_training import Attempt, CountedStop, without_dropout
 from tests.toolkit.workloads.test_task_contract import SAMPLES
 from toolkit.config import Experiment
 from toolkit.distributed.devices import choose_device
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync
+from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import WEIGHTS
 from toolkit.task import task_class
@@ -133,5 +133,5 @@ def _take(training: TrainContext, steps: int) -> float:
     sync = StepSync(training.group.device, training.micro_batches, training.task.train_sums)
     for _ in range(steps):
         epoch, position = divmod(training.state.progress.step, training.schedule.steps_per_epoch)
-        agreement = take_step(training, sync, plan_of(training, epoch), position, Never())
+        agreement = take_step(training, sync, plan_of(training, epoch), position, NeverStop())
     return agreement.loss / agreement.count

@@ -36,7 +36,7 @@ model: {{kind: docnn, embedding_dim: 8, kernels: [3], filters: 8}}
 data:
   path: {table}
   prepared_dir: {prepared}
-train: {{epochs: {epochs}, batch_size: 16, logical_ranks: 4, log_per_epoch: 10, device: cpu}}
+train: {{epochs: {epochs}, batch_size: 16, log_per_epoch: 10, device: cpu}}
 resources: {{cpus_per_task: 1}}
 """
 

@@ -192,9 +192,13 @@ def test_job_takes_over_from_another_one_that_gives_no_sign_of_life(run: RunDir)
 
 
 def train_rank(world: World, path: Path, spec: str, job: str, restart: int) -> str:
+    """Train as an attempt of a job. Its watchdog does not look at the fence: it may come late."""
     os.environ[fault_injection.VARIABLE] = spec
     world = replace(world, nonce=f"{job}.0.{restart}", job=job, restart=restart)
-    with patch("toolkit.training.attempt.finalize._report"):
+    with (
+        patch("toolkit.training.attempt.finalize._report"),
+        patch("toolkit.reliability.watchdog.leave_if_fenced"),
+    ):
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 

@@ -12,9 +12,14 @@ from typing import Any, Protocol
 from toolkit.files import append_json_line
 from toolkit.run.attempts.records import amend, read_attempts
 from toolkit.run.failure.records import first_failure, forget_failure
+from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
 from toolkit.world import World
+
+
+#: An attempt is replaced only when nothing has been heard of it for longer than this.
+_ASK_EVERY_S = 1.0
 
 
 class Gathering(Protocol):
@@ -43,6 +48,7 @@ class Attempt:
         self._world = world
         self._started = time.time()
         self._line: dict[str, Any] = {}
+        self._asked = time.monotonic()
         self.number = 0
         if world.is_main:
             self._begin()
@@ -87,6 +93,16 @@ class Attempt:
     def started(self, step: int | None, resumed: bool) -> None:
         """Record the step at which training starts; None where there are no steps."""
         self._amend(first_step=step, resumed=resumed)
+
+    def leave_if_replaced(self) -> None:
+        """End this process if another attempt has replaced this one. Call it before each write of rank 0.
+
+        It looks once a second. A process that was frozen for longer looks before its next write.
+        """
+        now = time.monotonic()
+        if self._world.is_main and now - self._asked > _ASK_EVERY_S:
+            leave_if_fenced(self._run, self._world.nonce)
+            self._asked = now
 
     def stepped(self) -> None:
         """Called after each step; after the first one, record how long the start took."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import sys
 import time
@@ -20,7 +21,7 @@ from toolkit.workloads.custom.script import checkpoints
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
 from toolkit.workloads.custom.script.misuse import misuse, told_if_misused
 from toolkit.workloads.custom.script.place import Place, find_place
-from toolkit.workloads.custom.script.ranks import SharedError, group, largest
+from toolkit.workloads.custom.script.ranks import SharedError, group, largest, let_threads_drop_tensors
 from toolkit.workloads.custom.script.resuming import agreed_newest
 from toolkit.workloads.custom.script.stopping import Agreement, Signals
 
@@ -45,6 +46,7 @@ class CurrentRun:
         if place.is_in_run:
             # Not later: the signal reaches processes that this one starts, such as readers of data, as well.
             self.catch_signals()
+        atexit.register(let_threads_drop_tensors)
 
     @property
     def folder(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from toolkit.errors import CheckpointError, UserError
@@ -13,6 +14,20 @@ def group() -> Any:
     """torch.distributed, where the script has initialised it, else None. Imports no torch."""
     found = sys.modules.get("torch.distributed")
     return found if found is not None and found.is_available() and found.is_initialized() else None
+
+
+#: Seconds in which torch's threads drop their last tensors.
+_DROP_S = 0.1
+
+
+def let_threads_drop_tensors() -> None:
+    """Wait a moment at the end of a script that has a group.
+
+    A thread of gloo may still have to drop the tensors of the last collective. It needs the interpreter for
+    that, and ends the process with SIGABRT if the interpreter is ending: a finished run would have failed.
+    """
+    if group() is not None:
+        time.sleep(_DROP_S)
 
 
 def largest(*values: float) -> list[float]:

@@ -11,10 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "own-code.md").read_text(encoding="utf-8")
+NAMED = "# yaml-language-server: $schema="
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -65,7 +68,18 @@ def test_the_files_of_an_example_fit_each_other(name: str) -> None:
 @pytest.mark.parametrize("name", ["digits.py", "digits.yaml"])
 def test_the_page_shows_the_example(name: str, page: str) -> None:
     blocks = re.findall(r"^```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert (EXAMPLES / "digits" / name).read_text(encoding="utf-8") in blocks
+    text = (EXAMPLES / "digits" / name).read_text(encoding="utf-8")
+    # The line for editors is left out.
+    assert re.sub(rf"\A{re.escape(NAMED)}.*\n", "", text) in blocks
+
+
+@pytest.mark.parametrize("name", LEARNT)
+def test_an_editor_finds_the_schema_of_an_example_and_accepts_it(name: str) -> None:
+    text = (EXAMPLES / name / f"{name}.yaml").read_text(encoding="utf-8")
+    schema = EXAMPLES / name / text.splitlines()[0].removeprefix(NAMED)
+    valid = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).is_valid
+    assert valid(yaml.safe_load(text))
+    assert not valid({**yaml.safe_load(text), "trian": {}})
 
 
 def test_the_goals_that_the_page_shows_are_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 import uuid
 import zlib
@@ -215,6 +216,14 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
         return False
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """Give a file a second name, where the file system can; else copy it. For files that nobody rewrites."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def crc32(path: Path) -> int:

@@ -93,6 +93,10 @@ class Samples(Protocol):
 class Task(Protocol):
     """One kind of learning.
 
+    A task whose runs keep all that another file is read with may have a classmethod beside these:
+    `of_kept(run, experiment, data, report) -> Task | None`, this task on the file of the section `data`, as
+    `on` makes it, without the data of the run; None where the run keeps too little.
+
     prepared       folder of the prepared data; None where nothing is prepared
     fingerprint    of the data, so that a run is never continued on other data
     summary        what the prepared data hold, and what was left out; for people

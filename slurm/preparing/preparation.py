@@ -24,9 +24,10 @@ from slurm.job.requeue import PATIENCE_S, Job, why_of
 from slurm.submission.job_options import signal_lead_s
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
-from toolkit.errors import StkError
+from toolkit.errors import ExitCode, StkError
 from toolkit.files import write_json
 from toolkit.launch import launcher
+from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.run_dir import RunDir
 from toolkit.training.output.progress_display import LogDisplay
 
@@ -119,8 +120,12 @@ def _cpus(data: Any) -> str:
 
 def main() -> int:
     """Run the job's work; a fault in the data is told without a stack trace."""
+    # Its processes finish the parts that they are at.
+    interrupt_on_request(signal.SIGTERM)
     try:
         return run_job(RunDir(Path(sys.argv[1])), dict(os.environ))
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
     except StkError as error:
         KeptProgress().message(f"error: {error}")
         return error.exit_code

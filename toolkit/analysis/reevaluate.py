@@ -36,6 +36,7 @@ from toolkit.task import Evaluation, Report, Task, task_class
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
+from toolkit.workload import silent
 from toolkit.world import World
 
 #: What another file is called by in artifacts and reports.
@@ -82,10 +83,13 @@ def rescore(run: RunDir, world: World, request: Request, report: Report) -> dict
     with tempfile.TemporaryDirectory() as own:
         meeting = RunDir(Path(request.meeting or own))
         with join(meeting, world, _meeting(experiment.train)) as group:
-            task = _opened(experiment, group, report)
-            checkpoint = _best(run, task, group)
-            subject = _subject(run, task, experiment, request, group, report)
-            return _score(run, result, checkpoint, task, subject, request, group, report)
+            checkpoint = _best(run, group)
+            subject = _of_kept(run, experiment, request, meeting, group, report)
+            if subject is None:
+                task = _opened(experiment, group, report)
+                _check_data(run, checkpoint, task)
+                subject = _subject(run, task, experiment, request, group, report)
+            return _score(run, result, checkpoint, subject, request, group, report)
 
 
 def _meeting(train: Train) -> Train:
@@ -100,18 +104,46 @@ def _opened(experiment: Experiment, group: Group, report: Report) -> Task:
     return kind(experiment)
 
 
-def _best(run: RunDir, task: Task, group: Group) -> Path:
-    """The best checkpoint, verified by rank 0. Raises CheckpointError, DataError. Collective."""
+def _best(run: RunDir, group: Group) -> Path:
+    """The best checkpoint, verified by rank 0. Raises CheckpointError. Collective."""
     folder = best_checkpoint(run)
     if group.world.is_main:
         verify(folder)
-        if read_manifest(folder).get("data") != task.fingerprint:
-            raise DataError(
-                f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
-                "labels and numbers of tokens may be others than it learnt: put back what it was trained on"
-            )
     group.barrier()
     return folder
+
+
+def _check_data(run: RunDir, checkpoint: Path, task: Task) -> None:
+    """Raise DataError where a task has opened other data than the run has learnt from."""
+    if read_manifest(checkpoint).get("data") != task.fingerprint:
+        raise DataError(
+            f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
+            "labels and numbers of tokens may be others than it learnt: put back what it was trained on"
+        )
+
+
+def _of_kept(
+    run: RunDir, experiment: Experiment, request: Request, meeting: RunDir, group: Group, report: Report
+) -> _Subject | None:
+    """Another file, read with what the run keeps; None where its own data are needed. Collective."""
+    make = getattr(task_class(experiment), "of_kept", None)
+    if request.file is None or make is None:
+        return None
+    on_file = load_on_file(run.config, Path(request.file), request.overrides)
+    data = _prepared_here(on_file.data, experiment.data.prepared_dir, meeting)
+    made: list[Task | None] = []
+    group.main_first(lambda: made.append(make(run, experiment, data, report)))
+    task = made[0] if made else make(run, experiment, data, silent)
+    if task is None:
+        return None
+    return _Subject(task=task, experiment=on_file, split=_SPLIT, name=Path(request.file).stem)
+
+
+def _prepared_here(data: Any, own: str, meeting: RunDir) -> Any:
+    """A data section whose set is made for this evaluation alone if the run's folder of sets is gone."""
+    if data.prepared_dir != own or Path(own).expanduser().is_dir():
+        return data
+    return replace(data, prepared_dir=str(meeting.path / "prepared"))
 
 
 def _subject(
@@ -133,7 +165,6 @@ def _score(
     run: RunDir,
     result: dict[str, Any],
     checkpoint: Path,
-    task: Task,
     subject: _Subject,
     request: Request,
     group: Group,
@@ -148,7 +179,7 @@ def _score(
         return {**stored, "folder": str(target.path), "found": True}
     if group.world.is_main:
         _make_folder(target)
-    model = task.model().to(group.device)
+    model = subject.task.model().to(group.device)
     load_weights(checkpoint, model)
     begun = time.monotonic()
     evaluation = _evaluate(model, subject, group, report)

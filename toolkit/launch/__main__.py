@@ -6,11 +6,20 @@ import os
 import sys
 from pathlib import Path
 
-from toolkit.launch.launcher import launch
-from toolkit.launch.machines.coordination import Nodes
-from toolkit.launch.machines.layout import Machines
-from toolkit.run.run_dir import RunDir
+from toolkit.reliability.early_stop import hold_back
+
+
+def main(run: str, processes: str) -> int:
+    """Start the ranks and wait for them; return the exit code for the user."""
+    hold_back()
+    # Only now: the imports take a while.
+    from toolkit.launch.launcher import launch
+    from toolkit.launch.machines.coordination import Nodes
+    from toolkit.launch.machines.layout import Machines
+    from toolkit.run.run_dir import RunDir
+
+    return launch(RunDir(Path(run)), os.environ, Nodes(Machines.alone(int(processes))), quiet=True)
+
 
 if __name__ == "__main__":
-    this_machine = Nodes(Machines.alone(int(sys.argv[2])))
-    sys.exit(launch(RunDir(Path(sys.argv[1])), os.environ, this_machine, quiet=True))
+    sys.exit(main(*sys.argv[1:]))

@@ -60,8 +60,8 @@ def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool
     """Train a run in processes of these machines and wait for them; return the exit code for the user.
 
     Rank 0 writes to this terminal unless quiet, the other ranks to their logs. If one fails, the others are
-    ended, and all start again if the restart policy allows it. On SIGTERM, Ctrl-C and SIGHUP, that is when
-    the terminal is closed, they save and leave. Raises OSError if the run's disk is full already.
+    ended, and all start again if the restart policy allows it. On SIGTERM, SIGUSR2, Ctrl-C and SIGHUP, that
+    is when the terminal is closed, they save and leave. Raises OSError if the run's disk is full already.
     """
     run.logs.mkdir(parents=True, exist_ok=True)
     keep_reserve(run)
@@ -226,6 +226,8 @@ class _Launcher:
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
             signal.signal(number, self._forward)
+        # They may have been held back so far (toolkit.reliability.early_stop).
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._stop_signals)
 
     def start(self, nonce: str) -> list[int]:
         """Start the ranks of this machine, unless asked to stop, and wait for them; their exit statuses."""

@@ -18,12 +18,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that stop a process outside of Slurm: SIGTERM, Ctrl-C, and a closed terminal.
+    """Return the signals that stop a process outside of Slurm.
 
-    Not the last one under `nohup`, which ignores it.
+    SIGTERM, SIGUSR2 (a scheduler's warning), Ctrl-C, and a closed terminal; the last one not under `nohup`,
+    which ignores it.
     """
     ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return (signal.SIGTERM, signal.SIGINT, *(() if ignores_hangup else (signal.SIGHUP,)))
+    hangup = () if ignores_hangup else (signal.SIGHUP,)
+    return (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT, *hangup)
 
 
 class Stop(Protocol):

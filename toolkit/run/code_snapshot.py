@@ -13,7 +13,7 @@ from pathlib import Path
 from toolkit.config.schema import Experiment
 from toolkit.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
 from toolkit.errors import UserError
-from toolkit.files import fsync_dir
+from toolkit.files import fsync_dir, link_or_copy
 from toolkit.registry import GROUP, installed, kept_files
 from toolkit.run.run_dir import RunDir
 
@@ -42,7 +42,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
     # Not the process id: those of two hosts may be equal.
     temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
     if run.code.exists():
-        shutil.copytree(run.code, temporary, copy_function=_link, ignore=_COMPILED)
+        shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
         _keep_for_owner(temporary)
     else:
         copy_or_nothing(temporary, experiment)
@@ -154,11 +154,3 @@ def _keep_for_owner(code: Path) -> None:
             mode = os.stat(path).st_mode
             if mode & _OTHERS_WRITE:
                 os.chmod(path, mode & ~_OTHERS_WRITE & 0o7777)
-
-
-def _link(source: str, target: str) -> None:
-    """A second name of a file, or a copy where the file system has none."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

@@ -14,6 +14,7 @@ from toolkit.config import load_with_origins
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
+from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.create_run import experiment_dir
 from toolkit.system.json_text import json_text
 from toolkit.training.output.progress_display import BarDisplay, Display, NullDisplay
@@ -33,6 +34,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
+    interrupt_on_request()
     display = _display()
     try:
         prepared = experiment.data.prepare(display.preparing)

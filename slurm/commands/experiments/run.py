@@ -28,6 +28,7 @@ from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.check_inputs import check_inputs
+from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, experiment_dir
 from toolkit.run.edited_code import take_new_code, told
@@ -55,6 +56,8 @@ def run(arguments: Namespace) -> int:
         check_world_size(world.size, arguments, os.environ, experiment.resources)
         _tell_of_edited_code(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
+    # There is nothing to save yet, and the other machines may be long in coming.
+    interrupt_on_request()
     machines = machines_here(arguments, experiment, os.environ)
     environ = rank_environ(machines, arguments, experiment)
     return _run_here(experiment, parent, arguments, machines, environ)

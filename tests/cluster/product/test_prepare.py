@@ -82,6 +82,7 @@ def check_log(text: str, kept: int) -> None:
     """Each start said so, and the last one read only what those before had left."""
     assert starts(text) == 3, text
     assert "Traceback" not in text, text
+    assert "leaked" not in text, text
     read = re.search(r"^([\d,]+) texts read in ", text, re.MULTILINE)
     assert read is not None, text
     total = TEXTS + SIZES["test"]

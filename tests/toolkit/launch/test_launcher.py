@@ -131,11 +131,11 @@ def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) ->
     assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
 
 
-@pytest.mark.parametrize("number", first_quick([signal.SIGHUP, signal.SIGTERM]))
+@pytest.mark.parametrize("number", first_quick([signal.SIGHUP, signal.SIGTERM, signal.SIGUSR2]))
 def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(
     lab: Lab, long: Experiment, number: signal.Signals
 ) -> None:
-    """By a person, or by a terminal that is closed."""
+    """By a person, a scheduler that warns, or a terminal that is closed."""
     run = lab.start(long)
     launcher = launched(run, 2)
     until(lambda: metrics_lines(run))

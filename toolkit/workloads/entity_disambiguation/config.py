@@ -95,7 +95,7 @@ class EntityMentions(DataSection):
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         from toolkit.workloads.entity_disambiguation.data.samples.checks import sentence_violations
 
-        return sentence_violations(self)
+        return sentence_violations(self, is_trained=is_trained)
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
         from toolkit.workloads.entity_disambiguation.data.samples.source_files import find_files
@@ -148,6 +148,8 @@ class _OfPretrained(ModelSection):
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
     ) -> Iterator[Violation]:
+        if is_trained:
+            return iter(())
         return check_encoder("model.path", self.path, experiment.data, ["max_tokens", "max_entity_tokens"])
 
     def difference(self, other: Any) -> str:

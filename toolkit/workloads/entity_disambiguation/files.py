@@ -32,6 +32,11 @@ class DisambiguationFiles:
         return self.run.artifact("encoding.json")
 
     @property
+    def gold_counts(self) -> Path:
+        """How often training has seen each gold, JSON."""
+        return self.run.artifact("gold_counts.json")
+
+    @property
     def entity_db(self) -> Path:
         """The database of entities that the run was trained with: a folder."""
         return self.run.artifact("entity_db")

@@ -11,6 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.manifest import read_manifest
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.nlp.token_masking import hide
@@ -24,7 +26,7 @@ from toolkit.workloads.entity_disambiguation.config import WHOLE_SLICE, EntityMe
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet, prepare
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
-from toolkit.workloads.entity_disambiguation.inference.kept import keep
+from toolkit.workloads.entity_disambiguation.inference.kept import keep, kept, kept_base, without_origin
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE, SliceScore
 from toolkit.workloads.entity_disambiguation.models.bi_encoder import BiEncoder as BiEncoderModel
 from toolkit.workloads.entity_disambiguation.models.co_mention import CoMention as CoMentionModel
@@ -58,10 +60,16 @@ class EntityDisambiguationTask:
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
         prepared = prepare(experiment.data, report)
-        _fixed_vectors(experiment, prepared, report)
+        _fixed_vectors(experiment, prepared, experiment.model.path, report)
         return prepared.summary()
 
-    def __init__(self, experiment: Experiment, data: MentionSet | None = None) -> None:
+    def __init__(
+        self, experiment: Experiment, data: MentionSet | None = None, encoder: str | None = None
+    ) -> None:
+        """Open prepared data.
+
+        encoder  folder of the encoder of entities that did not learn; None: the model's `path`
+        """
         self._experiment = experiment
         self._data = data = data or prepare(experiment.data)
         self.prepared = data.path
@@ -75,12 +83,31 @@ class EntityDisambiguationTask:
             experiment.model,
             pad_id=self._known.pad_id,
             specials=self._known.specials_before,
-            vectors=_fixed_vectors(experiment, data, None),
+            vectors=_fixed_vectors(experiment, data, encoder or experiment.model.path, None),
         )
 
     def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
-        known = prepare(data, report, base=self._data)
+        known = prepare(data, report, base=self._data.base())
         return EntityDisambiguationTask(replace(self._experiment, data=data), known)
+
+    @classmethod
+    def of_kept(
+        cls, run: RunDir, experiment: Experiment, data: EntityMentions, report: Report
+    ) -> EntityDisambiguationTask | None:
+        """This task on another file, with the entities, the tokenizer and the counts that a run keeps."""
+        fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
+        base = kept_base(run, fingerprint)
+        if base is None:
+            return None
+        found = kept(run, experiment, fingerprint)
+        is_own = data.entity_db == experiment.data.entity_db
+        data = replace(
+            data,
+            tokenizer_path=found.tokenizer,
+            entity_db=str(found.entity_db) if is_own else data.entity_db,
+        )
+        known = prepare(data, report, base=base)
+        return cls(replace(without_origin(run, experiment), data=data), known, found.encoder)
 
     def model(self) -> nn.Module:
         return build_model(self._experiment, **self._known.sizes())
@@ -182,9 +209,14 @@ def _losses(log_probabilities: torch.Tensor, labels: torch.Tensor) -> torch.Tens
     return functional.nll_loss(log_probabilities, labels.clamp(min=-1), reduction="none", ignore_index=-1)
 
 
-def _fixed_vectors(experiment: Experiment, data: MentionSet, report: Report | None) -> Array | None:
-    """The entities' vectors of the encoder as it was before training; None for a model that reads texts."""
+def _fixed_vectors(
+    experiment: Experiment, data: MentionSet, path: str, report: Report | None
+) -> Array | None:
+    """The entities' vectors of the encoder as it was before training; None for a model that reads texts.
+
+    path  of that encoder
+    """
     if not experiment.model.needs_preparation:
         return None
-    encoder = fixed_encoder(experiment.model, experiment.model.path, Known.of(data.meta))
+    encoder = fixed_encoder(experiment.model, path, Known.of(data.meta))
     return entity_vectors(encoder, fixed_pooling(experiment.model), data, _CPU, report or silent)

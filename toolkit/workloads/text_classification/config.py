@@ -85,7 +85,7 @@ class TextTable(DataSection):
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
         from toolkit.workloads.text_classification.data.checks import table_violations
 
-        return table_violations(self)
+        return table_violations(self, is_trained=is_trained)
 
     def warnings(self) -> Iterator[Violation]:
         from toolkit.workloads.text_classification.data.checks import table_warnings
@@ -181,6 +181,8 @@ class Pretrained(ModelSection):
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
     ) -> Iterator[Violation]:
+        if is_trained:
+            return iter(())
         data = experiment.data
         more = "; data.fold makes several samples of a longer text" if data.fold == "none" else ""
         return check_encoder("model.path", self.path, data, ["max_tokens"], more)

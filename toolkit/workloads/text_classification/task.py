@@ -24,7 +24,11 @@ from toolkit.workloads.text_classification.class_weights import class_weights
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.workloads.text_classification.data.samples import pad_batch
-from toolkit.workloads.text_classification.inference.kept_encoding import KeptEncoding
+from toolkit.workloads.text_classification.inference.kept_encoding import (
+    KeptEncoding,
+    stored_encoding,
+    without_origin,
+)
 from toolkit.workloads.text_classification.metrics.classification import Classification
 from toolkit.workloads.text_classification.models.pretrained import Pretrained
 
@@ -73,6 +77,17 @@ class TextClassificationTask:
     def on(self, data: TextTable, report: Report | None = None) -> TextClassificationTask:
         known = prepare_benchmark(data, self._data, report)
         return TextClassificationTask(replace(self._experiment, data=data), known)
+
+    @classmethod
+    def of_kept(
+        cls, run: RunDir, experiment: Experiment, data: TextTable, report: Report
+    ) -> TextClassificationTask | None:
+        """This task on another file, with the labels and the tokenizer that a run keeps."""
+        kept = stored_encoding(run)
+        if kept is None:
+            return None
+        known = prepare_benchmark(data, kept, report)
+        return cls(replace(without_origin(run, experiment), data=data), known)
 
     def model(self) -> nn.Module:
         model = build_model(

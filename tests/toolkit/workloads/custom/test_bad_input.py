@@ -299,6 +299,13 @@ def signals() -> Iterator[None]:
         ("with run.checkpoint(1): pass", "with run.checkpoint(10) as folder: torch.save("),
         ("with run.checkpoint(1, keep=0): pass", "with run.checkpoint(10) as folder: torch.save("),
         ("run.should_stop(every=0)", "run.should_stop(every=10)"),
+        ("run.log(loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
+        ("run.log(1, loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
+        ("with run.checkpoint(): pass", "with run.checkpoint(10) as folder: torch.save("),
+        ("with run.checkpoint(step=1, last=True): pass", "with run.checkpoint(10) as folder: torch.save("),
+        ("run.should_stop(10)", "run.should_stop(every=10)"),
+        ("run.latest_checkpoint(1)", "folder = run.latest_checkpoint()"),
+        ("run.leave(75)", "run.leave()"),
     ],
 )
 def test_a_call_that_does_not_fit_is_named_with_its_line(call: str, right: str) -> None:
@@ -306,6 +313,13 @@ def test_a_call_that_does_not_fit_is_named_with_its_line(call: str, right: str) 
     with pytest.raises(UserError, match=r"script\.py:4: run\.") as caught:
         runpy.run_path("script.py")
     assert right in str(caught.value)
+
+
+@pytest.mark.usefixtures("signals")
+def test_an_error_of_the_type_in_a_block_of_the_script_stays_what_it_is() -> None:
+    Path("script.py").write_text("import stk\n\nwith stk.current_run().checkpoint(1):\n    len(3)\n")
+    with pytest.raises(TypeError, match=r"object of type 'int' has no len"):
+        runpy.run_path("script.py")
 
 
 def test_a_script_that_does_so_ends_its_run_with_the_exit_code_of_wrong_input() -> None:

@@ -19,7 +19,7 @@ from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.script import checkpoints
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
-from toolkit.workloads.custom.script.misuse import misuse
+from toolkit.workloads.custom.script.misuse import misuse, told_if_misused
 from toolkit.workloads.custom.script.place import Place, find_place
 from toolkit.workloads.custom.script.ranks import SharedError, group, largest, let_threads_drop_tensors
 from toolkit.workloads.custom.script.resuming import agreed_newest
@@ -65,6 +65,7 @@ class CurrentRun:
         """
         self._signals.install(is_in_run=self._place.is_in_run)
 
+    @told_if_misused
     def latest_checkpoint(self) -> Path | None:
         """Return the folder of the newest valid checkpoint, or None. Collective.
 
@@ -78,6 +79,7 @@ class CurrentRun:
         self._resumed = -1 if step is None else step
         return None if step is None else self._place.run.checkpoint(step)
 
+    @told_if_misused
     def log(
         self,
         *,
@@ -105,6 +107,7 @@ class CurrentRun:
             return
         self._log.write(checked(step, total, split, epoch, metrics), self._resumed)
 
+    @told_if_misused
     def should_stop(self, *, every: int | None = None) -> bool:
         """Return whether to save and leave, the same on all ranks. Collective: call it after each step.
 
@@ -117,6 +120,7 @@ class CurrentRun:
         return self._agreement.should_stop(every)
 
     @contextmanager
+    @told_if_misused
     def checkpoint(self, step: int, *, best: bool = False, keep: int = 2) -> Iterator[Path]:
         """Give an empty folder that becomes the checkpoint of the step. Collective.
 
@@ -145,6 +149,7 @@ class CurrentRun:
             raise
         self._finish(folder, step, begun, best=best, keep=keep)
 
+    @told_if_misused
     def leave(self) -> NoReturn:
         """End this process with status 75: it has saved, and continues at its next start.
 

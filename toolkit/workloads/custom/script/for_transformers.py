@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from toolkit.errors import UserError
+from toolkit.files import link_or_copy
 from toolkit.workloads.custom.script.current_run import current_run
 from toolkit.workloads.custom.script.trainers import begin_once
 
@@ -96,7 +96,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         with self._run.checkpoint(state.global_step, best=is_best, keep=self._keep) as folder:
             # All ranks have written theirs by now.
             if args.process_index == 0:
-                shutil.copytree(saved, folder, copy_function=_link, dirs_exist_ok=True)
+                shutil.copytree(saved, folder, copy_function=link_or_copy, dirs_exist_ok=True)
         if self._is_leaving:
             self._run.leave()
 
@@ -110,14 +110,6 @@ def _metrics(logs: Mapping[str, Any]) -> dict[str, float]:
         for name, value in found.items()
         if name not in {"epoch", *_NO_SCORES} and isinstance(value, int | float) and not math.isinf(value)
     }
-
-
-def _link(source: str, target: str) -> None:
-    """Give a file a second name, where the file system can; else copy it."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 def _going_on(train: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import FrameType
+from typing import ParamSpec, TypeVar
 
 from toolkit.errors import UserError
 
@@ -13,10 +16,32 @@ _EXAMPLES = {
     "log": "run.log(step=10, total=100, loss=0.5)",
     "checkpoint": 'with run.checkpoint(10) as folder: torch.save(state, folder / "state.pt")',
     "should_stop": "run.should_stop(every=10)",
+    "latest_checkpoint": "folder = run.latest_checkpoint()",
+    "leave": "run.leave()",
 }
 _OURS = Path(__file__).parents[3]
 #: What Python itself puts between a block of the script and what gives it its folder.
 _BETWEEN = contextmanager.__code__.co_filename
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def told_if_misused(method: Callable[P, R]) -> Callable[P, R]:
+    """Make `misuse` of a call whose arguments do not fit the method."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except TypeError as error:
+            # Of this frame alone if Python could not even begin the method.
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            name, _, problem = str(error).partition("() ")
+            raise misuse(f"run.{name.rpartition('.')[2]}(…)", problem) from None
+
+    return call
 
 
 def misuse(call: str, problem: str) -> UserError:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.config.schema import Experiment
+from toolkit.data.prepared.build_once import publish_once
 from toolkit.errors import DataError
-from toolkit.files import read_json, write_json
+from toolkit.files import link_or_copy, read_json, write_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import write_without_markers
 from toolkit.workloads.entity_disambiguation.data.entities.contents import standing
 from toolkit.workloads.entity_disambiguation.data.entities.write_folder import folder_fingerprint
+from toolkit.workloads.entity_disambiguation.data.samples.build import Base
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import MentionSet
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.models.known import Known
+
+_LOCK_TIMEOUT_S = 600.0
+#: More layers than a model has.
+_ALL = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +57,29 @@ def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
     folder = Path(data.entity_db).expanduser()
     if standing(folder).is_dir() and folder_fingerprint(folder) == prepared.meta["entity_db"]:
         shutil.rmtree(files.entity_db, ignore_errors=True)
-        shutil.copytree(standing(folder), files.entity_db)
+        _keep_database(standing(folder), prepared, files.entity_db)
+    write_json(files.gold_counts, prepared.base().counts)
     write_json(files.known, asdict(Known.of(prepared.meta)))
+
+
+def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
+    """Copy a database; runs share its files with a copy beside the prepared set, on one file system.
+
+    Nobody writes into that copy, while the database itself is the user's.
+    """
+    fingerprint, sets = prepared.meta["entity_db"], prepared.path.parent
+    if os.stat(sets).st_dev == os.stat(target.parent).st_dev:
+        shared = sets / f"entity_db-{fingerprint[:16]}"
+
+        def fill(folder: Path) -> None:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+
+        # The folder of prepared sets may be another user's.
+        with suppress(DataError):
+            publish_once(shared, fill, lambda: folder_fingerprint(shared) == fingerprint, _LOCK_TIMEOUT_S)
+            shutil.copytree(shared, target, copy_function=link_or_copy)
+            return
+    shutil.copytree(source, target)
 
 
 def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
@@ -67,6 +98,34 @@ def kept(run: RunDir, experiment: Experiment, fingerprint: str) -> Kept:
         entity_db=_database(run, Path(data.entity_db).expanduser()),
         encoder=str(encoder) if encoder.is_dir() else experiment.model.path,
     )
+
+
+def kept_base(run: RunDir, fingerprint: str) -> Base | None:
+    """What a run keeps of its training for files that it is scored on; None where it keeps too little.
+
+    fingerprint  of the data that the run has learnt from
+    Raises DataError for a damaged file.
+    """
+    files = DisambiguationFiles(run)
+    stored, counts = read_json(files.known), read_json(files.gold_counts)
+    if stored is None or counts is None or not files.entity_db.is_dir():
+        return None
+    known = _read(files.known, stored)
+    return Base(
+        fingerprint=fingerprint, counts=Counter(counts), types=Names.known(known.types),
+        relations=Names.known(known.relations), pad_id=known.pad_id,
+    )  # fmt: skip
+
+
+def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
+    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
+    model, exported = experiment.model, ExportedFiles(run).model
+    if not exported.is_dir():
+        return experiment
+    if not (exported / "config.json").is_file():
+        # There are two, which once were one model: that with more layers serves for both.
+        exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
+    return replace(experiment, model=replace(model, path=str(exported)))
 
 
 def _database(run: RunDir, origin: Path) -> Path:

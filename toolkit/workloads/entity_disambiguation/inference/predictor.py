@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +19,6 @@ from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array
 from toolkit.nlp.characters import no_character
 from toolkit.nlp.encoder import Encoder
-from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
 from toolkit.workloads.entity_disambiguation.artifacts.dump import Prediction, among
@@ -30,7 +28,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Sentence, parse_sentence
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
-from toolkit.workloads.entity_disambiguation.inference.kept import kept
+from toolkit.workloads.entity_disambiguation.inference.kept import kept, without_origin
 from toolkit.workloads.entity_disambiguation.inference.sentences_at_hand import SentenceReader
 from toolkit.workloads.entity_disambiguation.models.entity_vectors import (
     fixed_encoder,
@@ -38,9 +36,6 @@ from toolkit.workloads.entity_disambiguation.models.entity_vectors import (
     vectors_of,
 )
 from toolkit.workloads.entity_disambiguation.models.mention_batch import BatchMaker, candidate_scores
-
-#: More layers than a model has.
-_ALL = 1 << 30
 
 
 class DisambiguationPredictor:
@@ -54,7 +49,7 @@ class DisambiguationPredictor:
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
         self._kept = kept(run, experiment, str(read_manifest(best_checkpoint(run)).get("data")))
-        self._experiment = _without_origin(run, experiment)
+        self._experiment = without_origin(run, experiment)
 
     def model(self) -> nn.Module:
         return build_model(self._experiment, **self._kept.known.sizes())
@@ -145,14 +140,3 @@ class _Row(Line):
 
     def refuse(self, problem: str) -> NoReturn:
         raise UnfitRow(problem)
-
-
-def _without_origin(run: RunDir, experiment: Experiment) -> Experiment:
-    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
-    model, exported = experiment.model, ExportedFiles(run).model
-    if not exported.is_dir():
-        return experiment
-    if not (exported / "config.json").is_file():
-        # There are two, which once were one model: that with more layers serves for both.
-        exported /= "entity" if (model.context_layers or _ALL) < (model.entity_layers or _ALL) else "context"
-    return replace(experiment, model=replace(model, path=str(exported)))

@@ -43,11 +43,14 @@ _ROWS = 2000
 _FREQUENT = 100
 
 
-def table_violations(data: TextTable) -> Iterator[Violation]:
-    """Find files of a section that are missing, or whose first rows are not as described."""
+def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[Violation]:
+    """Find files of a section that are missing, or whose first rows are not as described.
+
+    is_trained   the tokenizer was kept with the run
+    """
     for key, path in split_files(data):
         yield from violation_of(key, _check_rows, path, data)
-    if data.tokenizer == "pretrained" and data.tokenizer_path is not None:
+    if data.tokenizer == "pretrained" and data.tokenizer_path is not None and not is_trained:
         yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -48,6 +48,11 @@ class Prepared(PreparedFolder[Samples]):
     VERSION = layout.VERSION
     COLUMNS = (layout.TOKENS, layout.OFFSETS, layout.LABELS, layout.TEXT_IDS)
     FACTS = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds the tokenizer: the set's own."""
+        return self.path
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -115,8 +120,24 @@ def prepare(data: TextTable, progress: Progress | None = None) -> Prepared:
     return _publish(data, sources, describe(data, sources), partial(encoder, data), report)
 
 
-def prepare_benchmark(data: TextTable, known: Prepared, progress: Progress | None = None) -> Prepared:
-    """Open the whole file `data.path` as the one split `test`, with the labels and tokens of a known set.
+class Encoding(Protocol):
+    """Labels and tokens that another file is read with.
+
+    folder   holds the tokenizer: vocabulary.json, or the files of a pretrained one
+    """
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def pad_id(self) -> int: ...
+
+
+def prepare_benchmark(data: TextTable, known: Encoding, progress: Progress | None = None) -> Prepared:
+    """Open the whole file `data.path` as the one split `test`, with known labels and tokens.
 
     Built first where there is none, as `prepare` does it. Raises DataError.
     """
@@ -125,13 +146,13 @@ def prepare_benchmark(data: TextTable, known: Prepared, progress: Progress | Non
     using: Callable[[], Encoder]
     if data.tokenizer == "pretrained":
         # The set's own copy: where it came from, there may be another one by now.
-        data = replace(data, tokenizer_path=str(known.path))
-        using = partial(PretrainedEncoder, str(known.path), data.max_tokens, known.pad_id)
+        data = replace(data, tokenizer_path=str(known.folder))
+        using = partial(PretrainedEncoder, str(known.folder), data.max_tokens, known.pad_id)
         further: dict[str, Any] = {}
     else:
-        vocabulary = known.vocabulary()
-        using = partial(VocabularyEncoder, data, vocabulary)
-        further = {"vocabulary": crc32(known.path / layout.VOCABULARY)}
+        file = known.folder / layout.VOCABULARY
+        using = partial(VocabularyEncoder, data, Vocabulary.load(file))
+        further = {"vocabulary": crc32(file)}
     sources = (one_source(data, TEST, report),)
     return _publish(data, sources, describe(data, sources, **further), using, report)
 

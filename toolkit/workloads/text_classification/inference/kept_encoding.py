@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
 from toolkit.files import read_json, write_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
-from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.config import DocNN, TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.prepared import Prepared
 from toolkit.workloads.text_classification.files import ClassificationFiles
@@ -49,15 +50,20 @@ class KeptEncoding:
         write_json(ClassificationFiles(run).encoding, {**asdict(self), "folder": None})
 
 
+def stored_encoding(run: RunDir) -> KeptEncoding | None:
+    """Read what a run keeps; None for one of an earlier version, which kept less. Raises DataError."""
+    stored = read_json(ClassificationFiles(run).encoding)
+    return None if stored is None else _read(run, stored)
+
+
 def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> KeptEncoding:
     """Read what a run keeps; of an earlier version's, which kept less, from its prepared data.
 
     fingerprint  of the data that the run has learnt from
     Raises DataError where that is gone, or its data have changed.
     """
-    stored = read_json(ClassificationFiles(run).encoding)
-    if stored is not None:
-        return _read(run, stored)
+    if (stored := stored_encoding(run)) is not None:
+        return stored
     prepared = data.prepare(silent)
     if prepared.fingerprint != fingerprint:
         raise DataError(
@@ -65,6 +71,15 @@ def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> KeptEncodin
             "changed since: put back what it was trained on"
         )
     return KeptEncoding.of(prepared)
+
+
+def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
+    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
+    model = experiment.model
+    if isinstance(model, DocNN):
+        return replace(experiment, model=replace(model, vectors=None))
+    exported = ExportedFiles(run).model
+    return replace(experiment, model=replace(model, path=str(exported))) if exported.is_dir() else experiment
 
 
 def _read(run: RunDir, stored: Mapping[str, Any]) -> KeptEncoding:

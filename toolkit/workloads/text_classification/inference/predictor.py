@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,10 @@ from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists
 from toolkit.nlp.characters import no_character
-from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
-from toolkit.workloads.text_classification.config import DocNN
 from toolkit.workloads.text_classification.data.sources.wording import shown
-from toolkit.workloads.text_classification.inference.kept_encoding import kept_encoding
+from toolkit.workloads.text_classification.inference.kept_encoding import kept_encoding, without_origin
 from toolkit.workloads.text_classification.inference.text_reader import TextReader
 from toolkit.workloads.text_classification.metrics.pooling import pool_probabilities
 
@@ -44,7 +41,7 @@ class ClassificationPredictor:
         fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
         self._kept = kept_encoding(run, data, fingerprint)
         self._reader = TextReader(data, self._kept)
-        self._experiment = _without_origin(run, experiment)
+        self._experiment = without_origin(run, experiment)
 
     def model(self) -> nn.Module:
         return build_model(
@@ -93,12 +90,3 @@ class ClassificationPredictor:
             batch = torch.from_numpy(tokens.gather(which, self._kept.pad_id)).to(device)
             found[which] = model(batch).float().log_softmax(1).cpu().numpy()
         return found
-
-
-def _without_origin(run: RunDir, experiment: Experiment) -> Experiment:
-    """The experiment without the model's initial weights, which are not needed: its own are loaded."""
-    model = experiment.model
-    if isinstance(model, DocNN):
-        return replace(experiment, model=replace(model, vectors=None))
-    exported = ExportedFiles(run).model
-    return replace(experiment, model=replace(model, path=str(exported))) if exported.is_dir() else experiment

@@ -29,7 +29,7 @@ from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.config import Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.errors import DataError
-from toolkit.files import read_json_lines
+from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.inference.predictor import sentence_of
@@ -120,6 +120,14 @@ def test_a_row_that_is_no_sentence_is_refused(row: Any, said: str) -> None:
 
 def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
     assert isinstance(load_model(run.path), torch.nn.Module)
+
+
+def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
+    """The file is the run's own test set, which therefore scores as it did at the run's end."""
+    file = write_lines(tmp_path / "labelled.jsonl", list(lines("test")))
+    found = json.loads(stk("evaluate", run.path, "--data", file, "--json"))
+    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
+    assert not Path("files").exists()
 
 
 def test_a_run_without_its_entities_says_where_they_belong(run: RunDir) -> None:

@@ -21,6 +21,7 @@ from tests.toolkit.tiny import rows
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.analysis.prediction.load import load_model
 from toolkit.config.serialize import to_plain
+from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 #: By the kind of model.
@@ -125,6 +126,15 @@ def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
     assert not model.training
     with torch.no_grad():
         assert model(torch.tensor([[2, 3], [2, 0]])).shape == (2, 2)
+
+
+def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
+    """The file is the run's own test set, which therefore scores as it did at the run's end."""
+    file = tmp_path / "labelled.tsv"
+    file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
+    found = json.loads(stk("evaluate", run.path, "--data", file, "--json"))
+    assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
+    assert not Path("files").exists()
 
 
 def test_a_run_that_kept_less_needs_the_data_that_it_was_made_from(run: RunDir) -> None:

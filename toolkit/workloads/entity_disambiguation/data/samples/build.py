@@ -35,12 +35,24 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """Knowledge of a trained model: golds that training has seen, and the numbers of types and relations."""
+    """Knowledge of a trained model, for files that it is scored on; without a fingerprint there is none yet.
 
+    fingerprint  of the data that it has learnt from
+    counts       golds that training has seen
+    types        their numbers, as those of relations
+    pad_id       fills a batch up
+    """
+
+    fingerprint: str | None = None
     counts: Counter[str] = field(default_factory=Counter)
     types: Names = field(default_factory=Names)
     relations: Names = field(default_factory=Names)
-    is_new: bool = True
+    pad_id: int | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has been learnt yet."""
+        return self.fingerprint is None
 
 
 def build(
@@ -56,7 +68,8 @@ def build(
 
     Raises DataError that names file and line, OSError and sqlite3.Error where writing fails.
     """
-    tokenizer = MarkedTokenizer(data.tokenizer_path, max(data.max_tokens, data.max_entity_tokens))
+    longest = max(data.max_tokens, data.max_entity_tokens)
+    tokenizer = MarkedTokenizer(data.tokenizer_path, longest, base.pad_id)
     entities = EntityTables.of(database, data, base.types, base.relations)
     rows = MentionRows(
         data=data, database=database, entities=entities, tokenizer=tokenizer,

@@ -18,10 +18,15 @@ from toolkit.workloads.entity_disambiguation.data.entities.sentences import read
 _SENTENCES = 2000
 
 
-def sentence_violations(data: EntityMentions) -> Iterator[Violation]:
-    """Find files of a section that are missing, or whose first sentences are not as described."""
+def sentence_violations(data: EntityMentions, *, is_trained: bool = False) -> Iterator[Violation]:
+    """Find files of a section that are missing, or whose first sentences are not as described.
+
+    is_trained   database and tokenizer were kept with the run
+    """
     for key, path in split_files(data):
         yield from violation_of(key, _check_sentences, path)
+    if is_trained:
+        return
     if not Path(data.entity_db).expanduser().is_dir():
         problem = f"{data.entity_db} is not a folder, expected that of a database (`stk entities`)"
         yield Violation(key=("data", "entity_db"), problem=problem)

@@ -110,18 +110,21 @@ class MentionSet(PreparedFolder[MentionSamples]):
         with reading(self.database) as connection:
             counts = Counter(dict(connection.execute("SELECT gold, count FROM counts").fetchall()))
         types, relations = (Names.known(self.meta[key]) for key in ("types", "relations"))
-        return Base(counts=counts, types=types, relations=relations, is_new=False)
+        return Base(
+            fingerprint=self.fingerprint, counts=counts, types=types, relations=relations,
+            pad_id=int(self.meta["pad_id"]),
+        )  # fmt: skip
 
 
 def prepare(
     data: EntityMentions,
     progress: Progress | None = None,
     *,
-    base: MentionSet | None = None,
+    base: Base | None = None,
 ) -> MentionSet:
     """Open the prepared set of a data section, building it first where there is none.
 
-    With `base`, the set that a model was trained on, `data.path` is a file to be scored: all of it is the
+    With `base`, the knowledge of a trained model, `data.path` is a file to be scored: all of it is the
     split `test`, and slices, types and relations are those that training has seen.
     Otherwise as PreparedFolder.open_or_build.
     """
@@ -132,6 +135,6 @@ def prepare(
 
     def fill(folder: Path) -> None:
         database = EntityDatabase.load(Path(data.entity_db).expanduser())
-        build(folder, data, files, database, description, base.base() if base else Base(), report)
+        build(folder, data, files, database, description, base or Base(), report)
 
     return MentionSet.open_or_build(*set_place(data.prepared_dir, files, description), fill)

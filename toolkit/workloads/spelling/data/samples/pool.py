@@ -58,8 +58,9 @@ def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Sh
 def _begin(job: Job) -> None:
     global _job
     _job = job
-    # Ctrl-C reaches all processes of a terminal; the parent handles it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C reaches all processes of a terminal, a scheduler's signal all of a job; the parent handles it.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 
 

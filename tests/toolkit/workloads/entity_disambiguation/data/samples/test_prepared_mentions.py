@@ -221,7 +221,7 @@ def test_another_file_is_scored_with_the_counts_and_types_of_training(
 ) -> None:
     base = prepare(data)
     unseen = other("test", line(5, [("arn", "town")]), line(6, [("bel", "ship")])).test
-    found = prepare(dataclasses.replace(data, path=unseen), base=base)
+    found = prepare(dataclasses.replace(data, path=unseen), base=base.base())
     assert found.splits == {"test": 2}
     assert found.meta["types"] == base.meta["types"]
     known = dict(rows(base, "SELECT * FROM counts"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,9 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.toolkit.workloads.spelling.data.samples.conftest import Make
-from toolkit.errors import DataError
+from toolkit.config import load
+from toolkit.errors import DataError, ExitCode
+from toolkit.run.create_run import create_run
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.shards import Shard, ShardMaker
 
@@ -30,6 +34,29 @@ def killed(stage, done, total):
 if __name__ == "__main__":
     layout.SHARD = 10
     prepare(load(__import__("pathlib").Path(sys.argv[1]), sys.argv[2:]).data, killed)
+"""
+
+
+_JOB = """\
+import sys, time
+from pathlib import Path
+from slurm.preparing import preparation
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.shards import ShardMaker
+
+make = ShardMaker.make
+
+def waiting(self, shard):
+    if shard.first:
+        print("here", flush=True)
+        while not Path(sys.argv[2]).exists():
+            time.sleep(0.01)
+    make(self, shard)
+
+ShardMaker.make = waiting
+layout.SHARD = 10
+if __name__ == "__main__":
+    sys.exit(preparation.main())
 """
 
 
@@ -88,6 +115,37 @@ def test_a_killed_preparation_goes_on_with_the_shards_that_are_done(
     assert not {shard.file(next(iter(done)).parent) for shard in made} & done
     assert content(finished) == content(prepare(make(prepared_dir=str(tmp_path / "whole"))))
     assert not list(interrupted.glob(".*.parts"))
+
+
+def test_a_preparation_that_is_asked_to_end_keeps_the_shards_under_way_and_says_nothing_odd(
+    language: Path, tmp_path: Path
+) -> None:
+    """All processes of a job get the signal, and may get it again."""
+    script = tmp_path / "job.py"
+    script.write_text(_JOB, encoding="utf-8")
+    experiment = load(
+        language / "tiny_words.yaml", [f'data.prepared_dir="{tmp_path / "sets"}"', "data.workers=2"]
+    )
+    run = create_run(experiment, tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(run.path), str(tmp_path / "go")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    told = ""
+    while told.count("here\n") < 2:
+        told += process.stdout.readline()
+        assert process.poll() is None, told
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGTERM)
+    (tmp_path / "go").touch()
+    rest, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == ExitCode.INTERRUPTED, rest
+    assert not [word for word in ("leaked", "Traceback", "was killed") if word in rest], rest
+    assert len(list((tmp_path / "sets").glob(".*.parts/shard-*.npz"))) >= 2
 
 
 def test_a_damaged_shard_is_made_again(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

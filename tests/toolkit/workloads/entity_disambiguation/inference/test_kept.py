@@ -1,0 +1,67 @@
+"""Runs keep their database of entities; those that were trained with the same one share its files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.entity_disambiguation.entity_files import tiny_entities
+from toolkit.config import Experiment
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.entity_disambiguation.data.entities.write_folder import (
+    files_of,
+    folder_fingerprint,
+)
+from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
+from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
+from toolkit.workloads.entity_disambiguation.inference.kept import keep
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    return tiny_entities(tmp_path / "files")
+
+
+def kept_by(name: str, experiment: Experiment, tmp_path: Path) -> Path:
+    """The database that a run of this name has kept."""
+    run = RunDir(tmp_path / name)
+    run.artifacts.mkdir(parents=True)
+    keep(run, experiment.data, prepare(experiment.data))
+    return DisambiguationFiles(run).entity_db
+
+
+def inodes(folder: Path) -> list[int]:
+    return [file.stat().st_ino for file in files_of(folder)]
+
+
+def test_two_runs_share_the_files_of_a_database_but_not_with_its_owner(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    origin = Path(experiment.data.entity_db)
+    one, other = (kept_by(name, experiment, tmp_path) for name in ("one", "other"))
+    assert inodes(one) == inodes(other)
+    assert not {*inodes(one)} & {*inodes(origin)}
+    (origin / "entity_mappings" / "qid2title.json").write_text("{}")
+    shutil.rmtree(experiment.data.prepared_dir)
+    shutil.rmtree(one)
+    assert folder_fingerprint(other) != folder_fingerprint(origin)
+    assert "arn.river" in (other / "entity_mappings" / "qid2title.json").read_text()
+
+
+def test_a_folder_of_sets_that_cannot_be_written_costs_only_the_sharing(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders are not to be made beside the sets of another user."""
+    prepare(experiment.data)
+    sets, make = Path(experiment.data.prepared_dir), Path.mkdir
+
+    def refusing(path: Path, *args: int, **settings: bool) -> None:
+        if path.parent == sets:
+            raise PermissionError(13, "Permission denied", str(path))
+        make(path, *args, **settings)
+
+    monkeypatch.setattr(Path, "mkdir", refusing)
+    kept = kept_by("one", experiment, tmp_path)
+    assert folder_fingerprint(kept) == folder_fingerprint(Path(experiment.data.entity_db))

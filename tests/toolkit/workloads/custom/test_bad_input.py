@@ -88,6 +88,11 @@ def test_a_file_that_is_not_there(capfd: pytest.CaptureFixture[str], command: st
     assert "as in task: digits.py" in said
 
 
+def test_a_file_without_its_ending(capfd: pytest.CaptureFixture[str]) -> None:
+    _edit("mine.yaml", "mine.py", "mine")
+    assert "did you mean mine.py?" in _refused(capfd, "submit", "mine.yaml")
+
+
 def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
     _edit("mine.yaml", "mine.py", "my_project.mine")
     said = _refused(capfd, "submit", "mine.yaml")

@@ -23,8 +23,6 @@ from toolkit.workload import Metric
 
 #: The key whose values a mean is taken over.
 SEED = "seed"
-
-
 FINISHED = "finished"
 
 

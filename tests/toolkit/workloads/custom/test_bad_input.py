@@ -255,6 +255,8 @@ def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
     [
         ("train.py", "trian.py", "train.yaml:2: task.run.1", "run: [python, trian.py]"),
         ("[python, train.py]", "[train.py]", "train.yaml:2: task.run.0", "run: [python, train.py]"),
+        ("[python, train.py]", "[./go.sh]", "train.yaml:2: task.run.0", "run: [bash, go.sh]"),
+        ("[python, train.py]", "[bash, go.sh]", "train.yaml:2: task.run.1", "run: [bash, go.sh]"),
         ("[python, train.py]", "[]", "train.yaml:2: task.run", "run: [python, train.py]"),
         ("train.py]", "train.py], launch: every", "train.yaml:2: task.launch", "each, node"),
         ("py]}", "py]}\nparams: {a b: 1}", "train.yaml:3: params.a b", "lr: 0.001"),
@@ -263,7 +265,19 @@ def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
         ("py]}", "py]}\ncode: [nowhere]", "train.yaml:3: code.0", "there is no"),
         ("py]}", "py]}\nmodel: {x: 1}", "train.yaml:3: model", "no such key"),
     ],
-    ids=["no script", "no program", "nothing", "launch", "a name", "no names", "inputs", "code", "a model"],
+    ids=[
+        "no script",
+        "no program",
+        "no file",
+        "no shell script",
+        "nothing",
+        "launch",
+        "a name",
+        "no names",
+        "inputs",
+        "code",
+        "a model",
+    ],
 )
 def test_a_command_that_does_not_fit(
     capfd: pytest.CaptureFixture[str], old: str, new: str, key: str, right: str

@@ -178,6 +178,7 @@ def _said_at_start() -> str:
 
 
 _SET = "TensorDataset(x, (x[:, 0] > 0).long())"
+_SHRINKING = "    with torch.no_grad():\n        model[0].weight.mul_(0.9)\n    x, y = batch"
 _FIRST = "nn.Linear(4, width),"
 _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
 
@@ -190,6 +191,7 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         (_FIRST, "nn.Embedding(4, width, sparse=True),", MODEL, "leave out sparse=True"),
         (_FIRST, "nn.LazyLinear(width),", MODEL, "call the new model on an example"),
         (_FIRST, f"nn.utils.parametrizations.spectral_norm({_FIRST[:-1]}),", MODEL, "0.parametrizations"),
+        ("    x, y = batch", _SHRINKING, MODEL, "step changes 0.weight"),
         (_SET, f"iter({_SET})", DATA, "def data(split): return MyDataset(split)"),
         (_SET, f"torch.utils.data.DataLoader({_SET})", DATA, "def data(split): return MyDataset(split)"),
         (_SET, "{'a': x[0]}", DATA, "whose keys are not 0 to 0"),
@@ -205,8 +207,8 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         ('{"loss":', '{} or {"lr": y, "loss":', STEP, "the metric lr, a name that metrics.jsonl uses"),
     ],
     ids=[
-        "an import", "no model", "sparse gradients", "a lazy layer", "a buffer that changes", "no length",
-        "a loader", "keys", "no samples", "samples of unequal shapes", "a mean for a loss",
+        "an import", "no model", "sparse gradients", "a lazy layer", "a buffer that changes", "a weight that changes",
+        "no length", "a loader", "keys", "no samples", "samples of unequal shapes", "a mean for a loss",
         "a number for a loss", "a loss without the model", "no loss", "a mean for a metric",
         "nothing for a metric", "a list of weights", "a name",
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -50,20 +51,42 @@ def new_model(code: UserCode, section: FunctionModel) -> nn.Module:
     return found
 
 
-def stored_buffers(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Copies of the buffers that a checkpoint holds, by name."""
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a forward pass must leave as it is.
+
+    buffers   copies of those that a checkpoint holds, by name
+    versions  of the weights, which count changes in place, by name
+    """
+
+    buffers: Mapping[str, torch.Tensor]
+    versions: Mapping[str, int]
+
+
+def before_forward(model: nn.Module) -> Before:
+    """What the first forward pass must leave as it is."""
     stored = model.state_dict().keys()
-    return {name: each.clone() for name, each in model.named_buffers() if name in stored}
+    return Before(
+        buffers={name: each.clone() for name, each in model.named_buffers() if name in stored},
+        versions={name: each._version for name, each in model.named_parameters()},
+    )
 
 
-def check_buffers(model: nn.Module, before: Mapping[str, torch.Tensor], place: str) -> None:
-    """Raise UserError if a forward pass has changed a buffer: each process would have another."""
-    for name, value in stored_buffers(model).items():
-        if name not in before or not _is_same(value, before[name]):
+def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
+    """Raise UserError if a forward pass has changed a buffer or weight: each process would have another."""
+    now = before_forward(model)
+    reason = "so it would depend on how samples are spread over processes"
+    for name, value in now.buffers.items():
+        if name not in before.buffers or not _is_same(value, before.buffers[name]):
             raise UserError(
-                f"{place}: step changes {name}, a buffer of the model, so it would depend on how samples are "
-                "spread over processes: make it a parameter or a constant, such as track_running_stats=False "
-                "makes of running averages"
+                f"{place}: step changes {name}, a buffer of the model, {reason}: make it a parameter or a "
+                "constant, such as track_running_stats=False makes of running averages"
+            )
+    for name, version in now.versions.items():
+        if version != before.versions.get(name, version):
+            raise UserError(
+                f"{place}: step changes {name}, a weight of the model, {reason}: let the optimizer alone "
+                "change it; max_norm of an Embedding changes it, too"
             )
 
 

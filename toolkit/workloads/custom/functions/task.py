@@ -21,7 +21,7 @@ from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.workloads.custom.functions.new_model import check_buffers, new_model, stored_buffers
+from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
 from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
     check_optimizer,
     optimizer_values,
@@ -139,12 +139,12 @@ class FunctionsTask:
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         is_first = model.training and not self._has_begun
-        before = stored_buffers(model) if is_first else {}
+        before = before_forward(model) if is_first else None
         sums = self._step(model, batch)
         if torch.is_grad_enabled() and not sums.loss.requires_grad:
             raise UserError(f"{self._code.place('step')}: {NO_GRADIENT}")
-        if is_first:
-            check_buffers(model, before, self._code.place("model"))
+        if before is not None:
+            check_unchanged(model, before, self._code.place("model"))
             self._has_begun = True
         return Loss(total=sums.loss, count=sums.count, tokens=batch.tokens, sums=sums.metrics)
 

@@ -207,10 +207,10 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         ('{"loss":', '{} or {"lr": y, "loss":', STEP, "the metric lr, a name that metrics.jsonl uses"),
     ],
     ids=[
-        "an import", "no model", "sparse gradients", "a lazy layer", "a buffer that changes", "a weight that changes",
-        "no length", "a loader", "keys", "no samples", "samples of unequal shapes", "a mean for a loss",
-        "a number for a loss", "a loss without the model", "no loss", "a mean for a metric",
-        "nothing for a metric", "a list of weights", "a name",
+        "an import", "no model", "sparse gradients", "a lazy layer", "a buffer that changes",
+        "a weight that changes", "no length", "a loader", "keys", "no samples", "samples of unequal shapes",
+        "a mean for a loss", "a number for a loss", "a loss without the model", "no loss",
+        "a mean for a metric", "nothing for a metric", "a list of weights", "a name",
     ],
 )  # fmt: skip
 def test_what_a_function_returns_and_does_not_fit(old: str, new: str, line: int, right: str) -> None:

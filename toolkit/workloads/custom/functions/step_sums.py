@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,17 +81,14 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
 
 def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.Tensor:
     """The values of a metric. Raises UserError for what is no real number."""
-    kind = type(value).__name__
-    if not isinstance(value, torch.Tensor):
-        try:
-            value = torch.as_tensor(value)
-        except (TypeError, ValueError, RuntimeError):
-            value = None
-    elif value.is_complex():
-        kind, value = f"tensor of {value.dtype}", None
-    if value is None:
+    found: torch.Tensor | None = value if isinstance(value, torch.Tensor) else None
+    if found is None:
+        with suppress(TypeError, ValueError, RuntimeError):
+            found = torch.as_tensor(value)
+    if found is None or found.is_complex():
+        kind = type(value).__name__ if found is None else f"tensor of {found.dtype}"
         raise UserError(f"{place}: {name} is a {kind}, expected a number for each sample, as in {_METRIC}")
-    return value.detach().to(device, torch.float64)
+    return found.detach().to(device, torch.float64)
 
 
 def _metric(

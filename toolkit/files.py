@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
 import stat
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -105,6 +106,11 @@ def _beside(path: Path) -> Path:
     """A name of one's own in the same folder; hidden, so that listings stay clean."""
     # Not the process id: those of two hosts may be equal.
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+
+
+def json_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers by name as JSON can hold them: None in place of what is not finite."""
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -29,7 +29,7 @@ from toolkit.config.schema import Experiment, Train
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.distributed.process_group import Group, join
 from toolkit.errors import DataError, UserError
-from toolkit.files import crc32, read_json, write_atomic, write_json
+from toolkit.files import crc32, json_numbers, read_json, write_atomic, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.process_main import process_main, write_answer
 from toolkit.task import Evaluation, Report, Task, task_class
@@ -193,7 +193,7 @@ def _score(
         "samples": len(subject.task.splits[subject.split]),
         "summary": subject.task.summary,
         "metrics": {
-            subject.split: metrics_on_all_ranks(subject.task, subject.split, evaluation, group),
+            subject.split: json_numbers(metrics_on_all_ranks(subject.task, subject.split, evaluation, group)),
         },
         "key": key,
         "score_s": round(time.monotonic() - begun, 3),

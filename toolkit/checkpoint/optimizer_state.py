@@ -55,8 +55,10 @@ class OptimizerState:
         parameters = list(self._parameters())
         state = {
             index: kept
-            for index, (_, name) in enumerate(parameters)
-            if (kept := dict(_of(tensors, f"{_OPTIMIZER}{name}/")))
+            for index, (parameter, name) in enumerate(parameters)
+            if (
+                kept := {key: _as_laid(each, parameter) for key, each in _of(tensors, f"{_OPTIMIZER}{name}/")}
+            )
         }
         groups = self._optimizer.state_dict()["param_groups"]
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
@@ -76,6 +78,16 @@ class OptimizerState:
 
 def _of(tensors: Mapping[str, torch.Tensor], prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
     return ((key.removeprefix(prefix), each) for key, each in tensors.items() if key.startswith(prefix))
+
+
+def _as_laid(tensor: torch.Tensor, parameter: nn.Parameter) -> torch.Tensor:
+    """A tensor of a parameter's shape in the memory format of the parameter, as its optimizer made it.
+
+    A fused optimizer reads both as they lie in memory.
+    """
+    if tensor.shape != parameter.shape or parameter.is_contiguous():
+        return tensor
+    return torch.empty_like(parameter, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
 def _numbers(group: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

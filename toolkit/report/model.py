@@ -25,11 +25,11 @@ from toolkit.workload import LOSS, Goal, Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The evaluation whose checkpoint was kept as best."""
+    """The evaluation whose checkpoint was kept as best; without a value where none was finite."""
 
     step: int
     metric: str
-    value: float
+    value: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

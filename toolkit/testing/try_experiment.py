@@ -50,6 +50,8 @@ _LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
 _RATES = (1.0, 10.0, 100.0)
 #: Steps that are timed after a first one, and seconds after which no further one is.
 _TIMED_STEPS, _TIMED_S = 4, 15.0
+#: Parameters without a gradient that are named.
+_NAMED = 3
 #: This package, and where libraries are.
 _OURS, _LIBRARIES = Path(__file__).parents[1], "site-packages"
 
@@ -104,7 +106,8 @@ def findings(run: RunDir) -> Iterator[Finding | Cost]:
         assert task is not None
         assert model is not None
         contract.loss_is_a_finite_sum(experiment, task, model)
-        return f"{_mean(task.loss(model, contract.batch_of(task, contract.few(task)))):.4g}"
+        loss = _mean(task.loss(model, contract.batch_of(task, contract.few(task))))
+        return f"{loss:.4g}{_unused(model)}"
 
     for name, check in (("data", open_data), ("model", build), ("loss is finite", compute_loss)):
         yield (finding := _made(name, check))
@@ -117,9 +120,21 @@ def findings(run: RunDir) -> Iterator[Finding | Cost]:
     yield from _cost(run, experiment, task)
 
 
+def _unused(model: nn.Module) -> str:
+    """The parameters that a loss has given no gradient: a mistake, or meant."""
+    names = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"; no gradient for {', '.join(names[:_NAMED])}{more}" if names else ""
+
+
 def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[Finding]:
     """Checks of single steps, on the CPU."""
-    for name, check in _CHECKS:
+    checks = _CHECKS
+    if contract.is_random(task, model):
+        found = "the samples have another loss each time they are read, as with augmentation"
+        yield from (Finding(check=name, is_good=None, found=found) for name, _ in _SUMS)
+        checks = [each for each in _CHECKS if each not in _SUMS]
+    for name, check in checks:
 
         def of_task(check: contract.Check = check) -> str:
             check(experiment, task, model)
@@ -129,10 +144,13 @@ def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[
     yield _made("learns by heart", lambda: learnt_by_heart(experiment, task))
 
 
-#: Checks of every task that need only a few samples.
-_CHECKS: Sequence[tuple[str, contract.Check]] = (
+_SUMS: Sequence[tuple[str, contract.Check]] = (
     ("loss adds up", contract.loss_adds_up_over_samples),
     ("scores add up", contract.scores_add_up_over_batches),
+)
+#: Checks of every task that need only a few samples.
+_CHECKS: Sequence[tuple[str, contract.Check]] = (
+    *_SUMS,
     ("same seed, same model", contract.same_seed_makes_the_same_model),
 )
 

@@ -25,6 +25,8 @@ class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(3, 2)
+        # Its numbers lie in memory column by column, as those of convolutions in channels_last do.
+        self.linear.weight = nn.Parameter(torch.randn(3, 2).t())
         self.norm = nn.BatchNorm1d(2)
         self.register_buffer("seen", torch.zeros(1), persistent=False)
 
@@ -49,6 +51,12 @@ def advance(state: TrainState, steps: int, seed: int = 1) -> None:
         state.progress.step += 1
 
 
+def read_again(state: TrainState) -> dict[str, torch.Tensor]:
+    """The tensors as a file gives them back: row by row."""
+    found = state.training_tensors()
+    return {name: value.clone(memory_format=torch.contiguous_format) for name, value in found.items()}
+
+
 def tensors(state: TrainState) -> dict[str, torch.Tensor]:
     return {**state.model.state_dict(), **state.training_tensors()}
 
@@ -58,7 +66,7 @@ def test_restored_state_goes_on_with_the_same_numbers(kind: str) -> None:
     first, second = new_state(kind), new_state(kind, seed=5)
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
-    second.load_training_tensors({name: value.clone() for name, value in first.training_tensors().items()})
+    second.load_training_tensors(read_again(first))
     advance(first, 3, seed=2)
     advance(second, 3, seed=2)
     found, expected = tensors(second), tensors(first)
@@ -95,7 +103,7 @@ def test_numbers_that_an_optimizer_counts_are_restored() -> None:
     first, second = counted(0), counted(5)
     advance(first, 3)
     second.model.load_state_dict(first.model.state_dict())
-    second.load_training_tensors({name: value.clone() for name, value in first.training_tensors().items()})
+    second.load_training_tensors(read_again(first))
     assert second.optimizer.param_groups[0]["done"] == 3
     advance(first, 3, seed=2)
     advance(second, 3, seed=2)

@@ -19,6 +19,7 @@ from safetensors.torch import _remove_duplicate_names
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.writing.direct_io import BLOCK
 from toolkit.checkpoint.writing.pinning import pin
+from toolkit.errors import UserError
 from toolkit.run.run_dir import PROGRESS, TRAINING, WEIGHTS
 
 #: Bytes of a file that are written at once: large, so that the writing thread seldom takes the GIL.
@@ -165,9 +166,20 @@ def _aligned(size: int) -> torch.Tensor:
 
 
 def _weights(state: TrainState) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Return the weights as a file holds them, each shared tensor once, and the file's metadata."""
+    """Return the weights as a file holds them, each shared tensor once, and the file's metadata.
+
+    Raises UserError for a part of a tensor that is not whole in the model.
+    """
     weights = state.model.state_dict()
-    dropped = {name: kept for kept, names in _remove_duplicate_names(weights).items() for name in names}
+    try:
+        duplicates = _remove_duplicate_names(weights)
+    except RuntimeError:
+        parts = [name for name, each in weights.items() if each.untyped_storage().nbytes() > each.nbytes]
+        raise UserError(
+            f"{', '.join(parts)} of the model cannot be saved, as a part of a larger tensor: copy it with "
+            "clone(), as in nn.Parameter(larger[:3].clone())"
+        ) from None
+    dropped = {name: kept for kept, names in duplicates.items() for name in names}
     kept = {name: tensor for name, tensor in weights.items() if name not in dropped}
     # Other libraries refuse a file without "pt".
     return kept, {"format": "pt", **dropped}

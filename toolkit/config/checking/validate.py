@@ -142,7 +142,7 @@ class _Checker:
             return ""
         if not isinstance(section, dict):
             expected = f"expected a section with the key kind, {_one_of(table)}"
-            self._faults.add(key, f"{found(section)}, {expected}")
+            self._faults.add(key, f"{found(section)}, {expected}", _meant(section, table, key))
             return ""
         kind = section.get("kind")
         if isinstance(kind, str) and kind in table:
@@ -323,6 +323,16 @@ class _Checker:
             self._faults.add(key, f"{found(text)}, which holds a NUL character")
         elif any("\ud800" <= character <= "\udfff" for character in text):
             self._faults.add(key, f"{found(text)}, which is not valid Unicode text")
+
+
+def _meant(value: Any, table: Mapping[str, Any], key: Key) -> str:
+    """What a value in place of a section may stand for; empty if it is not known."""
+    if not isinstance(value, str):
+        return ""
+    if value in table:
+        return f"{key[-1]}: {{kind: {value}}}"
+    is_file = key == ("task",) and value.isidentifier() and task_section(f"{value}.py") is not None
+    return f"did you mean {value}.py?" if is_file else ""
 
 
 def _one_of(table: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,7 +14,7 @@ from filelock import FileLock, Timeout
 from toolkit.data.prepared.database import DATABASE
 from toolkit.data.prepared.manifest import META, PREPARE_AGAIN
 from toolkit.errors import DataError
-from toolkit.files import read_json
+from toolkit.files import json_numbers, read_json
 
 _WAIT_S = 60.0
 _RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -91,8 +90,8 @@ def _replace(connection: sqlite3.Connection, result: Result) -> None:
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [result.run])
     for split, metrics in result.metrics.items():
         row = [result.run, split, result.finished, result.name, result.model, result.task, result.seed]
-        # NaN and infinities become null in JSON, as in SQL.
-        numbers = {metric: value if math.isfinite(value) else None for metric, value in metrics.items()}
+        # SQL has no NaN either.
+        numbers = json_numbers(metrics)
         connection.execute(_RESULT, [*row, result.step, json.dumps(numbers)])
         scores = [(result.run, split, metric, value) for metric, value in numbers.items()]
         connection.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", scores)

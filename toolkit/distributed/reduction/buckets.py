@@ -172,7 +172,7 @@ def _lay_out(
 ) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Allocate each bucket, with room for the appended numbers in the last one.
 
-    Returns a view for each parameter, in the parameter's shape, and that room, as float64.
+    Returns a view for each parameter, in the parameter's shape and memory format, and that room, as float64.
     """
     views, room = [torch.empty(0)] * len(parameters), torch.empty(0, dtype=torch.float64)
     for bucket in buckets:
@@ -187,5 +187,7 @@ def _lay_out(
             room = bucket.values[length:].view(room.dtype)
         parts = bucket.values[: sum(sizes)].split(sizes)
         for number, member, part in zip(bucket.numbers, members, parts, strict=True):
-            views[number] = part.view(member.shape)
+            # A fused optimizer reads parameter and gradient as they lie in memory.
+            strides = torch.empty_like(member, device="meta").stride()
+            views[number] = part.as_strided(member.shape, strides, part.storage_offset())
     return views, room

@@ -50,7 +50,10 @@ class ExactReduction:
         self._buckets: Buckets | None = None
         if group.world.size > 1:
             for tensor in (*self._parameters, *model.buffers()):
-                dist.broadcast(tensor.data, src=0)
+                # What is sent is memory, whatever the strides.
+                sent = tensor.data.contiguous()
+                dist.broadcast(sent, src=0)
+                tensor.data.copy_(sent)
             self._buckets = Buckets(self._parameters, group, bucket_bytes, piggyback)
 
     def start(self, piggyback: Callable[[], np.ndarray]) -> None:

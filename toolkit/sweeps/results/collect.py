@@ -23,6 +23,7 @@ from toolkit.workload import Metric
 
 #: The key whose values a mean is taken over.
 SEED = "seed"
+FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,13 @@ class Results:
     @property
     def best(self) -> Result | None:
         return next(iter(self.ranked), None)
+
+    @property
+    def why_no_best(self) -> str:
+        """What to say in place of the best run."""
+        if any(row.state == FINISHED for row in self.rows):
+            return f"no finished run has a value of {self.metric}"
+        return "no run has finished yet"
 
     @property
     def metric_name(self) -> str:
@@ -144,7 +152,7 @@ def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[R
         row = Result(
             run_id=member.run_id,
             values=values,
-            state="finished",
+            state=FINISHED,
             value=number(scores.get(metric)),
             step=known.get("step"),
             seconds=known.get("seconds"),
@@ -161,7 +169,7 @@ def _order(value: float | None, goal: str) -> tuple[bool, float]:
 
 
 def _refuse_unknown(metric: str, known: Iterable[str]) -> None:
-    if names := sorted(known):
+    if (names := sorted(known)) and metric not in names:
         raise UserError(f"no finished run has the metric {metric}; they have {', '.join(names)}")
 
 

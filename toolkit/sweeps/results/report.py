@@ -43,7 +43,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
     spent = [row.seconds for row in results.rows if row.seconds is not None]
     return (
         (f"best {results.metric} ({less})", results.score(best.value) if best else "–"),
-        ("best run", best.run_id if best else "no run has finished yet"),
+        ("best run", best.run_id if best else results.why_no_best),
         ("its values", values),
         ("finished", f"{len(results.ranked)} of {len(results.rows)} runs"),
         ("training in all", duration(sum(spent)) if spent else "–"),

@@ -65,7 +65,7 @@ def told_best(results: Results) -> str:
     """The best run in a sentence."""
     best = results.best
     if best is None:
-        return "no run has finished yet"
+        return results.why_no_best
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
     among = f"the best of {len(results.ranked)} finished runs (of {len(results.rows)})"
     return f"{best.run_id}: {results.metric} {results.score(best.value)}, {among}: {values}"

@@ -52,7 +52,8 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
     if "weight_decay" not in known:
         groups = [{"params": [*decayed, *free]}]
     of_section = {name: getattr(config, name) for name, kinds in SECTION_KEYS.items() if config.kind in kinds}
-    fused = {"fused": True} if config.kind in _FUSED else {}
+    is_fused = config.kind in _FUSED and all(map(_is_plain, (*decayed, *free)))
+    fused = {"fused": True} if is_fused else {}
     given = {
         name: tuple(value) if isinstance(value, list) else value for name, value in config.arguments.items()
     }
@@ -62,6 +63,12 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
         )
     except (ValueError, TypeError) as error:
         raise UserError(f"torch's {OPTIMIZERS[config.kind].name} refuses its arguments: {error}") from None
+
+
+def _is_plain(parameter: nn.Parameter) -> bool:
+    """Whether a fused kernel can update it: real numbers that fill the memory they lie in."""
+    fills = torch.empty_like(parameter, device="meta").stride() == parameter.stride()
+    return fills and parameter.is_floating_point()
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.data.prepared.results import Result, keeps_results, record_result
-from toolkit.files import read_json_lines, write_json
+from toolkit.files import json_numbers, read_json_lines, write_json
 from toolkit.reliability.stop import Stop
 from toolkit.run.events import note_event
 from toolkit.run.phases import Phase
@@ -69,7 +69,8 @@ def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
     context.task.export(run, context.state.model)
     _report(run, result)
     _record_scores(run, context, result["metrics"])
-    write_json(run.result, result)
+    metrics = {split: json_numbers(each) for split, each in result["metrics"].items()}
+    write_json(run.result, {**result, "metrics": metrics})
 
 
 def _final_splits(context: TrainContext) -> list[str]:

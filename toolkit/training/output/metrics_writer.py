@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolkit.distributed.step_sync import StepTotals
-from toolkit.files import append_json_line, read_json_lines, write_atomic, write_json
+from toolkit.files import append_json_line, json_numbers, read_json_lines, write_atomic, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
@@ -118,9 +118,7 @@ class MetricsWriter:
 
     def _line(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
         head = {"time": time.time(), "step": step, "epoch": self._schedule.epoch(step), "split": split}
-        # JSON has no NaN.
-        numbers = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-        self._waiting.append({**head, **numbers})
+        self._waiting.append({**head, **json_numbers(metrics)})
         self._write_waiting()
         self._tensorboard.add(split, step, metrics)
 

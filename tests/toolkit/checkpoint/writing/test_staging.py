@@ -18,6 +18,7 @@ from tests.toolkit.checkpointing import new_state, state_at
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.writing.direct_io import BLOCK
 from toolkit.checkpoint.writing.staging import PIECE, Buffer, Staging
+from toolkit.errors import UserError
 from toolkit.run.run_dir import PROGRESS, TRAINING, WEIGHTS
 
 DTYPES = (
@@ -234,3 +235,9 @@ def test_reserved_buffers_are_used_by_the_first_copy() -> None:
     staging.fill(state)
     assert staging.size - len(staging._progress) == reserved
     assert staging._weights._file.data_ptr() == buffer
+
+
+def test_a_weight_that_is_a_part_of_a_larger_tensor_is_named(tmp_path: Path) -> None:
+    model = nn.ParameterList([torch.ones(3, 8)[:, :4], torch.ones(2)])
+    with pytest.raises(UserError, match="0 of the model"):
+        staged_weights(model, tmp_path / "weights")

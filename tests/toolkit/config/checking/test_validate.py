@@ -302,6 +302,11 @@ def test_a_section_that_is_none_is_one_fault(tree, faults, section, value):
     assert "expected a section with the key kind" in fault.problem
 
 
+def test_a_kind_in_place_of_a_section_is_shown_as_a_section(tree, faults):
+    (fault,) = faults(check, put(tree, "model", "convolutions"))
+    assert fault.hint == "model: {kind: convolutions}"
+
+
 def test_all_faults_come_in_one_message_by_place_then_key(movies, write):
     write("configs/model/docnn.yaml", "kind: convolutions\nkernels: ${oc.env:UNSET}\nfiltres: 3\n")
     write(

@@ -44,7 +44,8 @@ class Sum(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Parameter(torch.zeros(5))
-        self.second = nn.Parameter(torch.zeros(2, 4))
+        # Its numbers lie in memory column by column.
+        self.second = nn.Parameter(torch.zeros(4, 2).t())
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         return (values[:5] * self.first).sum() + (values[5:].view(2, 4) * self.second).sum()
@@ -120,6 +121,8 @@ def reduce_rank(world: World, folder: Path, kind: str, total: int, idle: frozens
                 rode.append(sum_step(reduction, own, step, idle, partial(riding_of, own, total, step)).copy())
                 sums.append(gradient(model).copy())
         group.barrier()
+        assert model.second.grad is not None
+        assert model.second.grad.stride() == model.second.stride()
         return [*sums, model.first.detach().numpy().copy(), *rode]
 
 

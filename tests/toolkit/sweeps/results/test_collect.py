@@ -13,7 +13,7 @@ from toolkit.sweeps.axes import axis
 from toolkit.sweeps.folder import Member, Record, SweepDir
 from toolkit.sweeps.results.collect import Results, read_results
 from toolkit.sweeps.results.report import write_report
-from toolkit.sweeps.results.tables import short_names, terminal_table
+from toolkit.sweeps.results.tables import short_names, terminal_table, told_best
 
 
 def results(folder: Path, scores: dict[str, object], *, goal: str = "max", key: str = "lr") -> Results:
@@ -51,6 +51,14 @@ def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> 
         ("6", None, "finished"),
     ]
     assert results(tmp_path / "again", {"1": 0.5, "2": 0.9}, goal="min").best.values == {"lr": "1"}
+
+
+def test_finished_runs_whose_score_is_no_number_have_no_best(tmp_path: Path) -> None:
+    """Such a score is null in result.json."""
+    found = results(tmp_path, {"1": float("nan"), "2": float("nan")})
+    assert found.best is None
+    assert "validation.accuracy" in told_best(found)
+    assert "validation.accuracy" not in told_best(results(tmp_path / "again", {"1": None}))
 
 
 def test_a_page_is_written_whatever_the_values_are(tmp_path: Path) -> None:

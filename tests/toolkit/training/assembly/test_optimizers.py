@@ -44,6 +44,20 @@ def test_what_is_named_takes_no_weight_decay(kind: str) -> None:
     assert {group["lr"] for group in optimizer.param_groups} == {0.5}
 
 
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
+def test_weights_that_no_fused_kernel_can_take_are_updated_too(kind: str) -> None:
+    """A fused kernel reads a part of a larger tensor as one piece, and knows no complex numbers."""
+    whole = torch.ones(2, 6)
+    parts = nn.ParameterList([whole[:, :3], torch.ones(2, dtype=torch.complex64)])
+    optimizer = build_optimizer(parts, Optimizer(kind=kind, lr=0.5))
+    for part in parts:
+        part.grad = torch.ones_like(part)
+    optimizer.step()
+    assert (parts[0] < 1).all()
+    assert (parts[1].real < 1).all()
+    assert (whole[:, 3:] == 1).all()
+
+
 def test_order_of_parameters_is_that_of_the_model() -> None:
     block = model()
     optimizer = build_optimizer(block, Optimizer(no_decay=()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.training import worker
 from toolkit.training.attempt import finalize
-from toolkit.training.evaluation import evaluate
+from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.world import World
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
@@ -43,6 +44,19 @@ def test_all_steps_are_told_before_the_best_weights_are_scored(
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     step = read_json(run.result)["step"]
     assert told == [(step, step)] * 2
+
+
+def test_run_with_a_score_that_is_no_number_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a precision of a class that nothing was assigned to."""
+
+    def one_is_none(*arguments: Any) -> dict[str, float]:
+        return {**metrics_on_all_ranks(*arguments), "precision": math.nan, "perplexity": math.inf}
+
+    monkeypatch.setattr(finalize, "metrics_on_all_ranks", one_is_none)
+    assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
+    scores = read_json(run.result)["metrics"]["test"]
+    assert (scores["precision"], scores["perplexity"]) == (None, None)
+    assert scores["loss"] > 0
 
 
 def test_report_that_fails_does_not_fail_the_run(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

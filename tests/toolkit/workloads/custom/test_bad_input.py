@@ -88,6 +88,11 @@ def test_a_file_that_is_not_there(capfd: pytest.CaptureFixture[str], command: st
     assert "as in task: digits.py" in said
 
 
+def test_a_file_without_its_ending(capfd: pytest.CaptureFixture[str]) -> None:
+    _edit("mine.yaml", "mine.py", "mine")
+    assert "did you mean mine.py?" in _refused(capfd, "submit", "mine.yaml")
+
+
 def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
     _edit("mine.yaml", "mine.py", "my_project.mine")
     said = _refused(capfd, "submit", "mine.yaml")
@@ -101,10 +106,11 @@ def test_a_module_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
         ("def data(split: str)", "def data()", DATA, "def data(split): return MyDataset(split)"),
         ("def step(model, batch)", "def step(model)", STEP, 'def step(model, batch): return {"loss"'),
         ('{"loss":', '{"los":', STEP, 'def step(model, batch): return {"loss"'),
+        ('{"loss":', '{"count": y, "loss":', STEP, "the metric count, a name that metrics.jsonl uses"),
         ("def step(model, batch):", "def step(model, batch)", STEP, "expected ':'"),
         ("def step", "def stap", 0, "def step(model, batch)"),
     ],
-    ids=["data without a split", "step without a batch", "no loss", "no Python", "no step"],
+    ids=["data without a split", "step without a batch", "no loss", "a name", "no Python", "no step"],
 )
 def test_a_function_that_does_not_fit(
     capfd: pytest.CaptureFixture[str], old: str, new: str, line: int, right: str
@@ -172,6 +178,8 @@ def _said_at_start() -> str:
 
 
 _SET = "TensorDataset(x, (x[:, 0] > 0).long())"
+_SHRINKING = "    with torch.no_grad():\n        model[0].weight.mul_(0.9)\n    x, y = batch"
+_FIRST = "nn.Linear(4, width),"
 _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
 
 
@@ -180,7 +188,13 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
     [
         ("import torch\n", "import torch, nothing_there\n", 1, "nothing_there"),
         ("nn.Sequential(", "(", MODEL, "def model(hidden: int = 64): return MyModel(hidden)"),
+        (_FIRST, "nn.Embedding(4, width, sparse=True),", MODEL, "leave out sparse=True"),
+        (_FIRST, "nn.LazyLinear(width),", MODEL, "call the new model on an example"),
+        (_FIRST, f"nn.utils.parametrizations.spectral_norm({_FIRST[:-1]}),", MODEL, "0.parametrizations"),
+        ("    x, y = batch", _SHRINKING, MODEL, "step changes 0.weight"),
         (_SET, f"iter({_SET})", DATA, "def data(split): return MyDataset(split)"),
+        (_SET, f"torch.utils.data.DataLoader({_SET})", DATA, "def data(split): return MyDataset(split)"),
+        (_SET, "{'a': x[0]}", DATA, "whose keys are not 0 to 0"),
         (_SET, "[]", DATA, "without samples"),
         (_SET, "[torch.ones(n, 2) for n in range(1, 41)]", DATA, "collate(samples)"),
         (', reduction="none"', "", STEP, 'reduction="none" makes one value per sample'),
@@ -188,10 +202,15 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         (_LOSS, "torch.zeros(len(x))", STEP, "compute it from model("),
         ('{"loss":', '0 or {"los":', STEP, 'def step(model, batch): return {"loss"'),
         (f"{_LOSS}}}", f'{_LOSS}, "accuracy": 1.0}}', STEP, '"accuracy": scores.argmax(1) == labels'),
+        (f"{_LOSS}}}", f'{_LOSS}, "accuracy": None}}', STEP, '"accuracy": scores.argmax(1) == labels'),
+        (f"{_LOSS}}}", f'{_LOSS}, "weights": [1.0]}}', STEP, "expected a tensor"),
+        ('{"loss":', '{} or {"lr": y, "loss":', STEP, "the metric lr, a name that metrics.jsonl uses"),
     ],
     ids=[
-        "an import", "no model", "no length", "no samples", "samples of unequal shapes", "a mean for a loss",
-        "a number for a loss", "a loss without the model", "no loss", "a mean for a metric",
+        "an import", "no model", "sparse gradients", "a lazy layer", "a buffer that changes",
+        "a weight that changes", "no length", "a loader", "keys", "no samples", "samples of unequal shapes",
+        "a mean for a loss", "a number for a loss", "a loss without the model", "no loss",
+        "a mean for a metric", "nothing for a metric", "a list of weights", "a name",
     ],
 )  # fmt: skip
 def test_what_a_function_returns_and_does_not_fit(old: str, new: str, line: int, right: str) -> None:
@@ -238,6 +257,8 @@ def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
     [
         ("train.py", "trian.py", "train.yaml:2: task.run.1", "run: [python, trian.py]"),
         ("[python, train.py]", "[train.py]", "train.yaml:2: task.run.0", "run: [python, train.py]"),
+        ("[python, train.py]", "[./go.sh]", "train.yaml:2: task.run.0", "run: [bash, go.sh]"),
+        ("[python, train.py]", "[bash, go.sh]", "train.yaml:2: task.run.1", "run: [bash, go.sh]"),
         ("[python, train.py]", "[]", "train.yaml:2: task.run", "run: [python, train.py]"),
         ("train.py]", "train.py], launch: every", "train.yaml:2: task.launch", "each, node"),
         ("py]}", "py]}\nparams: {a b: 1}", "train.yaml:3: params.a b", "lr: 0.001"),
@@ -246,7 +267,19 @@ def test_a_job_that_finds_it_ends_with_the_exit_code_of_wrong_input() -> None:
         ("py]}", "py]}\ncode: [nowhere]", "train.yaml:3: code.0", "there is no"),
         ("py]}", "py]}\nmodel: {x: 1}", "train.yaml:3: model", "no such key"),
     ],
-    ids=["no script", "no program", "nothing", "launch", "a name", "no names", "inputs", "code", "a model"],
+    ids=[
+        "no script",
+        "no program",
+        "no file",
+        "no shell script",
+        "nothing",
+        "launch",
+        "a name",
+        "no names",
+        "inputs",
+        "code",
+        "a model",
+    ],
 )
 def test_a_command_that_does_not_fit(
     capfd: pytest.CaptureFixture[str], old: str, new: str, key: str, right: str

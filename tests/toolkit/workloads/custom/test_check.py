@@ -118,6 +118,23 @@ def test_a_mistake_in_step_is_named_with_its_line_and_nothing_more_is_tried(tmp_
     assert checks == ["ok", "ok", "FAILED", "", "failed: loss is finite"]
 
 
+def test_samples_that_change_at_random_have_no_sums_to_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _found(tmp_path, "inputs = inputs + torch.randn(4)", monkeypatch)
+    assert (found["loss adds up"].is_good, found["scores add up"].is_good) == (None, None)
+    assert found["same seed, same model"].is_good
+
+
+def test_parameters_without_a_gradient_are_named_and_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as those of a pretrained layer whose output is not used."""
+    found = _found(tmp_path, "model[1].unused = nn.Linear(2, 2)", monkeypatch)
+    assert found["loss is finite"].is_good
+    assert "no gradient for 1.unused.weight, 1.unused.bias" in found["loss is finite"].found
+
+
 def test_a_loss_that_is_not_finite_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = _found(tmp_path, 'inputs = inputs * float("inf")', monkeypatch)
     assert found["loss is finite"].is_good is False

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.distributions import load_code
-from toolkit.files import write_json
+from toolkit.files import write_atomic
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
 from toolkit.workloads.custom.script.place import find_place
@@ -64,7 +64,8 @@ def _hand_over(value: Any, function: str) -> int:
         return 1
     leave_if_fenced(place.run, place.nonce)
     place.run.returned.parent.mkdir(exist_ok=True)
-    write_json(place.run.returned, document)
+    # With what Python's JSON has beside the standard: NaN, infinities, and any text escaped.
+    write_atomic(place.run.returned, json.dumps(document, indent=2) + "\n")
     return 0
 
 

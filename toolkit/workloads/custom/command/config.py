@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ _MOST_RANKS = 65_536
 
 
 _PYTHON = re.compile(r"python[\d.]*")
+_SHELL = re.compile(r"(ba|da|k|z)?sh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +109,25 @@ RULES = (something_is_run, params_are_values, inputs_are_there, code_is_in_the_f
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:
-    """Find a Python file that is to be run and is not there, or is no program."""
+    """Find a script that is to be run and is not there, or is no program."""
     words, folder = experiment.task.run, Path(experiment.task.folder)
     for place, word in enumerate(words[:2]):
-        is_run = place == 0 or _PYTHON.fullmatch(Path(words[0]).name)
-        if not (is_run and word.endswith(".py")) or "$" in word:
+        if not _is_script(words, place) or "$" in word:
             continue
-        key, right = ("task", "run", str(place)), f"run: [python, {Path(word).name}]"
+        program = "python" if word.endswith(".py") else "bash"
+        key, right = ("task", "run", str(place)), f"run: [{program}, {Path(word).name}]"
         if not (folder / word).exists():
             yield Violation(key=key, problem=f"there is no {folder / word}", hint=f"as in {right}")
         elif place == 0 and "/" not in word:
             yield Violation(key=key, problem=f"found {word}, which is no program", hint=right)
+
+
+def _is_script(words: Sequence[str], place: int) -> bool:
+    """Whether a word is a file of the user's: an absolute path may be there on the hosts of the job only."""
+    word, program = words[place], Path(words[0]).name
+    if place == 0:
+        return word.endswith(".py") or ("/" in word and not Path(word).is_absolute())
+    return any(
+        kind.fullmatch(program) and word.endswith(ending)
+        for kind, ending in ((_PYTHON, ".py"), (_SHELL, ".sh"))
+    )

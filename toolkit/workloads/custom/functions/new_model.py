@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
@@ -26,4 +31,67 @@ def new_model(code: UserCode, section: FunctionModel) -> nn.Module:
                 "depend on how samples are spread over processes: use GroupNorm or LayerNorm, or "
                 "track_running_stats=False"
             )
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
+            raise UserError(
+                f"{place}: {name or 'the model'} is an {type(module).__name__} with sparse gradients, which "
+                "are not summed over processes: leave out sparse=True"
+            )
+    for name, parameter in found.named_parameters():
+        if is_lazy(parameter):
+            raise UserError(
+                f"{place}: {name} has no shape yet, so the first batch would decide its numbers: give its "
+                "layer the size of its input, or call the new model on an example before you return it"
+            )
+    for name, value in found.state_dict().items():
+        if not isinstance(value, torch.Tensor):
+            raise UserError(
+                f"{place}: the state of the model has a {type(value).__name__}, {name}, which a checkpoint "
+                "cannot hold: expected tensors"
+            )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a forward pass must leave as it is.
+
+    buffers   copies of those that a checkpoint holds, by name
+    versions  of the weights, which count changes in place, by name
+    """
+
+    buffers: Mapping[str, torch.Tensor]
+    versions: Mapping[str, int]
+
+
+def before_forward(model: nn.Module) -> Before:
+    """What the first forward pass must leave as it is."""
+    stored = model.state_dict().keys()
+    return Before(
+        buffers={name: each.clone() for name, each in model.named_buffers() if name in stored},
+        versions={name: each._version for name, each in model.named_parameters()},
+    )
+
+
+def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
+    """Raise UserError if a forward pass has changed a buffer or weight: each process would have another."""
+    now = before_forward(model)
+    reason = "so it would depend on how samples are spread over processes"
+    for name, value in now.buffers.items():
+        if name not in before.buffers or not _is_same(value, before.buffers[name]):
+            raise UserError(
+                f"{place}: step changes {name}, a buffer of the model, {reason}: make it a parameter or a "
+                "constant, such as track_running_stats=False makes of running averages"
+            )
+    for name, version in now.versions.items():
+        if version != before.versions.get(name, version):
+            raise UserError(
+                f"{place}: step changes {name}, a weight of the model, {reason}: let the optimizer alone "
+                "change it; max_norm of an Embedding changes it, too"
+            )
+
+
+def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:
+    if value.shape != other.shape:
+        return False
+    # NaN differs from itself.
+    return bool(((value == other) | ((value != value) & (other != other))).all())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 
 from toolkit.errors import UserError
 from toolkit.training.numerics.rng import seed_everything
@@ -41,14 +41,18 @@ def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Spl
     what        the call, with file and line, for messages
     lengths_at  file and line of the function `lengths`; empty: those of the call
     """
+    kind = type(dataset).__name__
+    expected = f"expected a map-style Dataset, with __len__ and __getitem__, as in {EXAMPLES['data']}"
     try:
         count = len(dataset)
     except TypeError as error:
-        kind = type(dataset).__name__
-        expected = f"a map-style Dataset, with __len__ and __getitem__, as in {EXAMPLES['data']}"
-        raise UserError(f"{what} returned {kind}, which has no length, expected {expected}") from error
+        raise UserError(f"{what} returned {kind}, which has no length, {expected}") from error
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+        raise UserError(f"{what} returned {kind}, which does not give a sample by its number, {expected}")
     if not count:
         raise UserError(f"{what} returned a dataset without samples")
+    if isinstance(dataset, Mapping) and not all(number in dataset for number in range(count)):
+        raise UserError(f"{what} returned {kind} whose keys are not 0 to {count - 1}, {expected}")
     if lengths is None:
         return Split(dataset, np.ones(count, dtype=np.int32))
     return Split(dataset, _lengths(lengths, count, lengths_at or what))

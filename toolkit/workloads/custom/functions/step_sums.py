@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from toolkit.errors import UserError
-from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, LOSS, WEIGHTS
+from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, LOSS, WEIGHTS, wrong_name
 
 NO_GRADIENT = (
     "the loss does not depend on the weights of the model, so nothing can be learnt: compute it from "
@@ -38,7 +39,10 @@ def metric_names(returned: Any, place: str) -> tuple[str, ...]:
     if not isinstance(returned, Mapping) or LOSS not in returned:
         found = f'a mapping without "{LOSS}"' if isinstance(returned, Mapping) else type(returned).__name__
         raise UserError(f"{place}: step returned {found}, expected a dictionary: {EXAMPLES['step']}")
-    return tuple(name for name in returned if name not in (LOSS, WEIGHTS))
+    names = tuple(name for name in returned if name not in (LOSS, WEIGHTS))
+    if wrong := wrong_name(names):
+        raise UserError(f"{place}: step returned {wrong}")
+    return names
 
 
 def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> StepSums:
@@ -51,11 +55,14 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
     found = metric_names(returned, place)
     if set(found) != set(names):
         expected = ", ".join((LOSS, *names))
-        raise UserError(f"{place}: step returned {', '.join((LOSS, *found))}, expected {expected} as before")
+        problem = f"step returned {', '.join((LOSS, *found))}, expected {expected}"
+        raise UserError(f"{place}: {problem}: the same names for each batch, in training and evaluation")
     loss, weights = returned[LOSS], returned.get(WEIGHTS)
     if not isinstance(loss, torch.Tensor):
         problem = f"the loss is of type {type(loss).__name__}, expected a tensor"
         raise UserError(f"{place}: {problem}: {_LOSS_HINT}")
+    if weights is not None and not isinstance(weights, torch.Tensor):
+        raise UserError(f"{place}: the weights are of type {type(weights).__name__}, expected a tensor")
     if weights is not None and weights.shape != loss.shape:
         shapes = f"{list(weights.shape)}, the loss {list(loss.shape)}"
         raise UserError(f"{place}: the weights have the shape {shapes}, expected the same")
@@ -66,16 +73,28 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
         raise UserError(f"{place}: {problem}: {_LOSS_HINT}")
     count = float(samples) if weights is None else float(weights.sum())
     total = loss.sum() if weights is None else (loss * weights).sum()
-    sums = [each for name in names for each in _metric(name, returned[name], weights, count, samples, place)]
+    values = {name: _numbers(name, returned[name], loss.device, place) for name in names}
+    sums = [each for name in names for each in _metric(name, values[name], weights, count, samples, place)]
     metrics = torch.stack(sums) if sums else torch.zeros(0, dtype=torch.float64)
     return StepSums(loss=total, count=count, metrics=metrics)
 
 
+def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.Tensor:
+    """The values of a metric. Raises UserError for what is no real number."""
+    found: torch.Tensor | None = value if isinstance(value, torch.Tensor) else None
+    if found is None:
+        with suppress(TypeError, ValueError, RuntimeError):
+            found = torch.as_tensor(value)
+    if found is None or found.is_complex():
+        kind = type(value).__name__ if found is None else f"tensor of {found.dtype}"
+        raise UserError(f"{place}: {name} is a {kind}, expected a number for each sample, as in {_METRIC}")
+    return found.detach().to(device, torch.float64)
+
+
 def _metric(
-    name: str, value: Any, weights: torch.Tensor | None, count: float, samples: int, place: str
+    name: str, value: torch.Tensor, weights: torch.Tensor | None, count: float, samples: int, place: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The sum of a metric, and how much it is over."""
-    value = torch.as_tensor(value).detach().double()
     if weights is not None and value.shape == weights.shape:
         return (value * weights.double()).sum(), value.new_tensor(count)
     if not _is_one_each(value, samples):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Report, Score
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.workloads.custom.functions.new_model import new_model
+from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
 from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
     check_optimizer,
     optimizer_values,
@@ -51,6 +52,7 @@ class FunctionsTask:
         self._experiment = experiment
         self._code = UserCode(experiment.task)
         self._outputs: dict[str, Lists] = {}
+        self._has_begun = False
         self.prepared = None
         self.splits = dict(self._splits())
         self.fingerprint = self._fingerprint()
@@ -136,9 +138,14 @@ class FunctionsTask:
         return summed(returned, batch.samples, self._metrics, self._code.place("step"))
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        is_first = model.training and not self._has_begun
+        before = before_forward(model) if is_first else None
         sums = self._step(model, batch)
         if torch.is_grad_enabled() and not sums.loss.requires_grad:
             raise UserError(f"{self._code.place('step')}: {NO_GRADIENT}")
+        if before is not None:
+            check_unchanged(model, before, self._code.place("model"))
+            self._has_begun = True
         return Loss(total=sums.loss, count=sums.count, tokens=batch.tokens, sums=sums.metrics)
 
     def score(self, model: nn.Module, batch: Batch) -> Score:
@@ -162,7 +169,8 @@ class FunctionsTask:
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         loss, count, *sums = evaluation.sums.tolist()
         return {
-            "loss": loss / count,
+            # There is no mean if the weights of all samples are 0.
+            "loss": loss / count if count else math.nan,
             **self.train_metrics(dict(zip(self.train_sums, sums, strict=True)), count),
         }
 

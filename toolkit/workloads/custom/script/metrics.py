@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.files import append_json_line, open_atomic, read_json_lines, write_view
+from toolkit.files import append_json_line, json_numbers, open_atomic, read_json_lines, write_view
 from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.script.misuse import misuse
@@ -42,9 +42,9 @@ class Line:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The line of metrics.jsonl. JSON has no NaN."""
+        """The line of metrics.jsonl."""
         place = {"time": time.time(), "step": self.step, "epoch": self.epoch, "split": self.split}
-        return place | {name: value if math.isfinite(value) else None for name, value in self.metrics.items()}
+        return place | json_numbers(self.metrics)
 
 
 def checked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,10 @@ import sys
 
 def leaves(status):
     sys.exit(status)
+
+
+def odd():
+    return [float("inf"), float("-inf"), "\\ud800 \u00fc"]
 
 
 def words():
@@ -65,6 +70,12 @@ def test_a_function_that_leaves_or_fails_has_no_result(call: Call, run: RunDir, 
         call("leaves", status)
     assert left.value.code == status
     assert not run.returned.exists()
+
+
+def test_infinite_numbers_and_any_text_come_back(call: Call, run: RunDir) -> None:
+    """Nobody would compute for hours and lose the result to a loss that has diverged."""
+    assert call("odd") == 0
+    assert read_json(run.returned) == {"value": [math.inf, -math.inf, "\ud800 \u00fc"]}
 
 
 def test_another_rank_writes_nothing(call: Call, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

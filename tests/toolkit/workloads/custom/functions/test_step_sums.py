@@ -64,6 +64,12 @@ def test_a_metric_of_another_shape_is_refused() -> None:
         sums({"loss": torch.ones(3), "accuracy": torch.tensor(0.5)}, "accuracy")
 
 
+@pytest.mark.parametrize("values", [None, "high", torch.ones(3) * 1j, [object()] * 3])
+def test_a_metric_that_is_no_number_is_refused(values: Any) -> None:
+    with pytest.raises(UserError, match=re.escape(PLACE)):
+        sums({"loss": torch.ones(3), "accuracy": values}, "accuracy")
+
+
 @pytest.mark.parametrize("returned", [torch.ones(3), {"accuracy": 1}, None])
 def test_what_has_no_loss_is_refused(returned: Any) -> None:
     with pytest.raises(UserError, match=re.escape(PLACE)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
+from tests.toolkit.workloads.custom.own_digits import DIGITS, MODELS, write_digits
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.testing.contract import CHECKS, evaluated, new_model, open_task, same_results
+from toolkit.testing.contract import CHECKS, batch_of, evaluated, new_model, open_task, same_results
 
 UNDRAWN = Path(__file__).parents[4] / "undrawn"
 
@@ -135,6 +136,26 @@ def test_metrics_that_the_text_does_not_tell_are_found_by_a_step(here: Path) -> 
     (here.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return {} or {"))
     task = open_task(load(here))
     assert task.train_sums == ("accuracy", "accuracy count")
+
+
+def test_a_buffer_may_be_constant_or_computed_anew(here: Path) -> None:
+    """Such as a mask, which may hold NaN, and what a layer keeps for the next batch of the same shape."""
+    models = here.parent / "my_project" / "models.py"
+    mask = "self.register_buffer('mask', torch.full((2,), math.nan))"
+    kept = "self.register_buffer('kept', None, persistent=False)"
+    passes = "def forward(self, x):\n        self.kept = x[:1].clone()\n        return super().forward(x)"
+    models.write_text(f"import math, torch\n{MODELS}        {mask}\n        {kept}\n\n    {passes}\n")
+    task = open_task(load(here))
+    model = new_model(task)
+    assert task.loss(model, batch_of(task, 2)).count == 2
+
+
+def test_an_evaluation_whose_samples_all_have_no_weight_has_no_mean(here: Path) -> None:
+    weightless = DIGITS.replace('{"loss":', '{"weights": 0.0 * y, "loss":')
+    (here.parent / "digits.py").write_text(weightless)
+    task = open_task(load(here))
+    evaluation = evaluated(task, new_model(task), "test")
+    assert math.isnan(task.metrics("test", evaluation)["loss"])
 
 
 def test_predictions_are_written_for_each_sample(here: Path, tmp_path: Path) -> None:

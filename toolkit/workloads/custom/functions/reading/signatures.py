@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+from toolkit.report.formats import NOT_SCORES
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.reading.class_body import class_body
 from toolkit.workloads.custom.functions.reading.constants import constants_of
@@ -213,6 +215,16 @@ def _differing(parameters: Mapping[str, Sequence[Parameter]]) -> Iterator[Proble
             )
 
 
+def wrong_name(metrics: Iterable[Any]) -> str:
+    """What is wrong with the name of one of some metrics, and what to do; empty if nothing is."""
+    for name in metrics:
+        if not isinstance(name, str) or not name:
+            return f"the metric {name!r}, expected a name"
+        if name in NOT_SCORES:
+            return f"the metric {name}, a name that metrics.jsonl uses for something else: choose another"
+    return ""
+
+
 def _metrics(step: ast.FunctionDef) -> tuple[str, ...] | None:
     try:
         names = returned_names(step)
@@ -226,4 +238,7 @@ def _metrics(step: ast.FunctionDef) -> tuple[str, ...] | None:
         found = f"step returns {', '.join(names)}" if names else "step returns nothing"
         problem = f'{found}, expected a dictionary with "{LOSS}"'
         raise Unfit([Problem(problem=problem, hint=EXAMPLES["step"], line=step.lineno)])
-    return tuple(name for name in names if name not in (LOSS, WEIGHTS))
+    metrics = tuple(name for name in names if name not in (LOSS, WEIGHTS))
+    if wrong := wrong_name(metrics):
+        raise Unfit([Problem(problem=f"step returns {wrong}", line=step.lineno)])
+    return metrics

@@ -57,7 +57,10 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
     (wheel,) = wheels.glob("*.whl")
-    subprocess.run([*pip, "--python", python, "install", "--no-deps", wheel], check=True)
+    # Ignoring what is installed: beside this pip lies an editable install, perhaps of the same version.
+    subprocess.run(
+        [*pip, "--python", python, "install", "--no-deps", "--ignore-installed", wheel], check=True
+    )
     # What the wheel needs comes from the environment of these tests. A .pth file brings no editable install.
     (site,) = environment.glob("lib/python*/site-packages")
     (site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")

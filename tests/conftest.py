@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,11 @@ from tests.without_workloads import is_of_core
 # Before torch is imported, for what tests start as well: several workers share two cores, and threads of one
 # that wait for each other keep them busy meanwhile (of a test of 0.3 s by itself, 15 s of CPU).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell lets what it starts in the background ignore Ctrl-C, and what tests start would ignore theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # A slow machine is no fault of what is tested. In CI the examples are the same each time.
 settings.register_profile(

@@ -21,7 +21,7 @@ def fast_folder(parent: Path = Path("/dev/shm")) -> Iterator[str]:
         yield ""
         return
     # A test that was cut off may have left a mount in it.
-    with tempfile.TemporaryDirectory(prefix="tests-", dir=parent, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="suite.", dir=parent, ignore_cleanup_errors=True) as folder:
         yield folder
 
 

@@ -225,7 +225,7 @@ def create_once(path: Path, data: str, *, mode: int = 0o666) -> bool:
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Give a file a second name, where the file system can; else copy it. For files that nobody rewrites."""
+    """Make a hard link to a file, or a copy if the file system refuses. Neither file may be written later."""
     try:
         os.link(source, target)
     except OSError:

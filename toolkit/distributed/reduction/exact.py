@@ -50,7 +50,7 @@ class ExactReduction:
         self._buckets: Buckets | None = None
         if group.world.size > 1:
             for tensor in (*self._parameters, *model.buffers()):
-                # What is sent is memory, whatever the strides.
+                # broadcast sends memory in its order and knows no strides.
                 sent = tensor.data.contiguous()
                 dist.broadcast(sent, src=0)
                 tensor.data.copy_(sent)

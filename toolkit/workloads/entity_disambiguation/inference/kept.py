@@ -63,9 +63,10 @@ def keep(run: RunDir, data: Any, prepared: MentionSet) -> None:
 
 
 def _keep_database(source: Path, prepared: MentionSet, target: Path) -> None:
-    """Copy a database; runs share its files with a copy beside the prepared set, on one file system.
+    """Keep a database with a run.
 
-    Nobody writes into that copy, while the database itself is the user's.
+    On one file system, the run links to a copy beside the prepared set, which other runs link to as well.
+    It never links to the database itself, because the user may change that.
     """
     fingerprint, sets = prepared.meta["entity_db"], prepared.path.parent
     if os.stat(sets).st_dev == os.stat(target.parent).st_dev:

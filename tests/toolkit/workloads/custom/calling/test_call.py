@@ -73,7 +73,7 @@ def test_a_function_that_leaves_or_fails_has_no_result(call: Call, run: RunDir, 
 
 
 def test_infinite_numbers_and_any_text_come_back(call: Call, run: RunDir) -> None:
-    """Nobody would compute for hours and lose the result to a loss that has diverged."""
+    """A loss that has diverged must not cost the result of hours."""
     assert call("odd") == 0
     assert read_json(run.returned) == {"value": [math.inf, -math.inf, "\ud800 \u00fc"]}
 

@@ -35,9 +35,9 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """Knowledge of a trained model, for files that it is scored on; without a fingerprint there is none yet.
+    """What a trained model knows. Files that it is scored on are prepared with it.
 
-    fingerprint  of the data that it has learnt from
+    fingerprint  of the data that it has learnt from; None before training
     counts       golds that training has seen
     types        their numbers, as those of relations
     pad_id       fills a batch up

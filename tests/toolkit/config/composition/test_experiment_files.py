@@ -1,0 +1,76 @@
+"""An experiment file that cannot be read, or that other programs write in their way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.config.composing import compose
+from toolkit.config import load
+
+
+class TestFiles:
+    """An experiment file that cannot be read is one clear fault."""
+
+    @pytest.mark.parametrize(
+        "content, origin, problem",
+        [
+            (b"", "a.yaml", "the file is empty"),
+            (b"# nothing\n", "a.yaml", "the file is empty"),
+            (b"- 1\n", "a.yaml", "the top level is a list"),
+            (b"hello\n", "a.yaml", "the top level is a single value"),
+            (b"name: x\nseed: \xff\n", "a.yaml:2", "not UTF-8 text: byte 14 is 0xff"),
+            (b"name: x\ntrain: {a: ]\n", "a.yaml:2", "line 2, column 12"),
+            (b"name: x\n\ttrain: 1\n", "a.yaml:2", "not YAML"),
+            (b"name: x\x07\n", "a.yaml", "not YAML"),
+            (b"a: 1\n---\nb: 2\n", "a.yaml:2", "not YAML"),
+            (b"a: &x [*x]\n", "a.yaml:1", "an alias contains itself"),
+            (b"[" * 100_000, "a.yaml:1", "nested more than"),
+            (b"a: 1\nb: " + b"[{c: " * 5_000, "a.yaml:2", "nested more than"),
+            (b"a:\n" + b"- " * 5_000, "a.yaml:2", "nested more than"),
+            (
+                b"a: &a [1, 1]\n"
+                + b"".join(b"%c: &%c [*%c, *%c]\n" % (c, c, c - 1, c - 1) for c in range(ord("b"), ord("z"))),
+                "a.yaml:1",
+                "too large",
+            ),
+        ],
+    )
+    def test_with_its_place(self, faults, content, origin, problem):
+        Path("a.yaml").write_bytes(content)
+        (fault,) = faults(load, Path("a.yaml"))
+        assert (fault.key, fault.origin) == ("", origin)
+        assert problem in fault.problem
+
+    def test_missing_with_the_nearest_name(self, movies, faults):
+        (fault,) = faults(load, Path("configs/movie.yaml"))
+        assert (fault.origin, fault.problem) == ("configs/movie.yaml", "there is no such file")
+        assert fault.hint == "did you mean movies.yaml?"
+
+    def test_a_folder(self, movies, faults):
+        (fault,) = faults(load, Path("configs"))
+        assert "this is a folder" in fault.problem
+
+    def test_unreadable(self, movies, faults, request):
+        movies.chmod(0)
+        request.getfixturevalue("ordinary_user")
+        (fault,) = faults(load, movies)
+        assert "Permission denied" in fault.problem
+
+    def test_a_path_that_no_file_can_have(self, faults):
+        (fault,) = faults(load, Path("a\0b"))
+        assert "cannot be read" in fault.problem
+
+    def test_a_byte_order_mark_is_no_part_of_the_first_key(self, movies):
+        movies.write_bytes(b"\xef\xbb\xbf" + movies.read_bytes())
+        assert compose(movies).tree["name"] == "movies"
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["configs/movies.yaml", "configs/model/docnn.yaml"])
+def test_line_ends_of_windows_change_nothing(movies, name, mark):
+    expected = compose(movies).tree
+    path = Path(name)
+    path.write_bytes(mark + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert compose(movies).tree == expected

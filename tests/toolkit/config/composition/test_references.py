@@ -1,0 +1,99 @@
+"""A value that refers to the environment or to other keys."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.toolkit.config.composing import compose
+from toolkit.config.composition.yaml_files import dump
+
+
+class TestReferences:
+    def test_a_variable_is_read_with_nested_defaults(self, movies, monkeypatch):
+        override = ["name=${oc.env:FIRST,${oc.env:SECOND,third}}"]
+        assert compose(movies, override).tree["name"] == "third"
+        monkeypatch.setenv("SECOND", "second")
+        assert compose(movies, override).tree["name"] == "second"
+        monkeypatch.setenv("FIRST", "first")
+        assert compose(movies, override).tree["name"] == "first"
+
+    def test_a_key_may_refer_to_another_one_absolutely_and_relatively(self, movies, write):
+        text = "kind: docnn\nembedding_dim: 64\nfilters: ${model.embedding_dim}\nhidden: ['${..filters}']\n"
+        write("configs/model/docnn.yaml", text)
+        model = compose(movies, ["seed=${model.filters}"]).tree["model"]
+        assert (model["filters"], model["hidden"]) == (64, [64])
+
+    def test_a_key_may_refer_to_a_section(self, movies):
+        assert compose(movies, ["copy=${model}"]).tree["copy"] == compose(movies).tree["model"]
+
+    def test_an_override_changes_what_a_reference_gives(self, movies):
+        tree = compose(movies, ["model.filters=${model.embedding_dim}", "model.embedding_dim=5"]).tree
+        assert tree["model"]["filters"] == 5
+
+    def test_a_backslash_keeps_the_text(self, movies):
+        tree = compose(movies, [r"resources.setup=['cd \${HOME}', 'echo $USER']"]).tree
+        assert tree["resources"]["setup"] == ["cd ${HOME}", "echo $USER"]
+
+    def test_all_unset_variables_are_named_with_the_keys_that_want_them(self, write, faults):
+        text = "name: ${oc.env:UNSET}\nmodel:\n  kind: docnn\n  x: a-${oc.env:UNSET_TOO}/${oc.env:UNSET}\n"
+        found = faults(compose, write("a.yaml", text))
+        assert [(fault.key, fault.origin) for fault in found] == [
+            ("name", "a.yaml:1"),
+            ("model.x", "a.yaml:4"),
+            ("model.x", "a.yaml:4"),
+        ]
+        assert {fault.problem for fault in found} == {
+            "the environment variable UNSET is not set",
+            "the environment variable UNSET_TOO is not set",
+        }
+
+    def test_an_unset_variable_in_the_name_of_an_include_is_named(self, movies, faults):
+        (fault,) = faults(compose, movies, ["model=${from_file:model/${oc.env:UNSET}.yaml}"])
+        assert (fault.key, fault.origin) == ("model", "command line")
+        assert "UNSET is not set" in fault.problem
+
+    @pytest.mark.parametrize(
+        "value, problem",
+        [
+            ("${nowhere.at.all}", "no key nowhere.at.all"),
+            ("${nope:1}", "cannot be resolved"),
+            ("'${oc.env'", "not a valid reference"),
+            ("${x}", "cannot be resolved"),
+            ("'???'", "expected a value"),
+        ],
+    )
+    def test_a_reference_that_leads_nowhere_is_one_fault(self, movies, faults, value, problem):
+        (fault,) = faults(compose, movies, [f"x={value}"])
+        assert fault.key == "x"
+        assert problem in fault.problem
+
+    def test_a_section_that_holds_itself_is_a_fault(self, movies, faults):
+        (fault,) = faults(compose, movies, ["x.y=${x}"])
+        assert fault.key == "x.y"
+
+    def test_a_fault_is_not_repeated_by_what_refers_to_it(self, movies, faults):
+        overrides = ["model=${from_file:nowhere.yaml}", "seed=${model.filters}", "x=${seed}"]
+        (fault,) = faults(compose, movies, overrides)
+        assert fault.key == "model"
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+_NAME = _TEXT | st.sampled_from(["a.b", "0", "[x]", "${y}", "keys", "items", "???", "\\", "'"])
+_VALUE = _TEXT.filter(lambda text: "${" not in text and text != "???")
+_PLAIN = st.recursive(
+    _VALUE | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAME, inner, max_size=3),
+    max_leaves=6,
+)
+_WITHIN_A_TEST = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@_WITHIN_A_TEST
+@given(st.dictionaries(_NAME, _PLAIN, max_size=4))
+def test_a_reference_leaves_everything_beside_it_as_it_is(working_folder, tree):
+    tree = {**tree, "reference": "${oc.env:UNSET,hello}"}
+    path = working_folder / "a.yaml"
+    path.write_text(dump(tree), encoding="utf-8", newline="")
+    assert compose(path).tree == {**tree, "reference": "hello"}

@@ -16,6 +16,8 @@ from toolkit.workload import Violation, rule
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
+#: What makes the number of processes, once a world size has been spread over hosts.
+_PROCESSES = ("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
 
 
 @rule("resources.nodes")
@@ -36,13 +38,7 @@ def _groups(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", given[0]), problem=problem, hint=hint)
 
 
-@rule(
-    "resources.world_size",
-    "resources.hosts",
-    "resources.groups",
-    "resources.nodes",
-    "resources.tasks_per_node",
-)
+@rule("resources.world_size", *_PROCESSES)
 def _world_size(experiment: Experiment) -> Iterator[Violation]:
     resources = experiment.resources
     typed, size = resources.world_size, world_size(resources)
@@ -52,7 +48,7 @@ def _world_size(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", "world_size"), problem=problem, hint=hint)
 
 
-@rule("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
+@rule(*_PROCESSES)
 def _hosts(experiment: Experiment) -> Iterator[Violation]:
     resources = experiment.resources
     given = [name for name in ("nodes", "tasks_per_node") if getattr(resources, name) != 1]
@@ -80,13 +76,7 @@ def _host_names(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", "hosts", without[0]), problem=problem, hint=hint)
 
 
-@rule(
-    "resources.environment",
-    "resources.hosts",
-    "resources.groups",
-    "resources.nodes",
-    "resources.tasks_per_node",
-)
+@rule("resources.environment", *_PROCESSES)
 def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
     typed = experiment.resources.environment.get("WORLD_SIZE")
     least, size = smallest_world(experiment.resources), world_size(experiment.resources)
@@ -96,13 +86,7 @@ def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", "environment", "WORLD_SIZE"), problem=problem, hint=hint)
 
 
-@rule(
-    "resources.hosts",
-    "resources.groups",
-    "resources.nodes",
-    "resources.tasks_per_node",
-    "train.batch_size",
-)
+@rule(*_PROCESSES, "train.batch_size")
 def _world(experiment: Experiment) -> Iterator[Violation]:
     size, samples = world_size(experiment.resources), experiment.train.batch_size
     if samples is not None and size > samples:
@@ -113,13 +97,7 @@ def _world(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", key), problem=problem, hint=hint)
 
 
-@rule(
-    "train.parallel",
-    "resources.hosts",
-    "resources.groups",
-    "resources.nodes",
-    "resources.tasks_per_node",
-)
+@rule("train.parallel", *_PROCESSES)
 def _parallel(experiment: Experiment) -> Iterator[Violation]:
     size, parallel = world_size(experiment.resources), experiment.train.parallel
     if parallel in ("dp", "none") and size > 1:

@@ -33,7 +33,7 @@ class Run:
     """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
-        self._run = find_run(os.fspath(run), experiment_dir())
+        self._run = find_run(os.fspath(run))
 
     @property
     def id(self) -> str:

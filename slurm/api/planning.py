@@ -12,9 +12,9 @@ from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.plan_text import plan_text
 from slurm.submissions import submissions
-from toolkit.config import load_with_origins, run_id, to_plain
+from toolkit.config import load_with_origins, to_plain
+from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import told
-from toolkit.run.run_dir import RunDir, experiment_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
     """
     path, words = file_and_overrides(what, args, kwargs, overrides, ["overrides"] if overrides else ())
     experiment, origins = load_with_origins(path, words)
-    run = RunDir(experiment_dir() / run_id(experiment))
+    run = run_of(experiment)
     job = JobPlan(
         experiment=experiment, resources=experiment.resources, run=run, number=len(submissions(run))
     )

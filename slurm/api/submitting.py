@@ -11,10 +11,10 @@ from slurm.api.handle import Run, handle
 from slurm.commands.experiments.submit import choose_for, measured_warnings
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.submit import submit as submit_experiment
-from toolkit.config import load_with_origins, run_id
+from toolkit.config import load_with_origins
 from toolkit.errors import UserError
+from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import told
-from toolkit.run.run_dir import RunDir, experiment_dir
 
 
 def submit(
@@ -117,7 +117,7 @@ def _submitted(
 ) -> Run:
     path, words = file_and_overrides(what, args, kwargs, overrides, given)
     experiment, origins = load_with_origins(path, words)
-    target = RunDir(experiment_dir() / run_id(experiment))
+    target = run_of(experiment)
     chosen = choose_for(cluster, target)
     warnings = []
     if fresh or not target.result.exists():

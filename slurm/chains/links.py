@@ -10,10 +10,11 @@ from pathlib import Path
 
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.submit import check
-from toolkit.config import load_with_origins, run_id
+from toolkit.config import load_with_origins
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
+from toolkit.run.create_run import run_of
 from toolkit.run.run_dir import RunDir
 
 #: While a file behind --then is composed: the folder of the run before it.
@@ -42,7 +43,7 @@ def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
     for file, *overrides in files:
         with _earlier(links[-1].run if links else None):
             experiment, origins = load_with_origins(Path(file), overrides)
-        run = RunDir(parent / run_id(experiment))
+        run = run_of(experiment, parent)
         if run in [link.run for link in links]:
             raise UserError(f"{file} makes the run {run.run_id} a second time: a run cannot wait for itself")
         links.append(Link(experiment=experiment, run=run, origins=origins))

@@ -23,7 +23,7 @@ from slurm.doctor.partitions import PartitionRow, rows
 from slurm.doctor.remote_probe import WAIT_S, HostAnswer, ask_on_host
 from toolkit.errors import SchedulerError, UserError
 from toolkit.monitoring.diagnostics.child_process import ask_here
-from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import experiment_dir
 
 _QUICK_S, _FILES_S, _TORCH_S = 30.0, 60.0, 180.0
 _ELSEWHERE = "`stk doctor --on-node` looks at a host of the cluster"

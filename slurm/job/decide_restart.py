@@ -24,14 +24,13 @@ from slurm.status.rows import is_training_here
 from slurm.submission.restart_in_place import EVENT, IN_PLACE, attempts_before
 from slurm.submission.submit_job import without_hosts
 from slurm.submissions import last_resources
-from toolkit.config import load, load_submitted, run_id
+from toolkit.config import load, load_submitted
 from toolkit.errors import ExitCode, StkError
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import Decision
 from toolkit.run.attempts.crash_record import CrashHint, record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import FAILURE_CLASSES, OOM_KILLED
@@ -193,8 +192,8 @@ def run_of(what: str, overrides: Sequence[str]) -> RunDir:
     """The run that a folder, an id or an experiment file names."""
     path = Path(what)
     if path.is_file():
-        return RunDir(experiment_dir() / run_id(load(path, overrides)))
-    return find_run(what, experiment_dir())
+        return run_of(load(path, overrides))
+    return find_run(what)
 
 
 def main() -> int:

@@ -10,7 +10,6 @@ from uuid import uuid4
 from slurm.client.topology import scrub
 from toolkit.launch.launcher import rank_environment
 from toolkit.launch.machines.layout import Machines
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.folder_trust import check_run
 from toolkit.run.module_names import module_in
 from toolkit.run.run_dir import RunDir, find_run
@@ -20,7 +19,7 @@ class SnapshotHost:
     """The interface of this program for the command of a workload: see toolkit.command.Host."""
 
     def find_run(self, name: str) -> Path:
-        return find_run(name, experiment_dir()).path
+        return find_run(name).path
 
     def process(
         self, run_dir: Path, module: str, request: str, *earlier: str

@@ -13,10 +13,10 @@ from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit import resolve_if_possible, run_folder
 from slurm.submission.submit_job import make_submitit, sbatch_and_keep, submit_plan
 from slurm.submissions import Submission, last_submission, submissions
-from toolkit.config import run_id, to_yaml
+from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.files import write_atomic
-from toolkit.run.create_run import create_run
+from toolkit.run.create_run import create_run, run_of
 from toolkit.run.run_dir import RunDir
 
 #: Beside the runs: a folder like a run's for each preparation.
@@ -58,7 +58,7 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
     """
     experiment = as_preparation(experiment, cpus)
     parent = parent / PREPARATIONS
-    plan = _plan(experiment, RunDir(parent / run_id(experiment)))
+    plan = _plan(experiment, run_of(experiment, parent))
     str(plan)
     preflight(plan.resources)
     with run_folder(experiment, parent, fresh=False) as folder:

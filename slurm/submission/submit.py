@@ -21,12 +21,12 @@ from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit_job import submit_plan
 from slurm.submissions import Awaited, Submission, exclusively, record, resolve_lost, submissions
-from toolkit.config import run_id, to_yaml
+from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
-from toolkit.run.create_run import create_run
+from toolkit.run.create_run import create_run, run_of
 from toolkit.run.edited_code import take_new_code
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir, archive_run
@@ -89,7 +89,7 @@ def submit(
     SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
     """
     resources = resources or experiment.resources
-    target = RunDir(parent / run_id(experiment))
+    target = run_of(experiment, parent)
     if cluster == "slurm":
         check(experiment, resources, target)
     existed = target.code.exists() and not fresh
@@ -183,7 +183,7 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
 @contextmanager
 def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
     """The run's folder, locked against other submitters; restored if the submission fails."""
-    run = RunDir(parent / run_id(experiment))
+    run = run_of(experiment, parent)
     old = archive(run) if fresh and run.path.exists() else None
     existed = run.path.exists()
     create_run(experiment, parent)

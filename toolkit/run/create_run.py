@@ -13,7 +13,10 @@ from toolkit.run.code_snapshot import keep_code
 from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir, experiment_dir
 
-__all__ = ["create_run", "experiment_dir", "fill_run"]
+
+def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
+    """The folder that an experiment's run has or will have; without a parent in the folder of runs."""
+    return RunDir((parent or experiment_dir()) / run_id(experiment))
 
 
 def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = None) -> RunDir:
@@ -23,7 +26,7 @@ def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = 
                   flushed to the disk; the next call without it makes the copy the run's own
     Raises UserError where the folder cannot be written or holds another experiment, UntrustedFolder.
     """
-    run = RunDir(parent / run_id(experiment))
+    run = run_of(experiment, parent)
     fill_run(run, experiment, shared_code)
     return run
 

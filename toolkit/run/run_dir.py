@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from glob import escape
@@ -368,17 +368,20 @@ def find_runs(experiment_dir: Path) -> Iterator[RunDir]:
             yield RunDir(experiment_dir / name)
 
 
-def find_run(name: str, experiment_dir: Path) -> RunDir:
+def find_run(name: str, parent: Path | None = None) -> RunDir:
     """The run that a folder, a file in it, an id, or a unique prefix of an id names.
+
+    parent   the folder of runs; None: as `experiment_dir`
 
     Raises RunNotFound, which lists the candidates.
     """
+    parent = parent or experiment_dir()
     given = Path(name)
     # Any file of a run names it, too: its predictions, say.
     for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
         if (folder / "config.yaml").is_file():
             return RunDir(folder.resolve())
-    runs = list(find_runs(experiment_dir))
+    runs = list(find_runs(parent))
     exact = [run for run in runs if run.run_id == name]
     matches = exact or [run for run in runs if run.run_id.startswith(name)]
     if len(matches) == 1:
@@ -386,4 +389,9 @@ def find_run(name: str, experiment_dir: Path) -> RunDir:
     if matches:
         raise RunNotFound(f"{name!r} names {len(matches)} runs: {', '.join(run.run_id for run in matches)}")
     known = ", ".join(run.run_id for run in runs[:10]) or "none"
-    raise RunNotFound(f"no run {name!r} under {experiment_dir}; runs there: {known}")
+    raise RunNotFound(f"no run {name!r} under {parent}; runs there: {known}")
+
+
+def runs_named(names: Iterable[str]) -> list[RunDir]:
+    """The runs of these names; without one, all in the folder of runs. Raises RunNotFound."""
+    return [find_run(name) for name in names] or list(find_runs(experiment_dir()))

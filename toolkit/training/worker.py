@@ -14,9 +14,9 @@ from toolkit.errors import ExitCode
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.stop import Stop, StopFlag, stop_signals
 from toolkit.run.attempts.outcome import Outcome
-from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.run.create_run import create_run
 from toolkit.run.failure.exit_status import exit_status
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
 from toolkit.task import task_class

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from toolkit.run.create_run import experiment_dir
-from toolkit.run.run_dir import find_runs
+from toolkit.run.run_dir import experiment_dir, find_runs
 
 #: Stands for names of files: the shell completes these.
 FILES = ":files"

@@ -11,17 +11,16 @@ from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.plan_text import plan_text
 from slurm.submissions import submissions
-from toolkit.config import load_with_origins, run_id
-from toolkit.run.create_run import experiment_dir
+from toolkit.config import load_with_origins
+from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import told
-from toolkit.run.run_dir import RunDir
 from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
     """Print the resolved experiment and the batch script."""
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
-    target = RunDir(experiment_dir() / run_id(experiment))
+    target = run_of(experiment)
     job = JobPlan(
         experiment=experiment, resources=experiment.resources, run=target, number=len(submissions(target))
     )

@@ -11,7 +11,6 @@ from slurm.submissions import last_resources
 from toolkit.config import load_to_run, run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.edited_code import told
 from toolkit.run.events import FORCED, note_event
 from toolkit.run.run_dir import RunDir, find_run
@@ -19,7 +18,7 @@ from toolkit.run.run_dir import RunDir, find_run
 
 def run(arguments: Namespace) -> int:
     """Put an ended run back to work, with its own config, code and last resources."""
-    target = find_run(arguments.run, experiment_dir())
+    target = find_run(arguments.run)
     experiment = stored_experiment(target)
     if arguments.force:
         note_event(target, FORCED, steps=target.checkpoint_steps())

@@ -21,7 +21,7 @@ from slurm.local.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.submission.submit import archive, refuse_if_live
 from slurm.submissions import exclusively
-from toolkit.config import load, run_id
+from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, SchedulerError, UserError
 from toolkit.files import read_json
@@ -30,11 +30,11 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
-from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.run.create_run import create_run, run_of
 from toolkit.run.edited_code import take_new_code, told
 from toolkit.run.failure.format import format_failure
 from toolkit.run.refusal import tell_refusal
-from toolkit.run.run_dir import RunDir, find_run
+from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.json_text import json_text
 from toolkit.world import World
 
@@ -116,7 +116,7 @@ def _tell_of_edited_code(experiment: Experiment, parent: Path, world: World, arg
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
     if world.rank == 0:
-        warn(told(RunDir(parent / run_id(experiment)), experiment, new_code=False))
+        warn(told(run_of(experiment, parent), experiment, new_code=False))
 
 
 def _run_here(
@@ -126,7 +126,7 @@ def _run_here(
     machines: Machines,
     environ: Mapping[str, str],
 ) -> int:
-    target = RunDir(parent / run_id(experiment))
+    target = run_of(experiment, parent)
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
     if target.result.exists() and not arguments.fresh:

@@ -16,11 +16,11 @@ from slurm.status.dependency import waits_for
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.submit import Submitted, choose_cluster, submit
 from slurm.submissions import last_resources, last_submission
-from toolkit.config import load_with_origins, run_id
+from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
-from toolkit.run.create_run import experiment_dir
+from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import told, told_of_many
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.json_text import json_text
 
 
@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     if arguments.then or arguments.evaluate is not None:
         return _run_chain(arguments)
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
-    target = RunDir(experiment_dir() / run_id(experiment))
+    target = run_of(experiment)
     cluster = choose(arguments.cluster, target)
     if arguments.fresh or not target.result.exists():
         warn(check_before_queue(experiment, origins, cluster))

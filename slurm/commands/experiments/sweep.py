@@ -19,7 +19,7 @@ from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.json_output import answer
 from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.submission import SubmittedRuns
-from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.command_line import split_values
 from toolkit.sweeps.folder import write_record
 from toolkit.sweeps.sweep import Sweep

@@ -21,7 +21,8 @@ from slurm.sweeps.submission import SubmittedRuns
 from toolkit.errors import ExitCode, UserError
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
-from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 from toolkit.system.json_text import json_text
 

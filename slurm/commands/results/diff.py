@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 from toolkit.analysis.diff import Difference, FirstStep, compare
 from toolkit.errors import ExitCode
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import find_run
 from toolkit.system.json_text import json_text
 
@@ -24,8 +23,7 @@ _CODE = (("changed", "differs"), ("only_first", "only in A"), ("only_second", "o
 
 def run(arguments: Namespace) -> int:
     """Show where two runs differ; 0 where they are equal as far as both go, 1 where they are not."""
-    parent = experiment_dir()
-    one, other = (find_run(name, parent) for name in (arguments.run, arguments.other))
+    one, other = find_run(arguments.run), find_run(arguments.other)
     found = compare(one, other)
     if arguments.json:
         print(json_text({"equal": found.is_equal, **asdict(found)}))

@@ -21,7 +21,6 @@ from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.registry import evaluate_options, load_code
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.json_text import json_text
 
@@ -68,7 +67,7 @@ def _written(name: str) -> str:
 
 
 def _score_run(arguments: Namespace) -> int:
-    target = find_run(arguments.run, experiment_dir())
+    target = find_run(arguments.run)
     request = _request(target, arguments)
     answer = _score(target, request, arguments.procs)
     evaluation = RunDir(Path(answer["folder"]))

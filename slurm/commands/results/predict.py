@@ -10,13 +10,12 @@ from argparse import Namespace
 from slurm.local.run_snapshot import processes
 from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
 from toolkit.errors import UserError
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
     """Predict with a finished run: this process becomes one that has torch and the run's own code."""
-    target = find_run(arguments.run, experiment_dir())
+    target = find_run(arguments.run)
     check_predicts(target)
     request = _request(arguments)
     ((command, environment),) = processes(target, MODULE, json.dumps(request.to_json()))

@@ -13,7 +13,6 @@ from slurm.commands.common import warn
 from slurm.local.run_snapshot import processes
 from toolkit.analysis.diff import trained_on
 from toolkit.errors import ExitCode, RunFailed, UserError
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.edited_code import new_code_of
 from toolkit.run.module_names import module_in
 from toolkit.run.records.step_records import check_step
@@ -37,7 +36,7 @@ _DIFFERENT = ("other_samples", "other_loss")
 
 def run(arguments: Namespace) -> int:
     """Recompute a step and show it; 1 where it differs from the receipt."""
-    target = find_run(arguments.run, experiment_dir())
+    target = find_run(arguments.run)
     check_step(target, arguments.step)
     answer = _compute(target, arguments.step)
     answer["trained_on"] = trained_on(target)

@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.json_text import json_text
 from toolkit.system.sanitize import clean
@@ -15,8 +14,7 @@ from toolkit.system.sanitize import clean
 
 def run(arguments: Namespace) -> int:
     """Write the report of a run and show its tables, or set several side by side."""
-    parent = experiment_dir()
-    runs = [find_run(name, parent) for name in arguments.runs]
+    runs = [find_run(name) for name in arguments.runs]
     return _report(runs[0], arguments.json) if len(runs) == 1 else _compare(runs, arguments)
 
 

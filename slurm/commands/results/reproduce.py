@@ -10,13 +10,12 @@ from slurm.runs.reproducing.facts import gather
 from slurm.runs.reproducing.script import script
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
     """Write a script that repeats a run."""
-    target = find_run(arguments.run, experiment_dir())
+    target = find_run(arguments.run)
     facts = gather(target, force=arguments.force)
     if not facts.verified:
         print(

@@ -11,15 +11,13 @@ from slurm.runs.cleaning.choosing import propose
 from slurm.runs.cleaning.items import ENDED, Item, Proposal, Wishes
 from slurm.runs.cleaning.removing import remove_items
 from toolkit.errors import ExitCode, UserError
-from toolkit.run.create_run import experiment_dir
-from toolkit.run.run_dir import find_run, find_runs
+from toolkit.run.run_dir import experiment_dir, runs_named
 from toolkit.system.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:
     """Delete old checkpoints, after a preview and a question."""
     parent = experiment_dir()
-    runs = [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
     wishes = Wishes(
         keep_last=arguments.keep_last,
         older_than_s=arguments.older_than,
@@ -27,7 +25,7 @@ def run(arguments: Namespace) -> int:
         logs=arguments.logs,
         old=arguments.old,
     )
-    proposal = propose(list(dict.fromkeys(runs)), parent, wishes)
+    proposal = propose(list(dict.fromkeys(runs_named(arguments.runs))), parent, wishes)
     if not arguments.json:
         _show(proposal)
     removed: Sequence[Item] = ()

@@ -13,7 +13,6 @@ from slurm.runs.logs.showing import by_time, each
 from slurm.runs.logs.sources import Rank, sources
 from slurm.runs.logs.starts import chosen, starts
 from toolkit.errors import RunNotFound, UserError
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.json_text import json_text
@@ -23,7 +22,7 @@ from toolkit.system.sanitize import clean
 def run(arguments: Namespace) -> int:
     """Show the logs of a run; after a failure its reason first."""
     _check(arguments)
-    target = find_run(arguments.run, experiment_dir())
+    target = find_run(arguments.run)
     try:
         _answer(target, arguments)
     except OSError as error:

@@ -6,14 +6,12 @@ from argparse import Namespace
 
 from slurm.runs.cancel_requeue import requeue
 from slurm.status.rows import status
-from toolkit.run.create_run import experiment_dir
 from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
     """Send running jobs back into the queue, and let requeued ones start at once."""
-    parent = experiment_dir()
-    targets = [find_run(name, parent) for name in arguments.runs]
+    targets = [find_run(name) for name in arguments.runs]
     for target, now in zip(targets, status(targets), strict=True):
         print(f"{target.run_id}: {requeue(target, now)}")
     return 0

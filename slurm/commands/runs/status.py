@@ -7,12 +7,11 @@ from argparse import Namespace
 
 from slurm.status.filters import Choice, ordered
 from slurm.status.rows import status
-from toolkit.run.run_dir import experiment_dir, find_run, find_runs
+from toolkit.run.run_dir import experiment_dir, runs_named
 
 
 def run(arguments: Namespace) -> int:
     """Show where runs stand."""
-    parent = experiment_dir()
     choice = Choice(
         states=arguments.state,
         name=arguments.name,
@@ -20,7 +19,7 @@ def run(arguments: Namespace) -> int:
         since=arguments.since,
         is_live=arguments.live,
     )
-    runs = [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
+    runs = runs_named(arguments.runs)
     rows = choice.of_rows(status(choice.of_runs(runs)))
     if arguments.sort != "name" or arguments.reverse:
         rows = ordered(rows, arguments.sort, is_reversed=arguments.reverse)
@@ -31,7 +30,7 @@ def run(arguments: Namespace) -> int:
 
         show(rows)
     elif runs:
-        print(f"none of {len(runs):,} runs under {parent} is like that")
+        print(f"none of {len(runs):,} runs under {experiment_dir()} is like that")
     else:
-        print(f"no runs under {parent}")
+        print(f"no runs under {experiment_dir()}")
     return 0

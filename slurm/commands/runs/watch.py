@@ -11,8 +11,7 @@ from time import sleep, strftime
 
 from slurm.runs.watching.poll_runs import RunPoller
 from slurm.status.rows import RunStatus
-from toolkit.run.create_run import experiment_dir
-from toolkit.run.run_dir import RunDir, find_run, find_runs
+from toolkit.run.run_dir import find_run, runs_named
 
 
 def run(arguments: Namespace) -> int:
@@ -36,16 +35,10 @@ def _watch_on_terminal(arguments: Namespace) -> None:
     from slurm.runs.watching.on_terminal import watch_one, watch_several  # slow, and nothing else needs them
 
     if len(arguments.runs) == 1:
-        (target,) = _runs(arguments)
-        watch_one(target, arguments.interval, arguments.until_finished)
+        watch_one(find_run(arguments.runs[0]), arguments.interval, arguments.until_finished)
     else:
-        watch_several(lambda: _runs(arguments), arguments.interval, arguments.until_finished)
-
-
-def _runs(arguments: Namespace) -> list[RunDir]:
-    """The runs that are named, or all. Looked for each time: runs come and go."""
-    parent = experiment_dir()
-    return [find_run(name, parent) for name in arguments.runs] or list(find_runs(parent))
+        # Looked for each time: runs come and go.
+        watch_several(lambda: runs_named(arguments.runs), arguments.interval, arguments.until_finished)
 
 
 def _watch(arguments: Namespace) -> None:
@@ -53,7 +46,7 @@ def _watch(arguments: Namespace) -> None:
     poller = RunPoller()
     with view:
         while True:
-            rows = poller.look(_runs(arguments))
+            rows = poller.look(runs_named(arguments.runs))
             view.show(rows)
             if arguments.until_finished and not any(row.is_live for row in rows):
                 return

@@ -9,10 +9,9 @@ from pathlib import Path
 from slurm.doctor.checks.experiment import Asked
 from slurm.doctor.run_checks import Options, examine
 from slurm.submission.submit import choose_cluster
-from toolkit.config import load, run_id
+from toolkit.config import load
 from toolkit.errors import ExitCode, UserError
-from toolkit.run.create_run import experiment_dir
-from toolkit.run.run_dir import RunDir
+from toolkit.run.create_run import run_of
 from toolkit.system.json_text import json_text
 
 
@@ -42,7 +41,7 @@ def _asked(arguments: Namespace) -> Asked | None:
     if arguments.config is None:
         return None
     experiment = load(Path(arguments.config), arguments.overrides)
-    return Asked(experiment, RunDir(experiment_dir() / run_id(experiment)))
+    return Asked(experiment, run_of(experiment))
 
 
 def _say(what: str) -> None:

@@ -19,7 +19,7 @@ from slurm.local.local_world import check_procs
 from slurm.submission.submit import choose_cluster
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
-from toolkit.run.create_run import experiment_dir
+from toolkit.run.run_dir import experiment_dir
 from toolkit.system.json_text import json_text
 
 #: Of the table in a log.

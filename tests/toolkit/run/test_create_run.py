@@ -10,7 +10,8 @@ from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import tiny
 from toolkit.config import Experiment, load_resolved, run_id
 from toolkit.errors import UserError
-from toolkit.run.create_run import create_run, experiment_dir
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import experiment_dir
 from toolkit.world import World
 
 

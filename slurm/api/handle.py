@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from slurm.api.outcome import result_of
-from slurm.api.waiting import told, wait_for_end
+from slurm.api.waiting import result_of, told, wait_for_end
 from slurm.runs.cancel_requeue import cancel
 from slurm.status.filters import Choice
 from slurm.status.rows import status

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from slurm.api.asked import file_and_overrides, warn
+from slurm.commands.experiments.plan import plan_text
 from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.plan_text import plan_text
 from slurm.submissions import submissions
 from toolkit.config import load_with_origins, to_plain
 from toolkit.run.create_run import run_of

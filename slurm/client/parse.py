@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurm.client.hostlist import expand
-from slurm.client.time_limits import parse_minutes
+from slurm.client.quantities import parse_minutes
 from toolkit.errors import UserError
 
 #: Field and record separators: control characters, because a job's name may hold anything else.

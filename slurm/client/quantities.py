@@ -1,4 +1,7 @@
-"""Amounts in Slurm's notation: memory such as 16G, generic resources such as gpu:a100:4(S:0-1)."""
+"""Amounts in Slurm's notation: memory (16G), generic resources (gpu:a100:4(S:0-1)), time limits.
+
+Slurm counts time limits in whole minutes, rounded up.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,13 @@ _MEMORY = re.compile(r"(\d+)([KMGT]?)B?", re.IGNORECASE)
 _KB = {"K": 1, "M": 1024, "": 1024, "G": 1024**2, "T": 1024**3}
 _COUNT = re.compile(r"(\d+)([KMGTP]?)", re.IGNORECASE)
 _FACTOR = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
+_UNLIMITED = frozenset({"UNLIMITED", "INFINITE", "-1"})
+_FORMS = (
+    re.compile(r"(?P<minutes>\d+)(?::(?P<seconds>\d+))?", re.ASCII),
+    re.compile(r"(?P<hours>\d+):(?P<minutes>\d+):(?P<seconds>\d+)", re.ASCII),
+    re.compile(r"(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?", re.ASCII),
+)
+_SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 
 
 def parse_mb(text: str) -> int:
@@ -73,3 +83,29 @@ def _offers(text: str) -> Iterator[tuple[str, str, int]]:
 def _count(text: str) -> int | None:
     match = _COUNT.fullmatch(text)
     return int(match[1]) * _FACTOR[match[2].upper()] if match else None
+
+
+def parse_minutes(text: str) -> int | None:
+    """The minutes of a time limit, rounded up; None for no limit.
+
+    Zero means no limit, as in sbatch. Raises UserError for any other notation.
+    """
+    if text.upper() in _UNLIMITED:
+        return None
+    for form in _FORMS:
+        if match := form.fullmatch(text):
+            seconds = sum(int(value or 0) * _SECONDS[unit] for unit, value in match.groupdict().items())
+            return -(-seconds // 60) or None
+    raise UserError(
+        f"{text!r} is not a time limit: expected minutes, minutes:seconds, hours:minutes:seconds, "
+        "days-hours, days-hours:minutes, days-hours:minutes:seconds or UNLIMITED"
+    )
+
+
+def format_minutes(minutes: int | None) -> str:
+    """A time limit as Slurm writes it, such as 1-06:30:00."""
+    if minutes is None:
+        return "UNLIMITED"
+    days, rest = divmod(minutes, 24 * 60)
+    clock = f"{rest // 60:02d}:{rest % 60:02d}:00"
+    return f"{days}-{clock}" if days else clock

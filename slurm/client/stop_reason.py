@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from slurm.client.parse import parse_time
-from slurm.client.time_limits import parse_minutes
+from slurm.client.quantities import parse_minutes
 
 #: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
 WARNING_SIGNAL = "USR2"

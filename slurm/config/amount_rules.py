@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from slurm.client.quantities import format_mb, parse_mb
-from slurm.client.time_limits import format_minutes, parse_minutes
+from slurm.client.quantities import format_mb, format_minutes, parse_mb, parse_minutes
 from slurm.config.resources import Resources
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError

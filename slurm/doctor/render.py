@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slurm.client.time_limits import format_minutes
+from slurm.client.quantities import format_minutes
 from slurm.doctor.findings import Finding, Level, Section
 from slurm.doctor.partitions import PartitionRow
 from slurm.doctor.run_checks import Report

@@ -21,7 +21,7 @@ from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
 from slurm.job.oom_log import out_of_memory
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.status.rows import is_training_here
-from slurm.submission.restart_in_place import EVENT, IN_PLACE, attempts_before
+from slurm.submission.batch_script import IN_PLACE
 from slurm.submission.submit_job import without_hosts
 from slurm.submissions import last_resources
 from toolkit.config import load, load_submitted
@@ -32,13 +32,15 @@ from toolkit.reliability.restart_policy import Decision
 from toolkit.run.attempts.crash_record import CrashHint, record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
-from toolkit.run.events import note_event
+from toolkit.run.events import note_event, read_events
 from toolkit.run.failure.classes import FAILURE_CLASSES, OOM_KILLED
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
 #: How long a controller that does not answer is asked: a restart of it takes minutes.
 _PATIENCE_S = 600.0
+#: In events.jsonl: a step is started again in its job.
+_IN_PLACE_EVENT = "started_in_place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ class Step:
     def of(cls, run: RunDir, code: int, environ: Mapping[str, str]) -> Step:
         job = Job.around(environ)
         attempts = read_attempts(run)
-        before = attempts_before(run, job.environ["SLURM_JOB_ID"], job.restart)
+        before = _attempts_before(run, job)
         own = [each for each in attempts if _is_of(each, job) and each.attempt > before]
         attempt = own[-1] if own else None
         is_newest = attempt is attempts[-1] if own else not is_training_here(run)
@@ -74,6 +76,15 @@ class Step:
 
 def _is_of(attempt: AttemptRecord, job: Job) -> bool:
     return (attempt.job_id, attempt.restart) == (job.environ["SLURM_JOB_ID"], job.restart)
+
+
+def _attempts_before(run: RunDir, job: Job) -> int:
+    """The number of the newest start of this job that another step was to follow; 0 where there is none."""
+    events = [event.facts for event in read_events(run, _IN_PLACE_EVENT)]
+    this = (job.environ["SLURM_JOB_ID"], job.restart)
+    return max(
+        (facts["attempt"] for facts in events if (facts["job_id"], facts["restart"]) == this), default=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +189,7 @@ def _decision(step: Step) -> Decision:
 def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
     job = step.job
     facts = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart, "attempt": attempt.attempt}
-    note_event(step.run, EVENT, why=why, **facts)
+    note_event(step.run, _IN_PLACE_EVENT, why=why, **facts)
     notify(step.run, "requeue", why)
 
 

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from slurm.client.topology import step_nonce, world_from_step
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop, JobWatch
-from slurm.job.world import world_of_task
 from toolkit.config import load_resolved
-from toolkit.errors import ExitCode, StkError
+from toolkit.errors import ExitCode, SchedulerError, StkError
 from toolkit.registry import worker_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.import_errors import record_import_error
+from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_process
 from toolkit.world import World
@@ -40,7 +41,13 @@ class TrainJob:
     def __call__(self) -> NoReturn:
         # submitit itself exits with 0 or 1 only, and this status decides whether the run goes on.
         run = RunDir(Path(self.run_dir))
-        exit_process(run_rank(run, world_of_task(run, os.environ)))
+        try:
+            world = world_from_step(os.environ)
+        except SchedulerError as error:
+            # The other tasks of the step read why, and do not wait for this one.
+            tell_refusal(run, step_nonce(os.environ), str(error))
+            raise
+        exit_process(run_rank(run, world))
 
 
 def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:

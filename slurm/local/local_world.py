@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping
 
+from slurm.client.hostlist import expand
 from slurm.client.topology import scrub
 from slurm.config.resources import Resources
 from slurm.local.rank_count import local_processes, ranks_of_a_host, refuse_more_than_gpus
@@ -18,6 +19,7 @@ from toolkit.system import idle_gpus
 _BY_HAND = ("node_rank", "nnodes", "master_addr", "master_port", "gpus_per_node")
 #: Of the devices that Slurm has granted, in a job or a step.
 _GRANTED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
+_HOSTS = "SLURM_JOB_NODELIST"
 
 
 def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
@@ -188,3 +190,19 @@ def granted_gpus(environ: Mapping[str, str]) -> int | None:
     if "SLURM_JOB_ID" not in environ or not any(environ.get(name) for name in _GRANTED):
         return None
     return len([part for part in environ.get(idle_gpus.VARIABLE, "").split(",") if part])
+
+
+def told_idle(environ: Mapping[str, str]) -> str:
+    """Return a message if a job has several hosts and a run uses only this one; empty if it has one."""
+    # The components of an uneven job, or else the only one.
+    lists = [environ[name] for name in sorted(environ) if name.startswith(f"{_HOSTS}_HET_GROUP_")]
+    try:
+        hosts = [host for each in lists or [environ.get(_HOSTS, "")] for host in expand(each)]
+    except UserError:
+        return ""
+    if "SLURM_JOB_ID" not in environ or len(hosts) < 2:
+        return ""
+    return (
+        f"job {environ['SLURM_JOB_ID']} has {len(hosts)} hosts ({', '.join(hosts)}), and this run takes one "
+        "of them: the others are idle. `srun stk run …`, with the same arguments, trains on all of them"
+    )

@@ -1,10 +1,16 @@
-"""A table of runs for a terminal of any width: which columns have room, and how its lines read."""
+"""`stk status` for people: a table of runs for a terminal of any width."""
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
 
 from slurm.status.columns import Column, colour, columns, footer, printable, reason
 from slurm.status.rows import RunStatus
@@ -17,6 +23,7 @@ _GAP = "  "
 #: The run and its state may take so much of a narrow terminal, so that the numbers have room.
 _SHARES = {"run": 0.40, "state": 0.45}
 _LEAST = 12
+_STYLES = ("", "bold", "bright_black", "green", "yellow", "magenta", "red")
 
 
 def lay_out(rows: Sequence[RunStatus], width: int | None) -> Iterator[Line]:
@@ -62,9 +69,6 @@ def _folded(text: str, width: int) -> list[str]:
     """Break a text into lines of at most this number of cells."""
     if text.isascii():
         return textwrap.wrap(text, width)
-    from rich.console import Console  # only wide letters need it
-    from rich.text import Text
-
     return [line.plain for line in Text(text).wrap(Console(width=width), width)]
 
 
@@ -104,8 +108,6 @@ def _cut(text: str, width: int, keeps_end: bool) -> str:
     if _cells(text) <= width:
         return text
     if not text.isascii():
-        from rich.cells import set_cell_size  # only wide letters need it
-
         return set_cell_size(text, width - 1) + "…"
     head = (width - 1) // 2 if keeps_end else width - 1
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
@@ -113,8 +115,46 @@ def _cut(text: str, width: int, keeps_end: bool) -> str:
 
 def _cells(text: str) -> int:
     """Characters of a terminal that a text takes."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len  # only wide letters need it
+    return len(text) if text.isascii() else cell_len(text)
 
-    return cell_len(text)
+
+def show(rows: Sequence[RunStatus]) -> None:
+    """Print a table of runs, with the reasons below their rows.
+
+    On a terminal it is as wide as that; elsewhere as wide as it gets, unless COLUMNS says how wide.
+    """
+    console = Console(highlight=False)
+    bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    styles = {style: _codes(console, style) for style in _STYLES}
+    lines = (_plain(line, styles) for line in lay_out(rows, console.width if bounded else None))
+    # Not by rich's own tables: for thousands of rows they take a minute.
+    console.file.write("".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class table:
+    """The same as show prints, as something that rich draws, again and again."""
+
+    rows: Sequence[RunStatus]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in lay_out(self.rows, options.max_width):
+            yield Text.assemble(*line, no_wrap=True, overflow="crop", end="\n")
+
+
+def _codes(console: Console, style: str) -> tuple[str, str]:
+    """Return the codes before and after text of a style; empty without colours."""
+    if console.no_color:
+        return "", ""
+    with console.capture() as capture:
+        console.print(Text("x", style=style), end="")
+    before, _, after = capture.get().partition("x")
+    return before, after
+
+
+def _plain(line: Line, styles: dict[str, tuple[str, str]]) -> str:
+    pieces = []
+    for text, style in line:
+        before, after = styles[style]
+        pieces.append(f"{before}{text}{after}")
+    return "".join(pieces).rstrip() + "\n"

@@ -1,9 +1,12 @@
 """Which options of sbatch `resources.sbatch` may hold, and which not, with what is there instead.
 
 sbatch takes the beginning of a name for the name: `arr` is `array`. Only full names pass, from a list.
+Variables that sbatch would read as options are not used: a run does not depend on the shell that submits it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 
 from slurm.config.resources import Resources
 from toolkit.config.faults import suggest
@@ -86,6 +89,9 @@ OTHERS = (
     "no-container-entrypoint", "no-container-entrypoint-log", "no-container-mount-home",
     "no-container-remap-root",
 )  # fmt: skip
+_VARIABLE_PREFIX = "SBATCH_"
+#: Options whose variable has another name.
+_OPTION_OF_VARIABLE = {"TIMELIMIT": "time", "MEM_PER_NODE": "mem", "CONSTRAINT": "constraint", "MEM": "mem"}
 
 
 def check_options(resources: Resources) -> None:
@@ -105,3 +111,22 @@ def _meant(name: str) -> str:
         return f"Write the full name: {' or '.join(sorted(full))}."
     hint = suggest(name, known)
     return f"{hint[0].upper()}{hint[1:]}" if hint.startswith("did") else "`sbatch --help` lists them."
+
+
+def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterator[str]:
+    """A line for each variable SBATCH_… that sets what the experiment leaves open, with the key for it."""
+    for variable in sorted(environ):
+        name = variable.removeprefix(_VARIABLE_PREFIX)
+        if name == variable or not name:
+            continue
+        key = _OPTION_OF_VARIABLE.get(name, name.lower())
+        option = key.replace("_", "-")
+        value = environ[variable]
+        if key in SAME_NAME:
+            if getattr(resources, key) in (None, False):
+                yield f"{variable} is {value!r} and is not used: set resources.{key}"
+        elif option in OTHERS:
+            if not {key, option} & set(resources.sbatch):
+                yield f"{variable} is {value!r} and is not used: set resources.sbatch.{option}"
+        else:
+            yield f"{variable} is {value!r} and is not used: the experiment and the run say that"

@@ -12,7 +12,6 @@ from slurm.config.resources import Resources
 from slurm.submission.folder_guard import LINES
 from slurm.submission.job_options import Component, components, signal_lead_s, world_size
 from slurm.submission.quoting import directive, export
-from slurm.submission.restart_in_place import IN_PLACE
 from toolkit.config import identity, to_plain
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
@@ -29,6 +28,8 @@ _NOT_IN_FOLDERS = {
 
 #: Run by the batch script after a step that did not finish the run, with the run's own code.
 DECIDE_RESTART = "slurm.job.decide_restart"
+#: The word by which it is told that the script can start the step again.
+IN_PLACE = "in-place"
 #: Each task of the step.
 _START_TASK = "slurm.job.start_task"
 

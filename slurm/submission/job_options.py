@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurm.client.time_limits import parse_minutes
+from slurm.client.quantities import parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
 from slurm.config.world_size import node_range
 from slurm.submission.allowed_options import SAME_NAME, check_options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import resource
@@ -11,12 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from slurm.client import programs
+from slurm.client.queue import TERMINAL, from_controller
+from slurm.config.resources import Resources
 from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.preflight import Facts, preflight
+from slurm.submission.job_options import components
 from slurm.submissions import Submission
 from slurm.sweeps.array import ArrayPlan
 from slurm.sweeps.candidates import Candidate
-from slurm.sweeps.limits import free_slots
 from slurm.sweeps.splitting import Part, split
 from slurm.sweeps.submit_array import submit_array
 from toolkit.config import check, to_plain
@@ -27,6 +30,9 @@ from toolkit.registry import kept_files
 from toolkit.run.code_snapshot import copy_code
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import SweepDir, read_arrays
+
+#: Why a run was left out that another process started between the first look and the lock.
+ELSEWHERE = "was started by another command"
 
 
 @dataclass(slots=True)
@@ -168,3 +174,24 @@ def waiting(sweep: SweepDir) -> Mapping[str, Experiment]:
     return {
         line["run_id"]: check(line["experiment"], is_stored=True) for line in read_json_lines(sweep.waiting)
     }
+
+
+def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:
+    """Return the number of further jobs the user may submit, and the limit; None if none is known.
+
+    What other users have in the queue, and limits of a whole account, cannot be known from outside: sbatch
+    says so, when it is asked.
+    """
+    slots, why = facts.max_jobs, f"MaxJobCount is {facts.max_jobs}"
+    if not facts.limits_submits:
+        return slots, why
+    options, user = components(resources)[0].options, getpass.getuser()
+    account, qos = (str(options[name]) if options.get(name) else None for name in ("account", "qos"))
+    limits = programs.submit_limits(user, account, qos)
+    if not limits:
+        return slots, why
+    queued = sum(from_controller(job).state not in TERMINAL for job in programs.jobs(user=user))
+    left = max(0, min(limits) - queued)
+    if slots is not None and slots <= left:
+        return slots, why
+    return left, f"MaxSubmitJobs is {min(limits)}, and {queued} jobs of yours are in the queue"

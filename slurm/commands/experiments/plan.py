@@ -1,20 +1,33 @@
-"""stk plan"""
+"""stk plan: values with their sources, defaults in few lines, the steps, the batch script."""
 
 from __future__ import annotations
 
+import json
 import sys
+import textwrap
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from slurm.commands.common import warn
+from slurm.config.amount_rules import amounts
+from slurm.config.world_size import node_range
 from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.plan_text import plan_text
 from slurm.submissions import submissions
-from toolkit.config import load_with_origins
+from toolkit.config import load_with_origins, to_plain
+from toolkit.config.composition.yaml_files import dump
+from toolkit.config.origins import Key, Origins
+from toolkit.precheck.last_run import compared_with, newest_run
+from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import told
 from toolkit.system.json_text import json_text
+
+_WIDTH = 100
+#: Column where the place of a key begins, unless its value is longer.
+_PLACE = 50
 
 
 def run(arguments: Namespace) -> int:
@@ -42,3 +55,86 @@ def _test_only(job: JobPlan) -> str:
 
     preflight(job.resources)
     return programs.test_only(str(job))
+
+
+def plan_text(job: JobPlan, origins: Origins) -> str:
+    """The whole text; what is set is YAML, all else a comment, so that it is the experiment itself.
+
+    origins  where the experiment's keys were written
+    """
+    plain = to_plain(job.experiment)
+    parts = [
+        f"# {job.run.path}\n{''.join(f'# {line}{chr(10)}' for line in _sizes(job, plain))}",
+        "# what is set, and where\n" + "\n".join(_set(plain, (), origins)) + "\n",
+        "# defaults\n" + "\n".join(_defaults(plain, origins)) + "\n",
+        f"# batch script\n\n{job}",
+    ]
+    return "\n".join(parts)
+
+
+def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
+    least, most = node_range(job.resources.nodes)
+    if least != most:
+        processes = least * job.resources.tasks_per_node
+        yield f"{processes} to {job.world_size} processes, by how many hosts are free"
+    yield from amounts(job.resources)
+    if "train" not in plain:
+        return
+    of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs or 0
+    steps = job.experiment.train.steps or (of_epoch and of_epoch * epochs)
+    if steps is None:
+        yield f"{epochs} epochs; their steps are known when the data are prepared (`stk prepare`)"
+    elif of_epoch is None:
+        yield f"{steps:,} steps"
+    else:
+        yield f"{steps:,} steps: {round(steps / of_epoch, 2):g} epochs of {of_epoch:,}"
+    if (last := newest_run(job.experiment.name)) is not None:
+        yield from compared_with(last, job.experiment, steps)
+
+
+def _set(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[str]:
+    """The lines of the keys that were written, those of sections indented."""
+    for name, value in plain.items():
+        key = (*around, name)
+        indent = "  " * len(around)
+        if isinstance(value, dict) and value:
+            inner = list(_set(value, key, origins))
+            yield from [f"{indent}{_name(name)}:", *inner] if inner else []
+        elif origins.is_written(key):
+            place = " ".join(str(origins.of(key)).split())
+            yield f"{indent + _entry(name, value):<{_PLACE}}  # {place}"
+
+
+def _entry(name: str, value: Any) -> str:
+    """One key and its value as one line of YAML, which includes JSON."""
+    line = "" if isinstance(value, list | dict) else dump({name: value}).rstrip("\n")
+    return line if line and "\n" not in line else f"{_name(name)}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _name(name: str) -> str:
+    return dump({name: 0}).rpartition(":")[0]
+
+
+def _defaults(plain: Mapping[str, Any], origins: Origins) -> Iterator[str]:
+    """A paragraph for each section: its keys that were not written, those without a value last."""
+    for section, value in plain.items():
+        leaves = dict(_leaves({section: value}, (), origins))
+        if leaves:
+            given = [
+                f"{name} {json.dumps(each)}" for name, each in leaves.items() if each not in (None, [], {})
+            ]
+            unset = [name for name, each in leaves.items() if each in (None, [], {})]
+            words = ", ".join([*given, *([f"not set: {', '.join(unset)}"] if unset else [])])
+            yield from textwrap.wrap(
+                f"{section}: {words}", _WIDTH, initial_indent="#   ", subsequent_indent="#     "
+            )
+
+
+def _leaves(plain: Mapping[str, Any], around: Key, origins: Origins) -> Iterator[tuple[str, Any]]:
+    """Names within the section and values of the keys that were not written."""
+    for name, value in plain.items():
+        key = (*around, name)
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, key, origins)
+        elif not origins.is_written(key):
+            yield ".".join(key[1:] or key), value

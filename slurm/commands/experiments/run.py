@@ -15,8 +15,7 @@ from slurm.client.topology import how_started, step_nonce, world_from_step
 from slurm.commands.common import warn
 from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
-from slurm.local.idle_hosts import told_idle
-from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand
+from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand, told_idle
 from slurm.local.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.submission.submit import archive, refuse_if_live

@@ -7,9 +7,8 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from slurm.chains.chain import held, submit_links
+from slurm.chains.chain import check_links, held, read_links, submit_links
 from slurm.chains.evaluation import Evaluation, submit_evaluation, words_for
-from slurm.chains.links import check_links, read_links
 from slurm.commands.common import warn
 from slurm.job.time_budget import budgets_of_request, measured_lead_s, too_short
 from slurm.status.dependency import waits_for

@@ -16,8 +16,7 @@ from slurm.local.rank_count import local_processes
 from slurm.submission.submit import choose_cluster
 from slurm.sweeps.actions import cancel, renew_code, resume, to_resume
 from slurm.sweeps.candidates import Candidate, states
-from slurm.sweeps.json_output import ELSEWHERE
-from slurm.sweeps.submission import SubmittedRuns
+from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
 from toolkit.errors import ExitCode, UserError
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines

@@ -7,11 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from slurm.runs.logs.failures import failure_of
 from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
 from slurm.runs.logs.sources import Rank, sources
-from slurm.runs.logs.starts import chosen, starts
+from slurm.runs.logs.starts import chosen, failure_of, starts
 from toolkit.errors import RunNotFound, UserError
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from time import sleep, strftime
 
-from slurm.runs.watching.poll_runs import RunPoller
+from slurm.runs.watching.rate_limited_poll import RunPoller
 from slurm.status.rows import RunStatus
 from toolkit.run.run_dir import find_run, runs_named
 
@@ -89,6 +89,6 @@ class _Table:
         signal.signal(signal.SIGTERM, self._handler)
 
     def show(self, rows: Sequence[RunStatus]) -> None:
-        from slurm.status.table import table
+        from slurm.status.layout import table
 
         self._live.update(table(rows), refresh=True)

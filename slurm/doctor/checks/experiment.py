@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from slurm.client.time_limits import format_minutes
+from slurm.client.quantities import format_minutes
 from slurm.doctor.checks.saves import Saves, saves_of
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding

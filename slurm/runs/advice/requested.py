@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slurm.client.quantities import gres_of_request, parse_mb
-from slurm.client.time_limits import parse_minutes
+from slurm.client.quantities import gres_of_request, parse_mb, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU
 from toolkit.monitoring.usage.values import RankUsage
 

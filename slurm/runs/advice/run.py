@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from slurm.runs.advice.limit import limit_advice
-from slurm.runs.advice.machines import cpu_advice, gpu_advice, memory_advice
+from slurm.runs.advice.machines import cpu_advice, gpu_advice, limit_advice, memory_advice
 from slurm.runs.advice.requested import Resources
 from slurm.runs.advice.runtime_advice import course_advice
 from slurm.submissions import last_submission

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from slurm.runs.logs.lines import Tail, shown, tail_start
-from slurm.runs.logs.merging import Clock, merged
-from slurm.runs.logs.showing import heading, labelled
+from slurm.runs.logs.showing import Clock, heading, labelled, merged
 from slurm.runs.logs.sources import Attempt, Rank, Source, sources
 from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
 from slurm.status.rows import Ask, status

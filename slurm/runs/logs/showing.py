@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
+import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from slurm.runs.logs.lines import read_lines, shown, tail_start
-from slurm.runs.logs.merging import merged
 from slurm.runs.logs.sources import Source
+
+#: How the logs of ranks begin a line (toolkit.training.attempt.rank_log): as text, these sort by time.
+_TIME = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 
 
 def heading(title: str) -> str:
@@ -50,3 +54,33 @@ def _lines(path: Path, lines: int | None) -> Iterator[bytes]:
         yield from read_lines(path, 0 if lines is None else tail_start(path, lines))
     except OSError as error:
         yield f"({path} cannot be read: {error.strerror or error})\n".encode()
+
+
+class Clock:
+    """The times of one log's lines: a line without a time belongs to the one before it."""
+
+    def __init__(self) -> None:
+        self._last = b""
+
+    def times(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Each line after its time."""
+        for line in lines:
+            if match := _TIME.match(line):
+                # A host's clock may be set back: the lines of one log keep their order all the same.
+                self._last = max(self._last, match[0])
+            yield self._last, line
+
+
+def merged(
+    logs: Mapping[str, Iterable[bytes]], clocks: Mapping[str, Clock] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """The lines of all logs by time, each after the name of its log; those of one log in their order."""
+    known = clocks or {name: Clock() for name in logs}
+    streams = [_named(name, known[name].times(lines)) for name, lines in logs.items()]
+    for _, name, line in heapq.merge(*streams, key=lambda each: each[0]):
+        yield name, line
+
+
+def _named(name: str, timed: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, str, bytes]]:
+    for time, line in timed:
+        yield time, name, line

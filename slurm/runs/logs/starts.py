@@ -1,4 +1,4 @@
-"""The starts of a run by what they left in `logs/`: the writer and the file of each log."""
+"""The starts of a run by what they left: the writer and the file of each log, and its failure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from toolkit.errors import RunNotFound
+from toolkit.errors import RunFailed, RunNotFound
+from toolkit.files import read_json
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.failure.records import first_failure
 from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
 
@@ -117,3 +120,18 @@ def chosen(run: RunDir, attempt: int, every: Sequence[Start]) -> Start:
             return start
     known = ", ".join(str(start.number) for start in every if start.number is not None) or "none"
     raise RunNotFound(f"{run.run_id} has no start {attempt}; there are: {known}")
+
+
+def failure_of(run: RunDir, start: Start | None, *, is_newest: bool) -> dict[str, Any] | None:
+    """Return the first failure of a start; None if no failure is known.
+
+    failure.json is the newest start's, and knows best of that one. Raises RunFailed where the file is
+    damaged.
+    """
+    try:
+        known = read_json(run.failure)
+        if isinstance(known, dict) and (is_newest or (start and known.get("nonce") == start.nonce)):
+            return known
+        return first_failure(run, start.nonce) if start is not None and start.nonce else None
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"{run.failure} cannot be read: {error}") from error

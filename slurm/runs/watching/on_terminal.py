@@ -12,9 +12,9 @@ from rich.console import Console
 from slurm.runs.watching.keyboard import Keyboard
 from slurm.runs.watching.live_view import Ending
 from slurm.runs.watching.overview import Overview
-from slurm.runs.watching.poll_runs import RunPoller
+from slurm.runs.watching.rate_limited_poll import RunPoller
 from slurm.runs.watching.screen import Screen
-from slurm.status.table import show
+from slurm.status.layout import show
 from toolkit.run.run_dir import RunDir
 
 #: Gives the runs that there are now.

@@ -1,13 +1,16 @@
-"""Ask the scheduler rarely, and remember its answers."""
+"""Looking at runs again and again, gently: the scheduler is asked rarely, and requeued jobs may start."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from slurm.client.queue import UNKNOWN, JobState, poll
+from slurm.job.release_requeued import Releaser
+from slurm.status.rows import RunStatus, status
 from toolkit.errors import SchedulerError
+from toolkit.run.run_dir import RunDir
 
 #: Seconds for each question: two of them a minute.
 PER_QUESTION_S = 30.0
@@ -59,3 +62,24 @@ class RateLimitedPoll:
             self._trouble = error
         finally:
             self._due = self._clock() + PER_QUESTION_S * questions
+
+
+class RunPoller:
+    """States of runs, round after round: their folders each time, the scheduler twice a minute."""
+
+    def __init__(self) -> None:
+        self._ask = RateLimitedPoll()
+        self._releaser = Releaser()
+
+    def look(self, runs: Sequence[RunDir]) -> list[RunStatus]:
+        """Return the states of these runs now. A run that waits only for its begin time is released."""
+        rows = status(runs, self._ask)
+        if self._ask.is_fresh:
+            # Only then: what was true half a minute ago is no reason to touch a job.
+            for row in rows:
+                self._releaser.release(row)
+        return rows
+
+    def look_at(self, run: RunDir, runs: Iterable[RunDir]) -> RunStatus:
+        """Return the state of one run now. The others are read too, so that they are released."""
+        return self.look([run, *(each for each in runs if each != run)])[0]

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from slurm.submission.allowed_options import unused_variables
 from slurm.submission.checks.gpu_checks import gpus_without_ranks, hidden_gpus, ranks_without_gpus
-from slurm.submission.unused_variables import unused_variables
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.precheck.check_inputs import input_violations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from slurm.client import programs
 from slurm.client.hostlist import expand
 from slurm.client.parse import HostGroup, Partition
-from slurm.client.time_limits import format_minutes, parse_minutes
+from slurm.client.quantities import format_minutes, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
 from slurm.submission.checks.host_fit import Request, host_reasons, listed, unseen_hosts
 from slurm.submission.job_options import components

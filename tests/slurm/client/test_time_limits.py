@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.client.time_limits import format_minutes, parse_minutes
+from slurm.client.quantities import format_minutes, parse_minutes
 from toolkit.errors import UserError
 
 

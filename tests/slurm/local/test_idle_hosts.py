@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm.local.idle_hosts import told_idle
+from slurm.local.local_world import told_idle
 from tests.slurm.environments import ENVIRONMENTS
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.preparing.plan import PreparePlan, as_preparation
+from slurm.preparing.job import PreparePlan, as_preparation
 from slurm.preparing.preparation import KeptProgress, TimeLimitWatch
 from slurm.submissions import submissions
 from tests.slurm.fake_slurm import FakeSlurm

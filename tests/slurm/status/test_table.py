@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from slurm.status.layout import lay_out
+from slurm.status.layout import lay_out, table
 from slurm.status.rows import RunStatus
 from slurm.status.run_state import CANNOT_ASK
-from slurm.status.table import table
 from tests.slurm.status.folders import new_run
 
 TRAINING = RunStatus(

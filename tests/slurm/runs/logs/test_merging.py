@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.runs.logs.merging import merged
+from slurm.runs.logs.showing import merged
 
 
 def timed(second: int, text: str) -> bytes:

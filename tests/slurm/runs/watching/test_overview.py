@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import pytest
 
-from slurm.runs.watching import table_view, view
+from slurm.runs.watching import overview, view
 from slurm.runs.watching.live_view import Ending
 from slurm.runs.watching.overview import Overview
-from slurm.runs.watching.poll_runs import RunPoller
+from slurm.runs.watching.rate_limited_poll import RunPoller
 from slurm.status.rows import RunStatus, status
 from tests.patience import PATIENCE_S
 from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
@@ -24,7 +24,7 @@ from toolkit.errors import SlurmUnavailable
 
 UP, DOWN = "\x1b[A", "\x1b[B"
 #: A word of each view that the other view does not show.
-IN_OVERVIEW, IN_RUN = table_view.KEYS[1][1], view.KEYS[0][1]
+IN_OVERVIEW, IN_RUN = overview.KEYS[1][1], view.KEYS[0][1]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.segment import Segment
 
-from slurm.runs.watching.table_view import KEYS, table_view
+from slurm.runs.watching.overview import KEYS, table_view
 from slurm.status.columns import footer
 from slurm.status.layout import blocks
 from slurm.status.rows import RunStatus

@@ -5,7 +5,8 @@ from __future__ import annotations
 from time import monotonic, sleep
 from typing import Any
 
-from slurm.status.rows import CANNOT_ASK, RunStatus, status
+from slurm.status.rows import RunStatus, status
+from slurm.status.run_state import CANNOT_ASK
 from slurm.submissions import last_submission
 from toolkit.errors import RunCancelled, RunFailed, StkError
 from toolkit.files import read_json

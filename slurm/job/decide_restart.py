@@ -20,7 +20,7 @@ from pathlib import Path
 from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
 from slurm.job.oom_log import out_of_memory
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
-from slurm.status.rows import is_training_here
+from slurm.status.liveness import is_training_here
 from slurm.submission.batch_script import IN_PLACE
 from slurm.submission.submit_job import without_hosts
 from slurm.submissions import last_resources

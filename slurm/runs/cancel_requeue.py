@@ -11,7 +11,8 @@ from slurm.client.parse import Job
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.stop_signals import REQUEST_EVENT
-from slurm.status.rows import RunStatus, is_launcher_alive
+from slurm.status.liveness import is_launcher_alive
+from slurm.status.rows import RunStatus
 from slurm.submissions import last_submission
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
@@ -26,7 +27,7 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     if submission is None:
         raise UserError(f"{target.run_id} runs in the foreground of some terminal: press Ctrl-C there")
     if submission.cluster == "slurm":
-        check_job(target, submission.job_id)
+        check_jobs({submission.job_id: target})
         programs.cancel(submission.job_id)
         return f"job {submission.job_id} cancelled"
     if not is_launcher_alive(target, submission):
@@ -35,13 +36,11 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     return "asked to save and leave"
 
 
-def check_job(target: RunDir, job_id: str) -> None:
-    """Raise UserError unless Slurm itself says that a job is of this run: files may name any job."""
-    check_jobs({job_id: target})
-
-
 def check_jobs(targets: Mapping[str, RunDir]) -> None:
-    """As `check_job`, for many jobs with one call. Raises SchedulerError where Slurm does not answer."""
+    """Raise UserError unless Slurm itself says that each job is of its run: files may name any job.
+
+    One call for any number. Raises SchedulerError where Slurm does not answer.
+    """
     own = {
         name
         for job in programs.jobs(ids=targets)
@@ -73,7 +72,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     if submission is None or submission.cluster != "slurm":
         return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
     job_id = submission.job_id
-    check_job(target, job_id)
+    check_jobs({job_id: target})
     if now.state == "running":
         # Written first: it tells the run that this signal is not Slurm's warning of the time limit.
         note_event(target, REQUEST_EVENT, job_id=job_id)

@@ -60,7 +60,7 @@ _ENDS = {
 }
 
 #: Slurm's words for a job that has its hosts, but does not compute.
-_RUNNING = {
+RUNNING = {
     "COMPLETING": "ending",
     "STAGE_OUT": "ending",
     "SUSPENDED": "suspended",
@@ -147,21 +147,6 @@ def span(seconds: float) -> str:
 def phase(name: str) -> str:
     """Return a phase of a rank in words; most of them are parts of a step."""
     return _PHASES.get(name, "training")
-
-
-def silent(seconds: float) -> str:
-    """A run without signs of life."""
-    return f"silent for {span(seconds)}: maybe hung"
-
-
-def standing_still(seconds: float) -> str:
-    """A run that is alive and makes no step."""
-    return f"standing still for {span(seconds)}"
-
-
-def of_running_job(slurm_state: str) -> str | None:
-    """Return the activity of a job with hosts from Slurm's state; None if the run itself knows better."""
-    return _RUNNING.get(slurm_state)
 
 
 def failed(kind: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 from slurm.client.queue import JobState, poll
 from slurm.status import numbers
-from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.run_files import Folder, read_folder
 from slurm.status.run_state import CANNOT_ASK, RunState, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
@@ -24,8 +23,6 @@ from toolkit.system.sanitize import number
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 #: What the scheduler says of jobs, by id.
 Ask = Callable[[Iterable[str]], dict[str, JobState]]
-
-__all__ = ["CANNOT_ASK", "Ask", "RunStatus", "is_launcher_alive", "is_training_here", "status"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,8 +111,8 @@ def _running(folder: Folder, job: JobState | None, now: float, reason: str = "")
 
 def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     """Return the activity of a run with hosts, from Slurm's state, its ledger and its heartbeat."""
-    if job is not None and (word := phrases.of_running_job(job.slurm_state)) is not None:
-        return word
+    if job is not None and job.slurm_state in phrases.RUNNING:
+        return phrases.RUNNING[job.slurm_state]
     start = folder.last_start
     if start is None or not _is_of(start, job):
         return "starting"
@@ -127,10 +127,10 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
     if not sign:
         return f"starting for {phrases.span(now - begun)}" if now - begun > _LONG_START_S else "starting"
     if (silence_s := silent_s(sign)) > SILENCE_S:
-        return phrases.silent(silence_s)
+        return f"silent for {phrases.span(silence_s)}: maybe hung"
     still_s, limit_s = number(sign.get("still_s")), number(sign.get("limit_s"))
     if still_s and limit_s and still_s > limit_s / 2:
-        return phrases.standing_still(still_s)
+        return f"standing still for {phrases.span(still_s)}"
     return phrases.phase(str(sign.get("phase")))
 
 

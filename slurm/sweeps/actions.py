@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from slurm.client import programs
 from slurm.runs.cancel_requeue import check_jobs
-from slurm.status.rows import RunStatus, is_launcher_alive
+from slurm.status.liveness import is_launcher_alive
+from slurm.status.rows import RunStatus
 from slurm.submissions import exclusively, hold, last_submission
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.request import Wanted

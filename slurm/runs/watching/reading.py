@@ -11,7 +11,7 @@ from typing import Any
 from rich.text import Text
 
 from slurm.runs.watching.incremental_jsonl import GrowingLines, last_lines
-from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
+from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
 from slurm.status.rows import RunStatus
 from slurm.submissions import submissions
 from toolkit.files import read_json
@@ -54,7 +54,7 @@ class RunReader:
             curves=curves(metrics),
             spans=spans(attempts, self._submitted(), until, is_live=row.is_live),
             saves=tuple(self._saves()),
-            starts=tuple(_start(each) for each in attempts[-STARTS:] if each.time_start is not None),
+            starts=tuple(each for each in attempts[-STARTS:] if each.time_start is not None),
             start_count=len(attempts),
             ranks=tuple(self._rank(nonce, record, now) for record in known[:RANKS]),
             rank_count=len(known),
@@ -116,17 +116,6 @@ class RunReader:
         for line in last_lines(path, LOG_LINES):
             # Of a line that was drawn several times, the last drawing.
             yield _one_line(Text.from_ansi(line.rstrip("\r").rpartition("\r")[2][:_LINE]).plain)
-
-
-def _start(attempt: AttemptRecord) -> Start:
-    return Start(
-        number=attempt.attempt,
-        begin=attempt.began,
-        end=attempt.time_end,
-        steps=(attempt.first_step, attempt.last_step),
-        why=_one_line(attempt.why or ""),
-        hosts=tuple(map(_one_line, attempt.hosts)),
-    )
 
 
 def _numbers(record: Record, *names: str) -> list[float]:

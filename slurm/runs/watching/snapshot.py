@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from slurm.status.rows import RunStatus
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.run.attempts.goodput import Span
+from toolkit.run.attempts.records import AttemptRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,23 +16,6 @@ class Curve:
 
     name: str
     values: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """One start of the run.
-
-    begin, end  seconds since the epoch; end is None while it lasts, or where it was not recorded
-    steps       the first and the last, as far as they are known
-    why         how it ended
-    """
-
-    number: int
-    begin: float
-    end: float | None
-    steps: tuple[int | None, int | None]
-    why: str
-    hosts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +40,7 @@ class Snapshot:
 
     now      seconds since the epoch
     spans    its time so far, oldest first, and saves, the moments of its checkpoints
-    starts   the newest ones, oldest first, of start_count
+    starts   the newest ones that began, oldest first, of start_count
     ranks    the first ones, of rank_count
     log      the last lines of rank 0
     """
@@ -66,7 +50,7 @@ class Snapshot:
     curves: tuple[Curve, ...] = ()
     spans: tuple[Span, ...] = ()
     saves: tuple[float, ...] = ()
-    starts: tuple[Start, ...] = ()
+    starts: tuple[AttemptRecord, ...] = ()
     start_count: int = 0
     ranks: tuple[Rank, ...] = ()
     rank_count: int = 0

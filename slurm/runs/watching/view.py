@@ -9,8 +9,9 @@ from rich.console import Group
 from rich.text import Text
 
 from slurm.runs.watching.drawing import SAVE, SPANS, Keys, bar, cut, key_line, sparkline, stretched, timeline
-from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
+from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
 from toolkit.report.formats import clean, count, duration, one_line
+from toolkit.run.attempts.records import AttemptRecord
 
 KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
 #: Of a run that was opened from the overview.
@@ -128,18 +129,18 @@ def _time(snapshot: Snapshot, width: int) -> Iterator[Text]:
         yield from (_start(start, snapshot) for start in snapshot.starts)
 
 
-def _start(start: Start, snapshot: Snapshot) -> Text:
-    is_newest = start.number == snapshot.starts[-1].number
-    end = start.end or (snapshot.now if is_newest and snapshot.row.is_live else None)
-    first, last = start.steps
+def _start(start: AttemptRecord, snapshot: Snapshot) -> Text:
+    is_newest = start.attempt == snapshot.starts[-1].attempt
+    end = start.time_end or (snapshot.now if is_newest and snapshot.row.is_live else None)
+    first, last = start.first_step, start.last_step
     steps = "" if first is None else f"from step {count(first)}" + (f" to {count(last)}" if last else "")
     why = start.why or ("goes on" if is_newest and snapshot.row.is_live else "no word of its end")
     facts = [
-        f"start {start.number}",
-        f"{_clock(start.begin, snapshot.now):<12}",
-        f"{duration(end - start.begin) if end else '?':<12}",
+        f"start {start.attempt}",
+        f"{_clock(start.began, snapshot.now):<12}",
+        f"{duration(end - start.began) if end else '?':<12}",
         f"{steps:<28}",
-        one_line(why, 30),
+        one_line(clean(why), 30),
     ]
     return Text("  ".join(facts), style="" if is_newest else _DIM)
 

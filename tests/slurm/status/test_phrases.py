@@ -96,7 +96,7 @@ def test_every_class_of_failure_has_words_of_its_own(kind: str) -> None:
 
 def test_states_of_slurm_that_are_told_are_states_of_slurm() -> None:
     """A slip of the pen in the tables would never be noticed."""
-    assert {*phrases._RUNNING, *phrases._ENDS} <= {*STATES, *INTERRUPTED}
+    assert {*phrases.RUNNING, *phrases._ENDS} <= {*STATES, *INTERRUPTED}
 
 
 @pytest.mark.parametrize(

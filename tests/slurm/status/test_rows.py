@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from slurm.status.rows import RunStatus, is_launcher_alive, is_training_here, status
+from slurm.status.liveness import is_launcher_alive, is_training_here
+from slurm.status.rows import RunStatus, status
 from slurm.submissions import Submission, record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House

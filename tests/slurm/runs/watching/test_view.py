@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from slurm.runs.watching.reading import RunReader
-from slurm.runs.watching.snapshot import Curve, Rank, Snapshot, Start
+from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
 from slurm.runs.watching.view import view
 from tests.slurm.runs.watching.folders import ROW, SECOND, write_run
+from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.run_dir import RunDir
 
 
@@ -114,13 +115,13 @@ def test_foreign_text_neither_styles_nor_moves_anything(snapshot: Snapshot) -> N
 @settings(max_examples=60)
 @given(st.integers(1, 200), st.integers(2, 80), st.text(max_size=40), st.integers(0, 80))
 def test_whatever_the_terminal_every_line_fits(width: int, height: int, text: str, ranks: int) -> None:
-    start = Start(number=1, begin=5.0, end=None, steps=(0, None), why=text, hosts=(text,) * 5)
+    start = AttemptRecord(attempt=1, time_start=5.0, first_step=0, why=text, hosts=(text,) * 5)
     clean = " ".join(text.split())
     snapshot = Snapshot(
         now=1_000.0,
         row=replace(ROW, run_id=text, reason=text, total_steps=0),
         curves=(Curve(name=clean, values=(1e-9, 3e12)),),
-        starts=(start, replace(start, number=2)),
+        starts=(start, replace(start, attempt=2)),
         start_count=2,
         ranks=tuple(Rank(rank=rank, host=clean, device="cpu") for rank in range(ranks)),
         rank_count=ranks,

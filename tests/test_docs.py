@@ -104,7 +104,7 @@ def test_the_script_in_the_page_on_slurm_is_that_of_the_plan(tmp_path: Path) -> 
     experiment = load(QUICKSTART, given)
     (run_id,) = re.findall(r"--job-name=(\S+)\.0\n", block)
     run = RunDir(tmp_path / run_id)
-    script = str(JobPlan(experiment=experiment, resources=experiment.resources, run=run))
+    script = str(JobPlan(experiment=experiment, run=run))
     assert [line for line in block.splitlines() if line not in script.splitlines()] == []
 
 
@@ -122,7 +122,7 @@ def test_the_experiment_on_its_page_is_one(tmp_path: Path) -> None:
 def test_every_option_that_the_script_has_is_explained() -> None:
     page = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8")
     experiment = load(QUICKSTART)
-    script = str(JobPlan(experiment=experiment, resources=experiment.resources, run=RunDir(Path("/runs/r"))))
+    script = str(JobPlan(experiment=experiment, run=RunDir(Path("/runs/r"))))
     given = set(re.findall(r"#SBATCH (--[a-z-]+)", script)) - {"--ntasks-per-node"}
     assert [option for option in sorted(given) if f"`{option}" not in page and option not in page] == []
 

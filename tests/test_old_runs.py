@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +198,9 @@ def test_the_command_that_began_a_run_goes_on_with_it(
 
 def test_a_job_finds_what_its_script_starts_in_the_old_code(house: House) -> None:
     run = house.old.interrupted
-    plan = JobPlan(experiment=load_resolved(run.config), resources=Resources(requeue="auto"), run=run)
+    plan = JobPlan(
+        experiment=replace(load_resolved(run.config), resources=Resources(requeue="auto")), run=run
+    )
     started = re.findall(r"-m ((?:slurm|toolkit)\S*)", str(plan))
     assert len(started) == 1
     assert run.has_code(started[0])

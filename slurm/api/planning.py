@@ -51,8 +51,6 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
     path, words = file_and_overrides(what, args, kwargs, overrides, ["overrides"] if overrides else ())
     experiment, origins = load_with_origins(path, words)
     run = run_of(experiment)
-    job = JobPlan(
-        experiment=experiment, resources=experiment.resources, run=run, number=len(submissions(run))
-    )
+    job = JobPlan(experiment=experiment, run=run, number=len(submissions(run)))
     warn([*check_before_queue(experiment, origins, "slurm"), *told(run, experiment, new_code=False)])
     return Plan(run.run_id, run.path, str(job), to_plain(experiment), plan_text(job, origins))

@@ -85,7 +85,7 @@ def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str
             continue
         warnings += check_before_queue(link.experiment, link.origins, cluster, coming)
         if cluster == "slurm":
-            check(link.experiment, link.experiment.resources, link.run, "1" if coming else None)
+            check(link.experiment, link.run, "1" if coming else None)
         coming[link.run.path] = link.experiment
     return warnings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.submission.batch_script import JobPlan
@@ -81,8 +81,7 @@ def submit_evaluation(
     """Hand in the evaluation of a run, to begin when that has finished. Raises SchedulerError."""
     asked = last_resources(run)
     plan = EvaluationPlan(
-        experiment=load_resolved(run.config),
-        resources=single_task(asked, **with_one_gpu(asked)),
+        experiment=replace(load_resolved(run.config), resources=single_task(asked, **with_one_gpu(asked))),
         run=run,
         awaits=awaits.job_id if awaits else None,
         words=words,

@@ -171,9 +171,8 @@ class ClusterDrill:
     # ---- the jobs
 
     def _submit(self, name: str, limit: str, faults: str) -> RunDir:
-        submitted = submit(
-            self._experiment, self._folder / name, "slurm", resources=self._resources(limit, faults)
-        )
+        experiment = replace(self._experiment, resources=self._resources(limit, faults))
+        submitted = submit(experiment, self._folder / name, "slurm")
         if submitted.run not in self._runs:
             self._runs.append(submitted.run)
         return submitted.run

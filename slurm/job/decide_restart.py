@@ -31,6 +31,7 @@ from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import Decision
 from toolkit.run.attempts.crash_record import CrashHint, record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
+from toolkit.run.create_run import run_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event, read_events
 from toolkit.run.failure.classes import FAILURE_CLASSES, OOM_KILLED
@@ -199,7 +200,7 @@ def _crash_hint(step: Step) -> CrashHint:
     return CrashHint() if found is None else CrashHint(kind=OOM_KILLED, rank=found.task)
 
 
-def run_of(what: str, overrides: Sequence[str]) -> RunDir:
+def named_run(what: str, overrides: Sequence[str]) -> RunDir:
     """The run that a folder, an id or an experiment file names."""
     path = Path(what)
     if path.is_file():
@@ -211,7 +212,7 @@ def main() -> int:
     what, code, *overrides = sys.argv[1:]
     in_place = overrides == [IN_PLACE]
     try:
-        run = run_of(what, [] if in_place else overrides)
+        run = named_run(what, [] if in_place else overrides)
         if not run.config.exists():
             print("stk: the step ended before its run began: see above", flush=True)
             return ExitCode.FAILED

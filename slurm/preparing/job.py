@@ -116,7 +116,7 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
 
 def _plan(experiment: Experiment, folder: RunDir) -> PreparePlan:
     number = len(submissions(folder))
-    return PreparePlan(experiment=experiment, resources=experiment.resources, run=folder, number=number)
+    return PreparePlan(experiment=experiment, run=folder, number=number)
 
 
 def _live(folder: RunDir) -> PreparationJob | None:

@@ -45,12 +45,16 @@ class JobPlan:
     """
 
     experiment: Experiment
-    resources: Resources
     run: RunDir
     number: int = 0
     after: str | None = None
     awaits: str | None = None
     python: str = sys.executable
+
+    @property
+    def resources(self) -> Resources:
+        own: Resources = self.experiment.resources
+        return own
 
     @property
     def identity(self) -> str:

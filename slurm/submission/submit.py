@@ -8,12 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from slurm.client import programs
 from slurm.client.topology import scrub
-from slurm.config.resources import Resources
 from slurm.local.rank_count import local_processes
 from slurm.status.dependency import KEY
 from slurm.status.rows import status
@@ -75,7 +74,6 @@ def submit(
     parent: Path,
     cluster: str,
     *,
-    resources: Resources | None = None,
     fresh: bool = False,
     new_code: bool = False,
     awaits: Awaited | None = None,
@@ -88,10 +86,9 @@ def submit(
     Raises RunBusy where it is live, SlurmRefused with all known limits before anything is written,
     SchedulerError otherwise. A run folder made for a submission that is refused is taken away again.
     """
-    resources = resources or experiment.resources
     target = run_of(experiment, parent)
     if cluster == "slurm":
-        check(experiment, resources, target)
+        check(experiment, target)
     existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
         resolve_if_possible(run)
@@ -102,24 +99,19 @@ def submit(
             take_new_code(run, experiment, asked=new_code)
         reset_counters(run)
         if cluster == "local":
-            return Submitted(run, _start_here(run, replace(experiment, resources=resources), awaits))
-        plan = JobPlan(
-            experiment=experiment,
-            resources=resources,
-            run=run,
-            number=len(submissions(run)),
-            awaits=awaits.job_id if awaits else None,
-        )
+            return Submitted(run, _start_here(run, experiment, awaits))
+        job_id = awaits.job_id if awaits else None
+        plan = JobPlan(experiment=experiment, run=run, number=len(submissions(run)), awaits=job_id)
         return Submitted(run, _hand_to_slurm(plan, awaits))
 
 
-def check(experiment: Experiment, resources: Resources, run: RunDir, awaits: str | None = None) -> None:
+def check(experiment: Experiment, run: RunDir, awaits: str | None = None) -> None:
     """Raise UserError for what no batch script can hold, SlurmRefused for what no host can give.
 
     awaits   any job's id, where the run is to wait for one
     """
-    str(JobPlan(experiment=experiment, resources=resources, run=run, awaits=awaits))
-    preflight(resources)
+    str(JobPlan(experiment=experiment, run=run, awaits=awaits))
+    preflight(experiment.resources)
 
 
 def resolve_if_possible(run: RunDir) -> None:

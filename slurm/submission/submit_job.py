@@ -120,13 +120,9 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
         if (follower := _live_follower(known[own[-1] + 1 :])) is not None:
             _bring_along(run, job_id, follower.job_id)
             return follower
-        plan = JobPlan(
-            experiment=load_resolved(run.config),
-            resources=without_hosts(last_resources(run), exclude),
-            run=run,
-            number=len(known),
-            after=job_id,
-        )
+        resources = without_hosts(last_resources(run), exclude)
+        experiment = replace(load_resolved(run.config), resources=resources)
+        plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
         following = submit_plan(plan, lambda: sbatch_and_keep(plan, environ))
         _bring_along(run, job_id, following.job_id)
         return following

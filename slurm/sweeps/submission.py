@@ -85,7 +85,7 @@ def submit_runs(
 
 def _check(sweep: SweepDir, one: Candidate) -> None:
     """Raise UserError for what no batch script can hold; the folders of runs differ by their ids alone."""
-    plan = JobPlan(experiment=one.experiment, resources=one.experiment.resources, run=one.run)
+    plan = JobPlan(experiment=one.experiment, run=one.run)
     str(plan)
     str(ArrayPlan(plans=(plan,), folder=sweep.array("array")))
 

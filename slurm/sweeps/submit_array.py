@@ -56,7 +56,11 @@ def submit_array(
                 if not one.run.code.exists():
                     # The process that held the lock before may have been refused, and removed the folder.
                     fill_run(one.run, one.experiment, shared_code=code)
-            plans = tuple(map(_plan, [one for one in _again(wanted) if not one.skipped]))
+            plans = tuple(
+                JobPlan(experiment=one.experiment, run=one.run, number=len(submissions(one.run)))
+                for one in _again(wanted)
+                if not one.skipped
+            )
             if not plans:
                 return {}
             array = ArrayPlan(
@@ -94,15 +98,6 @@ def _again(wanted: Sequence[Candidate]) -> list[Candidate]:
         resolve_if_possible(one.run)
     now = dict(zip((one.run for one in known), status([one.run for one in known]), strict=True))
     return [replace(one, now=now.get(one.run)) for one in wanted]
-
-
-def _plan(one: Candidate) -> JobPlan:
-    return JobPlan(
-        experiment=one.experiment,
-        resources=one.experiment.resources,
-        run=one.run,
-        number=len(submissions(one.run)),
-    )
 
 
 def _submit(sweep: SweepDir, array: ArrayPlan, throttle: int | None, tick: Callable[[], None]) -> str:

@@ -23,7 +23,7 @@ def test_a_script_submits_what_the_table_says(study: Study, row: Row) -> None:
     assert tuple(each.name for each in experiments) == row.names
     for experiment in experiments:
         compare(row, experiment)
-        plan = JobPlan(experiment=experiment, resources=experiment.resources, run=RunDir(study.home / "run"))
+        plan = JobPlan(experiment=experiment, run=RunDir(study.home / "run"))
         asked = {
             "nodes": row.nodes,
             "ntasks-per-node": 4,

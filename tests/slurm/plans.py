@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from slurm.config.resources import Group, Resources
@@ -80,8 +81,7 @@ PLANS: dict[str, tuple[Resources, RunDir]] = {
 
 def plan(experiment: Experiment, resources: Resources, run: RunDir = RUN, number: int = 0) -> JobPlan:
     return JobPlan(
-        experiment=experiment,
-        resources=resources,
+        experiment=replace(experiment, resources=resources),
         run=run,
         number=number,
         python="/opt/my venv/bin/python",

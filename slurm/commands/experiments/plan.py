@@ -34,9 +34,7 @@ def run(arguments: Namespace) -> int:
     """Print the resolved experiment and the batch script."""
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
     target = run_of(experiment)
-    job = JobPlan(
-        experiment=experiment, resources=experiment.resources, run=target, number=len(submissions(target))
-    )
+    job = JobPlan(experiment=experiment, run=target, number=len(submissions(target)))
     facts = job.to_json()
     if arguments.test_only:
         facts["test_only"] = answer = _test_only(job)

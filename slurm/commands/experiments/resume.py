@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 
 from slurm.commands.common import warn
 from slurm.commands.experiments.submit import choose, tell
@@ -24,13 +25,8 @@ def run(arguments: Namespace) -> int:
         note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
     warn(told(target, experiment, new_code=arguments.new_code))
-    submitted = submit(
-        experiment,
-        target.path.parent,
-        cluster,
-        resources=last_resources(target),
-        new_code=arguments.new_code,
-    )
+    experiment = replace(experiment, resources=last_resources(target))
+    submitted = submit(experiment, target.path.parent, cluster, new_code=arguments.new_code)
     return tell(submitted, arguments.json)
 
 

@@ -40,9 +40,7 @@ def test_stk_plan_in_json_is_one_document_with_the_agreed_keys(house: House) -> 
     assert facts["identity"] == identity(experiment)
     assert facts["world_size"] == 4
     assert facts["config"]["resources"]["gres"] == "gpu:2"
-    assert facts["script"] == str(
-        JobPlan(experiment=experiment, resources=experiment.resources, run=house.run())
-    )
+    assert facts["script"] == str(JobPlan(experiment=experiment, run=house.run()))
     assert answer.err == ""
 
 

@@ -32,7 +32,6 @@ GOLDEN = Path(__file__).parent / "golden.sh"
 def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny")) -> PreparePlan:
     return PreparePlan(
         experiment=experiment,
-        resources=experiment.resources,
         run=RunDir(folder),
         python="/opt/my venv/bin/python",
     )

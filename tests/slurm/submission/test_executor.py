@@ -21,7 +21,7 @@ from toolkit.run.create_run import create_run
 def plan(house: House, fake: FakeSlurm) -> JobPlan:
     experiment = house.experiment("resources.nodes=2", "resources.tasks_per_node=2")
     run = create_run(experiment, house.experiments)
-    return JobPlan(experiment=experiment, resources=experiment.resources, run=run)
+    return JobPlan(experiment=experiment, run=run)
 
 
 def test_a_launch_returns_the_jobs_id(plan: JobPlan, fake: FakeSlurm) -> None:

@@ -206,7 +206,7 @@ def test_a_plan_of_the_next_submission_has_the_next_name(house: House, fake: Fak
     record(run, cluster="slurm", job_id="1", name="x")
     script = json.loads(house.stk("plan", house.config, "--json").out)["script"]
     experiment = house.experiment()
-    assert script == str(JobPlan(experiment=experiment, resources=experiment.resources, run=run, number=1))
+    assert script == str(JobPlan(experiment=experiment, run=run, number=1))
     assert f"#SBATCH --job-name={run.run_id}.1\n" in script
 
 

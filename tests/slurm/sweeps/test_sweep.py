@@ -54,7 +54,7 @@ def test_each_run_is_the_one_that_a_single_submission_would_make(house: House, f
         run, experiment = run_of(line), house.experiment(f"seed={seed}")
         assert run.path == house.run(f"seed={seed}").path
         assert load_resolved(run.config) == experiment
-        single = JobPlan(experiment=experiment, resources=experiment.resources, run=run)
+        single = JobPlan(experiment=experiment, run=run)
         assert (run.submitit / "array.sh").read_text() == str(single)
         (written,) = read_json_lines(run.submissions)
         assert (written["job_id"], written["world_size"]) == (line["job_id"], 1)

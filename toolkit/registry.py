@@ -146,6 +146,13 @@ def task_kinds() -> Mapping[str, TaskSpec]:
     return _KINDS
 
 
+def sections_of_kinds() -> Iterator[tuple[str, type]]:
+    """Yield each section that depends on the kind of a task or model, by name, of every kind."""
+    for task in task_kinds().values():
+        yield from (("task", task.config), ("data", task.data))
+        yield from (("model", model) for model, _ in task.models.values())
+
+
 def task_section(text: str) -> Mapping[str, Any] | None:
     """The task section that a text stands for, as a workload says; None if it stands for none."""
     found = (task.from_text(text) for each in _installed() for task in each.workload.tasks)

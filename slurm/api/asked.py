@@ -23,15 +23,15 @@ def file_and_overrides(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     overrides: Mapping[str, Any] | None,
-    given: Iterable[str] = (),
+    given: Mapping[str, bool] | None = None,
 ) -> tuple[Path, list[str]]:
     """The experiment file and what is set in it, as the commands take them. Raises UserError.
 
     what    a file; a list of words; or a function, which args and kwargs are for
-    given   names of options of the caller's that were given
+    given   options of the caller's, and whether each was given
     """
     if callable(what):
-        return _of_function(what, args, kwargs, given), as_words(overrides)
+        return _of_function(what, args, kwargs, given or {}), as_words(overrides)
     if kwargs:
         raise UserError(
             f"there is no option {next(iter(kwargs))!r}: keys of an experiment are set by a dictionary, "
@@ -51,11 +51,13 @@ def file_and_overrides(
     )
 
 
-def _of_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], given: Iterable[str]) -> Path:
+def _of_function(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], given: Mapping[str, bool]
+) -> Path:
     from toolkit.registry import load_code, of_function
 
-    for name in given:
-        if name in _parameters(function):
+    for name, is_given in given.items():
+        if is_given and name in _parameters(function):
             raise UserError(
                 f"{name} is a parameter of {function.__qualname__} and an option of this call: rename "
                 "the parameter"

@@ -48,7 +48,7 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
     Raises stk.UserError with all errors of the experiment, and if the run would fail for a reason that
     is visible from here.
     """
-    path, words = file_and_overrides(what, args, kwargs, overrides, ["overrides"] if overrides else ())
+    path, words = file_and_overrides(what, args, kwargs, overrides, {"overrides": bool(overrides)})
     experiment, origins = load_with_origins(path, words)
     run = run_of(experiment)
     job = JobPlan(experiment=experiment, run=run, number=len(submissions(run)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from slurm.api.asked import check_cluster, file_and_overrides, warn
@@ -55,14 +56,9 @@ def submit(
     then.
     """
     check_cluster(cluster)
-    options = {
-        "overrides": overrides is not None,
-        "cluster": cluster != "auto",
-        "fresh": fresh,
-        "new_code": new_code,
-    }
-    given = [name for name, is_given in options.items() if is_given]
-    return _submitted(what, args, kwargs, overrides, given, cluster=cluster, fresh=fresh, new_code=new_code)
+    given = {"overrides": overrides is not None, "fresh": fresh, "new_code": new_code}
+    asked = file_and_overrides(what, args, kwargs, overrides, {**given, "cluster": cluster != "auto"})
+    return _submitted(*asked, cluster=cluster, fresh=fresh, new_code=new_code)
 
 
 def run(
@@ -84,12 +80,9 @@ def run(
 
     Raises stk.UserError as `stk.submit` does.
     """
-    options = {"overrides": overrides is not None, "fresh": fresh, "new_code": new_code}
-    given = [name for name, is_given in options.items() if is_given]
-    started = _submitted(
-        what, args, kwargs, overrides, given, cluster="local", fresh=fresh, new_code=new_code
-    )
-    return until_end(started)
+    given = {"overrides": overrides is not None, "fresh": fresh, "new_code": new_code}
+    asked = file_and_overrides(what, args, kwargs, overrides, given)
+    return until_end(_submitted(*asked, cluster="local", fresh=fresh, new_code=new_code))
 
 
 def until_end(started: Run) -> Run:
@@ -104,18 +97,7 @@ def until_end(started: Run) -> Run:
         raise
 
 
-def _submitted(
-    what: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    overrides: Mapping[str, Any] | None,
-    given: Sequence[str],
-    *,
-    cluster: str,
-    fresh: bool,
-    new_code: bool,
-) -> Run:
-    path, words = file_and_overrides(what, args, kwargs, overrides, given)
+def _submitted(path: Path, words: list[str], *, cluster: str, fresh: bool, new_code: bool) -> Run:
     experiment, origins = load_with_origins(path, words)
     target = run_of(experiment)
     chosen = choose_for(cluster, target)

@@ -175,17 +175,17 @@ def accounting(ids: Iterable[str]) -> list[Accounted]:
 
 def cancel(*job_ids: str) -> None:
     """Cancel jobs; an ended or unknown one is no error. Raises UserError for what is no job id."""
-    try:
-        call("scancel", "--", *map(_checked, job_ids))
-    except SlurmRefused as refusal:
-        if not re.search("Invalid job id|already completing or completed", str(refusal)):
-            raise
+    _scancel("--", *map(_checked, job_ids))
 
 
 def signal_steps(job_id: str, name: str) -> None:
     """Send a signal to every task of a job's steps, not to its batch script; an ended job is no error."""
+    _scancel(f"--signal={name}", "--", _checked(job_id))
+
+
+def _scancel(*words: str) -> None:
     try:
-        call("scancel", f"--signal={name}", "--", _checked(job_id))
+        call("scancel", *words)
     except SlurmRefused as refusal:
         if not re.search("Invalid job id|already completing or completed", str(refusal)):
             raise
@@ -245,21 +245,19 @@ def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
 
 def all_qos(timeout_s: float = TIMEOUT_S) -> list[Qos]:
     """Every QOS. Raises SchedulerError where there is no accounting, or it does not answer."""
-    what = ("show", "qos", f"format={account_limits.QOS_FORMAT}")
-    return account_limits.parse_qos(call("sacctmgr", "--noheader", "--parsable2", *what, timeout_s=timeout_s))
+    return account_limits.parse_qos(
+        _sacctmgr("qos", f"format={account_limits.QOS_FORMAT}", timeout_s=timeout_s)
+    )
 
 
 def associations(user: str, cluster: str, timeout_s: float = TIMEOUT_S) -> list[Association]:
     """A user's associations with a cluster. Raises SchedulerError as `all_qos`."""
-    what = (
-        "show",
-        "assoc",
-        f"user={user}",
-        f"cluster={cluster}",
-        f"format={account_limits.ASSOCIATION_FORMAT}",
-    )
-    text = call("sacctmgr", "--noheader", "--parsable2", *what, timeout_s=timeout_s)
-    return account_limits.parse_associations(text)
+    whose, what = (f"user={user}", f"cluster={cluster}"), f"format={account_limits.ASSOCIATION_FORMAT}"
+    return account_limits.parse_associations(_sacctmgr("assoc", *whose, what, timeout_s=timeout_s))
+
+
+def _sacctmgr(*what: str, timeout_s: float = TIMEOUT_S) -> str:
+    return call("sacctmgr", "--noheader", "--parsable2", "show", *what, timeout_s=timeout_s)
 
 
 def step(
@@ -303,7 +301,7 @@ def config() -> dict[str, str]:
 def qos_flags(name: str) -> frozenset[str] | None:
     """Flags of a QOS; None where accounting does not answer or does not know it."""
     try:
-        text = call("sacctmgr", "--noheader", "--parsable2", "show", "qos", name, "format=Name,Flags")
+        text = _sacctmgr("qos", name, "format=Name,Flags")
     except SchedulerError:
         return None
     flags = dict(line.split("|", 1) for line in text.splitlines() if "|" in line).get(name.lower())
@@ -316,15 +314,14 @@ def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
     account, qos   None: the user's own default
     Empty where there are none, or accounting does not answer.
     """
-    show = ("sacctmgr", "--noheader", "--parsable2", "show")
     try:
-        associations = call(*show, "assoc", f"user={user}", "format=Account,DefaultQOS,MaxSubmitJobs")
-        default = call(*show, "user", user, "format=DefaultAccount").strip() if account is None else account
+        associations = _sacctmgr("assoc", f"user={user}", "format=Account,DefaultQOS,MaxSubmitJobs")
+        default = _sacctmgr("user", user, "format=DefaultAccount").strip() if account is None else account
         rows = [line.split("|") for line in associations.splitlines() if line.count("|") == 2]
         own = [row for row in rows if row[0] == default.lower()]
         qos = qos or next((row[1] for row in own if row[1]), "normal")
         limits = [row[2] for row in own]
-        limits += call(*show, "qos", qos, "format=MaxSubmitJobsPerUser").split()
+        limits += _sacctmgr("qos", qos, "format=MaxSubmitJobsPerUser").split()
     except SchedulerError:
         return []
     return [int(limit) for limit in limits if limit.isdecimal()]

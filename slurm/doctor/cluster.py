@@ -66,10 +66,6 @@ class Cluster:
                 return value
         return None
 
-    def default_partition(self) -> str:
-        """Its name; empty where there is none."""
-        return next((each.name for each in self.partitions if each.is_default), "")
-
 
 def read_cluster() -> Cluster:
     """Ask the controller and the accounting database. Raises SchedulerError where no controller answers.

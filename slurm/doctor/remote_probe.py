@@ -42,7 +42,7 @@ class HostAnswer:
         return str(self.answers.get("machine", {}).get("host", ""))
 
 
-def ask_on_host(cluster: Cluster, partition: str, resources: Resources | None, folder: Path) -> HostAnswer:
+def ask_on_host(cluster: Cluster, partition: str, resources: Resources, folder: Path) -> HostAnswer:
     """Ask on one host of a partition, whichever is free; files are exchanged with it through a folder.
 
     Nothing stays in the queue: srun gives up when no host is free within WAIT_S seconds, and Slurm itself
@@ -63,7 +63,7 @@ def ask_on_host(cluster: Cluster, partition: str, resources: Resources | None, f
     return HostAnswer(child_process.read(output), complaint)
 
 
-def _options(cluster: Cluster, partition: str, resources: Resources | None) -> list[str]:
+def _options(cluster: Cluster, partition: str, resources: Resources) -> list[str]:
     options = [
         "--nodes=1",
         "--ntasks=1",
@@ -75,7 +75,7 @@ def _options(cluster: Cluster, partition: str, resources: Resources | None) -> l
     # Where jobs see their own GPUs only, one that asked for none sees none.
     if any(row.name == partition and any(row.gpus_free.values()) for row in rows(cluster)):
         options.append("--gres=gpu:1")
-    given = {} if resources is None else components(resources)[0].options
+    given = components(resources)[0].options
     return options + [f"--{key}={given[key]}" for key in _KEPT if key in given]
 
 

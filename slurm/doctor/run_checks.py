@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm.client import programs
+from slurm.config.resources import Resources
 from slurm.doctor.checks import experiment as of_experiment
 from slurm.doctor.checks import files, machine
 from slurm.doctor.checks.experiment import Asked
@@ -21,6 +22,7 @@ from slurm.doctor.cluster import Cluster, read_cluster
 from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section
 from slurm.doctor.partitions import PartitionRow, rows
 from slurm.doctor.remote_probe import WAIT_S, HostAnswer, ask_on_host
+from slurm.submission.job_options import partitions_of
 from toolkit.errors import SchedulerError, UserError
 from toolkit.monitoring.diagnostics.child_process import ask_here
 from toolkit.run.run_dir import experiment_dir
@@ -147,9 +149,8 @@ def _ask_on_host(
 ) -> HostAnswer | None:
     if not options.on_node or cluster is None:
         return None
-    resources = None if options.asked is None else options.asked.experiment.resources
-    named = of_experiment.partitions_of(options.asked.experiment, cluster) if options.asked else []
-    partition = options.partition or next(iter(named), "") or cluster.default_partition()
+    resources = options.asked.experiment.resources if options.asked else Resources()
+    partition = options.partition or next(iter(partitions_of(resources, cluster.partitions)), "")
     if not partition:
         raise UserError("this cluster has no default partition: say where with --partition")
     say(f"asking on a host of partition {partition}, for which it may wait {WAIT_S} s")

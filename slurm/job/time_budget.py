@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from slurm.client import programs
-from slurm.client.parse import Partition
+from slurm.client.parse import Partition, parse_seconds
 from slurm.config.resources import Resources
-from slurm.submission.job_options import components, signal_lead_s
+from slurm.submission.job_options import partitions_of, signal_lead_s
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
@@ -36,8 +35,13 @@ def too_short(lead_s: float, budgets: Iterable[Budget]) -> list[str]:
         f"a step and a save take {lead_s:.1f} s here, but {budget.name} leaves {budget.seconds:g} s: "
         f"{budget.cure}"
         for budget in budgets
-        if lead_s > _SHARE * budget.seconds
+        if takes_too_long(lead_s, budget.seconds)
     ]
+
+
+def takes_too_long(lead_s: float, seconds: float) -> bool:
+    """Whether one step and a save, lead_s, would use up the seconds of a budget."""
+    return lead_s > _SHARE * seconds
 
 
 def budgets_of_job(job: Mapping[str, str], signal_s: int) -> list[Budget]:
@@ -50,8 +54,7 @@ def budgets_of_job(job: Mapping[str, str], signal_s: int) -> list[Budget]:
 def budgets_of_request(resources: Resources) -> list[Budget]:
     """The budgets that a job with these resources will have. Two calls of scontrol."""
     partitions = programs.partitions()
-    named = str(components(resources)[0].options.get("partition", ""))
-    names = named.split(",") if named else [each.name for each in partitions if each.is_default]
+    names = partitions_of(resources, partitions)
     return budgets(names, partitions, programs.config(), signal_lead_s(resources) if resources.time else 0)
 
 
@@ -69,8 +72,7 @@ def budgets(
     if config.get("PreemptType", "") != "preempt/partition_prio":
         # With QOS the grace is the QOS's, which not every cluster lets users read.
         return found
-    match = re.match(r"\d+", config.get("KillWait", ""))
-    kill_wait_s = int(match[0]) if match else 0
+    kill_wait_s = parse_seconds(config.get("KillWait", ""))
     for partition in partitions:
         if partition.name in names and partition.can_be_preempted:
             found.append(_of_preemption(partition, kill_wait_s))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from slurm.client.parse import Partition
 from slurm.client.quantities import parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
 from slurm.config.world_size import node_range
@@ -42,6 +43,14 @@ def components(resources: Resources) -> tuple[Component, ...]:
     if not resources.groups:
         return (_component(resources.nodes, resources.tasks_per_node, _options(resources)),)
     return tuple(_group(resources, group, number) for number, group in enumerate(resources.groups))
+
+
+def partitions_of(resources: Resources, partitions: Iterable[Partition]) -> list[str]:
+    """Names of the partitions that a job may run in: those that it names, else the default one."""
+    named = str(components(resources)[0].options.get("partition", ""))
+    return [name for name in named.split(",") if name] or [
+        each.name for each in partitions if each.is_default
+    ]
 
 
 def world_size(resources: Resources) -> int:

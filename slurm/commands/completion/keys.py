@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from toolkit.config.fields import keys_of, limits
 from toolkit.config.sections import experiment_type
-from toolkit.registry import task_kinds
+from toolkit.registry import sections_of_kinds, task_kinds
 
 #: Their dataclass depends on the kind: here keys of all kinds are known.
 _OF_KINDS = ("task", "data", "model")
@@ -19,7 +19,7 @@ def keys() -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for whole in {None, *(task.experiment for task in task_kinds().values())}:
         found.update(_of_experiment(experiment_type(whole)))
-    for prefix, kind in _kinds():
+    for prefix, kind in sections_of_kinds():
         for key, choices in _keys(prefix, kind):
             found[key] = found.get(key, ()) or choices
     found["task.kind"] = tuple(task_kinds())
@@ -34,12 +34,6 @@ def _of_experiment(experiment: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield from _keys(section.name, hints[section.name])
         elif section.name not in _OF_KINDS:
             yield section.name, ()
-
-
-def _kinds() -> Iterator[tuple[str, Any]]:
-    for task in task_kinds().values():
-        yield from (("task", task.config), ("data", task.data))
-        yield from (("model", model) for model, _ in task.models.values())
 
 
 def _keys(prefix: str, of: Any) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -9,10 +9,10 @@ from slurm.client.quantities import format_minutes
 from slurm.doctor.checks.saves import Saves, saves_of
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
-from slurm.job.time_budget import budgets_of_request, measured_lead_s, too_short
+from slurm.job.time_budget import budgets_of_request, measured_lead_s, takes_too_long
 from slurm.submission.checks.gpu_checks import hidden_gpus
 from slurm.submission.checks.preflight import check_fits, read_facts
-from slurm.submission.job_options import components, signal_lead_s
+from slurm.submission.job_options import partitions_of, signal_lead_s
 from toolkit.config import run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import StkError
@@ -60,16 +60,10 @@ def _fits(experiment: Experiment) -> Iterator[Finding]:
         yield Finding(OK, "there are hosts that fit it")
 
 
-def partitions_of(experiment: Experiment, cluster: Cluster) -> list[str]:
-    """The partitions that its job may run in."""
-    named = str(components(experiment.resources)[0].options.get("partition", ""))
-    return [name for name in (named or cluster.default_partition()).split(",") if name]
-
-
 def _time(experiment: Experiment, cluster: Cluster) -> Iterator[Finding]:
     if experiment.resources.time is not None:
         return
-    names = partitions_of(experiment, cluster)
+    names = partitions_of(experiment.resources, cluster.partitions)
     for each in cluster.partitions:
         if each.name not in names:
             continue
@@ -91,7 +85,7 @@ def _warning(asked: Asked, saves: Saves | None) -> Iterator[Finding]:
         return
     whose = "" if own_s is not None else " (measured in another run)"
     found = f"a step and a save take {lead_s:.1f} s{whose}"
-    short = [budget for budget in budgets if too_short(lead_s, [budget])]
+    short = [budget for budget in budgets if takes_too_long(lead_s, budget.seconds)]
     for budget in short:
         key = next((key for key in _KEYS if key in budget.cure), "")
         yield Finding(CHANGE, f"{found}, but {budget.name} leaves {budget.seconds:g} s", budget.cure, key)

@@ -10,7 +10,7 @@ from slurm.doctor.checks.saves import Saves
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, Finding, count
 from slurm.doctor.partitions import preempting
-from slurm.job.time_budget import Budget, too_short
+from slurm.job.time_budget import takes_too_long
 
 #: How a preempted job is told, by setting: the second since 23.02.
 _SIGNAL_PARAMETERS = (
@@ -44,7 +44,7 @@ def _before_the_limit(saves: Saves | None) -> Finding:
     """The warning before a time limit, with the default of the experiment file."""
     seconds = Resources().signal_s
     found = f"a run is warned {seconds} s before its time limit, unless its file says otherwise"
-    if saves is not None and too_short(saves.longest_s, [Budget(name="this", seconds=seconds, cure="")]):
+    if saves is not None and takes_too_long(saves.longest_s, seconds):
         follows = f"your longest save took {saves.longest_s:.1f} s: ask for an earlier warning"
         return Finding(CHANGE, found, follows, "resources.signal_s")
     return Finding(OK, found, "it leaves in time for a step and a save, and continues in the next job")
@@ -115,8 +115,7 @@ def _leave(what: str, takers: str, mode: str, grace_s: int, kill_wait_s: int, sa
         return Finding(NOTE, found, does)
     total_s = grace_s + kill_wait_s
     found += f"; {total_s} s to save: GraceTime {grace_s} + KillWait {kill_wait_s}"
-    budget = Budget(name="this", seconds=total_s, cure="")
-    if saves is not None and too_short(saves.longest_s, [budget]):
+    if saves is not None and takes_too_long(saves.longest_s, total_s):
         lost = f"your longest save took {saves.longest_s:.1f} s: what came after the save before may be lost"
         return Finding(CHANGE, found, f"{lost}; save more often, or choose another partition", _MORE_OFTEN)
     if saves is None and not grace_s:

@@ -12,17 +12,14 @@ from pathlib import Path
 from toolkit.config.composition.yaml_files import Unreadable, parse, read_text
 from toolkit.config.fields import limits
 from toolkit.config.schema import Train
-from toolkit.registry import task_kinds
+from toolkit.registry import sections_of_kinds
 from toolkit.run.run_dir import RunDir
 
 
 @cache
 def _keys() -> tuple[tuple[str, str], ...]:
     """Section and key of each option that names what an earlier run has left, in any installed task."""
-    sections: set[tuple[str, type]] = {("train", Train)}
-    for task in task_kinds().values():
-        sections |= {("task", task.config), ("data", task.data)}
-        sections |= {("model", model) for model, _ in task.models.values()}
+    sections = {("train", Train), *sections_of_kinds()}
     found = {(name, each.name) for name, of in sections for each in fields(of) if limits(each).run}
     return tuple(sorted(found))
 

@@ -9,7 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ _CLOCKS_S = 5.0
 _LOCK_S = 10.0
 _LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
 _TYPES = {"cluster": str, "job_id": str, "host": str, "name": str, "time": int | float}
+_OPTIONAL = ("boot", "array", "awaits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Submission:
     host      where it was submitted
     boot      of that host (toolkit.system.host); empty where it is not known
     name      the job's name, of a task its array's
+    array     the name of the array that it is a task of; empty where it is none
+    awaits    the folder of the run that must finish first; empty where there is none
     """
 
     cluster: str
@@ -49,6 +52,8 @@ class Submission:
     name: str
     time: float
     boot: str = ""
+    array: str = ""
+    awaits: str = ""
 
     @property
     def pid(self) -> int:
@@ -81,8 +86,8 @@ def submission_of(line: Mapping[str, Any]) -> Submission | None:
         return None
     if number(facts["time"]) is None:
         return None
-    boot_then = line.get("boot")
-    return Submission(**facts, boot=boot_then if isinstance(boot_then, str) else "")  # type: ignore[arg-type]
+    others = {name: text for name in _OPTIONAL if isinstance(text := line.get(name), str)}
+    return Submission(**facts, **others)  # type: ignore[arg-type]
 
 
 def last_submission(run: RunDir) -> Submission | None:
@@ -101,11 +106,12 @@ def last_resources(run: RunDir) -> Resources:
 
 def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -> Submission:
     """Write down a submission that was accepted; the intent is done then."""
-    here = {"host": socket.gethostname(), "boot": boot()}
-    submission = Submission(cluster=cluster, job_id=job_id, name=name, time=time.time(), **here)
-    line = {field: getattr(submission, field) for field in Submission.__slots__}
-    append_json_line(run.submissions, {**line, "user": getpass.getuser(), **facts})
+    what = {"cluster": cluster, "job_id": job_id, "host": socket.gethostname(), "name": name}
+    line = {**what, "time": time.time(), "boot": boot(), "user": getpass.getuser(), **facts}
+    append_json_line(run.submissions, line)
     run.intent.unlink(missing_ok=True)
+    submission = submission_of(line)
+    assert submission is not None
     return submission
 
 
@@ -166,11 +172,9 @@ def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | No
     return None
 
 
-@contextmanager
-def exclusively(run: RunDir) -> Iterator[None]:
+def exclusively(run: RunDir) -> AbstractContextManager[None]:
     """Hold the run's submission lock. Raises RunBusy where another process submits it."""
-    with hold(run.lock, run.run_id):
-        yield
+    return hold(run.lock, run.run_id)
 
 
 @contextmanager

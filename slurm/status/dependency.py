@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from toolkit.files import read_json, read_json_lines
+from slurm.submissions import last_submission
+from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import read_events
 from toolkit.run.run_dir import RunDir
-from toolkit.system.sanitize import number
 
 #: In events.jsonl: a run that waited here was not begun, and why.
 NOT_BEGUN = "not_begun"
-#: In a line of submissions.jsonl: the folder of the run that must finish first.
-KEY = "awaits"
 
 
-def awaited(run: RunDir) -> RunDir | None:
-    """The run that this one's newest submission waits for; None where there is none, or it has begun."""
-    last = _newest_submission(run)
-    if last is None or not last.get(KEY):
+def _awaited(run: RunDir) -> tuple[RunDir, float] | None:
+    """The run that this one's newest submission waits for, and when that was made.
+
+    None where there is none, or it has begun.
+    """
+    last = last_submission(run)
+    if last is None or not last.awaits:
         return None
-    submitted = _moment(last)
     attempts = read_attempts(run)
     begun = attempts[-1].time_start if attempts else -math.inf
-    has_begun = begun is None or begun >= submitted
-    return None if has_begun else RunDir(Path(str(last[KEY])))
+    has_begun = begun is None or begun >= last.time
+    return None if has_begun else (RunDir(Path(last.awaits)), last.time)
 
 
 def standing(run: RunDir, state: str, reason: str) -> tuple[str, str]:
@@ -42,18 +40,17 @@ def standing(run: RunDir, state: str, reason: str) -> tuple[str, str]:
 
 def waits_for(run: RunDir) -> str | None:
     """Return the run that a pending run waits for, in words; None if it waits for no run."""
-    first = awaited(run)
-    if first is None or first.result.exists():
+    found = _awaited(run)
+    if found is None or found[0].result.exists():
         return None
-    return f"waits for {first.run_id} to finish"
+    return f"waits for {found[0].run_id} to finish"
 
 
 def why_not_begun(run: RunDir) -> str | None:
     """Why a run that waited for another one was taken out of the queue; None where it was not."""
-    first = awaited(run)
-    if first is None:
+    if (found := _awaited(run)) is None:
         return None
-    submitted = _moment(_newest_submission(run) or {})
+    first, submitted = found
     said = [event.facts.get("why") for event in read_events(run, NOT_BEGUN) if event.time >= submitted]
     if said:
         return f"not begun: {said[-1]}"
@@ -61,12 +58,3 @@ def why_not_begun(run: RunDir) -> str | None:
         return None
     end = "failed" if read_json(first.failure) is not None else "has not finished"
     return f"not begun: {first.run_id}, which it waited for, {end}"
-
-
-def _moment(submission: Mapping[str, Any]) -> float:
-    return number(submission.get("time")) or 0.0
-
-
-def _newest_submission(run: RunDir) -> dict[str, Any] | None:
-    *_, last = [None, *read_json_lines(run.submissions)]
-    return last

@@ -45,10 +45,10 @@ class RunStatus:
     run_dir: str
     job_id: str | None
     state: str
-    step: int
-    total_steps: int | None
-    epoch: float | None
-    restarts: int
+    step: int = 0
+    total_steps: int | None = None
+    epoch: float | None = None
+    restarts: int = 0
     metrics: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     is_live: bool = False
@@ -123,10 +123,6 @@ def _row_or_fault(folder: Folder, job: JobState | None, now: float) -> RunStatus
             run_dir=str(folder.run.path),
             job_id=folder.job_id,
             state="unknown",
-            step=0,
-            total_steps=None,
-            epoch=None,
-            restarts=0,
             reason=f"its files say what no run writes ({type(error).__name__}: {str(error)[:100]})",
             doing="unknown",
         )
@@ -170,7 +166,7 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
         gpu_hours=numbers.gpu_hours(folder.starts, now if is_running else updated or now),
         started=folder.starts[0].time_start if folder.starts else None,
         updated=updated,
-        sweep=folder.sweep,
+        sweep=folder.submission.array if folder.submission else "",
     )
 
 

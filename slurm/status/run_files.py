@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from slurm.client.parse import is_job_id
-from slurm.status import dependency
 from slurm.submissions import Submission, submission_of
 from toolkit.files import regular
 from toolkit.run.attempts.records import AttemptRecord, attempt_records
@@ -43,8 +42,6 @@ class Folder:
     """The content of a run's folder.
 
     submission    the newest one
-    sweep         the name of the array that it was part of; empty where it was none
-    awaits_another   whether it was submitted to begin when another run has finished
     result, progress   contents of result.json and progress.json; empty if the file is missing
     failure       the failure of an unfinished run; None if it has not failed
     starts        the records of attempts.jsonl, one for each start
@@ -55,8 +52,6 @@ class Folder:
 
     run: RunDir
     submission: Submission | None = None
-    sweep: str = ""
-    awaits_another: bool = False
     result: dict[str, Any]
     progress: dict[str, Any]
     failure: FailureRecord | None = None
@@ -85,14 +80,13 @@ def read_folder(run: RunDir) -> Folder:
     reader = _Reader(str(run.path))
     result = reader.document(_RESULT)
     has_result = result is not None
-    submission, line = _newest(reader.lines(_SUBMISSIONS))
+    found = filter(None, map(submission_of, reversed(list(reader.lines(_SUBMISSIONS)))))
+    submission = next(found, None)
     if submission is not None and submission.cluster == "slurm" and not is_job_id(submission.job_id):
         reader.faults.append(f"{_SUBMISSIONS} names no job of Slurm: {submission.job_id[:40]!r}")
     return Folder(
         run=run,
         submission=submission,
-        sweep=str(line.get("array") or ""),
-        awaits_another=bool(line.get(dependency.KEY)),
         result=result or {},
         # All that it could add to a result stands in there.
         progress={} if result else reader.document(_PROGRESS) or {},
@@ -192,11 +186,3 @@ def _read(descriptor: int) -> bytes:
         block = os.read(descriptor, _BLOCK_BYTES)
         raw += block
     return raw
-
-
-def _newest(lines: Iterator[dict[str, Any]]) -> tuple[Submission | None, dict[str, Any]]:
-    """The newest submission, and all that was written down of it."""
-    for line in reversed(list(lines)):
-        if (found := submission_of(line)) is not None:
-            return found, line
-    return None, {}

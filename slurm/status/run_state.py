@@ -49,7 +49,8 @@ class RunState:
 def run_state(folder: Folder, job: JobState | None, now: float) -> RunState:
     """The state of a run. job: what Slurm says of its newest job; None where it was not asked."""
     found = _state_of(folder, job, now)
-    return _behind_another(folder.run, found) if folder.awaits_another else found
+    is_behind = folder.submission is not None and folder.submission.awaits
+    return _behind_another(folder.run, found) if is_behind else found
 
 
 def _behind_another(run: RunDir, found: RunState) -> RunState:

@@ -14,7 +14,6 @@ from pathlib import Path
 from slurm.client import programs
 from slurm.client.topology import scrub
 from slurm.local.rank_count import local_processes
-from slurm.status.dependency import KEY
 from slurm.status.rows import status
 from slurm.submission.batch_script import JobPlan
 from slurm.submission.checks.preflight import preflight
@@ -140,7 +139,7 @@ def _hand_to_slurm(plan: JobPlan, awaits: Awaited | None) -> Submission:
 
 def _facts(awaits: Awaited | None) -> dict[str, str]:
     """Return the record of a run that must finish first."""
-    return {KEY: str(awaits.run.path)} if awaits else {}
+    return {"awaits": str(awaits.run.path)} if awaits else {}
 
 
 def _start_here(run: RunDir, experiment: Experiment, awaits: Awaited | None) -> Submission:

@@ -13,7 +13,6 @@ from slurm.client import programs
 from slurm.config.resources import Resources
 from slurm.doctor.checks import experiment as of_experiment
 from slurm.doctor.checks import files, machine
-from slurm.doctor.checks.experiment import Asked
 from slurm.doctor.checks.hosts import hosts
 from slurm.doctor.checks.preemption import preemption
 from slurm.doctor.checks.rules import limits, requeueing, scheduler
@@ -23,6 +22,8 @@ from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section
 from slurm.doctor.partitions import PartitionRow, rows
 from slurm.doctor.remote_probe import WAIT_S, HostAnswer, ask_on_host
 from slurm.submission.job_options import partitions_of
+from toolkit.config import run_id
+from toolkit.config.schema import Experiment
 from toolkit.errors import SchedulerError, UserError
 from toolkit.monitoring.diagnostics.child_process import ask_here
 from toolkit.run.run_dir import experiment_dir
@@ -65,48 +66,50 @@ class Report:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The scope of an examination.
+def examine(
+    experiment: Experiment | None,
+    *,
+    asks_slurm: bool,
+    wants_slurm: bool,
+    partition: str,
+    on_node: bool,
+    say: Callable[[str], None],
+) -> Report:
+    """Look at everything and tell `say` what is being done. Raises SchedulerError, UserError.
 
     asks_slurm   whether a cluster is to be asked; where none answers there is an error
     wants_slurm  whether it would have been, had one answered
     partition    the only one that is shown, and asked; empty for all, and for that of the experiment
+    on_node      whether a host of the cluster is to be asked, too
     """
-
-    asks_slurm: bool
-    wants_slurm: bool
-    asked: Asked | None = None
-    partition: str = ""
-    on_node: bool = False
-
-
-def examine(options: Options, say: Callable[[str], None] = lambda what: None) -> Report:
-    """Look at everything and tell `say` what is being done. Raises SchedulerError, UserError."""
     cluster = None
-    if options.asks_slurm:
+    if asks_slurm:
         say("asking Slurm")
         cluster = read_cluster()
-        _check_partition(options.partition, cluster)
+        _check_partition(partition, cluster)
     experiments = experiment_dir()
     here = _ask_here(experiments, say)
     # Not read where the file system has just shown that it hangs.
     saves = measured_saves(experiments) if "path" in here["runs"] else None
-    found = list(_of_cluster(cluster, saves, options))
+    if cluster is None:
+        found = [Section("Slurm", (_without_slurm(wants_slurm),))]
+    else:
+        found = list(_of_cluster(cluster, saves, partition))
     found += _of_machines(here, "" if cluster is None else _ELSEWHERE)
-    told = _ask_on_host(options, cluster, experiments, say)
-    if told is not None:
+    told = None
+    if on_node and cluster is not None:
+        told = _ask_on_host(experiment, cluster, partition, experiments, say)
         found.append(_of_host(told))
     found.append(Section("Files", tuple(_of_files(here))))
-    if options.asked is not None:
+    if experiment is not None:
         say("checking the experiment")
-        title = f"Experiment {options.asked.name}"
-        found.append(Section(title, tuple(_of_experiment(options.asked, cluster, saves, here))))
+        title = f"Experiment {run_id(experiment)}"
+        found.append(Section(title, tuple(_of_experiment(experiment, cluster, saves, here))))
     every = [] if cluster is None else rows(cluster)
     return Report(
         cluster="" if cluster is None else cluster.value("ClusterName"),
         sections=tuple(found),
-        partitions=tuple(row for row in every if options.partition in ("", row.name)),
+        partitions=tuple(row for row in every if partition in ("", row.name)),
         facts={"here": here, "host": None if told is None else told.answers},
     )
 
@@ -145,12 +148,14 @@ def _folders(experiments: Path) -> dict[str, str]:
 
 
 def _ask_on_host(
-    options: Options, cluster: Cluster | None, experiments: Path, say: Callable[[str], None]
-) -> HostAnswer | None:
-    if not options.on_node or cluster is None:
-        return None
-    resources = options.asked.experiment.resources if options.asked else Resources()
-    partition = options.partition or next(iter(partitions_of(resources, cluster.partitions)), "")
+    experiment: Experiment | None,
+    cluster: Cluster,
+    partition: str,
+    experiments: Path,
+    say: Callable[[str], None],
+) -> HostAnswer:
+    resources = experiment.resources if experiment else Resources()
+    partition = partition or next(iter(partitions_of(resources, cluster.partitions)), "")
     if not partition:
         raise UserError("this cluster has no default partition: say where with --partition")
     say(f"asking on a host of partition {partition}, for which it may wait {WAIT_S} s")
@@ -163,12 +168,9 @@ def _ask_on_host(
 # -- what it means
 
 
-def _of_cluster(cluster: Cluster | None, saves: Saves | None, options: Options) -> Iterator[Section]:
-    if cluster is None:
-        yield Section("Slurm", (_without_slurm(options.wants_slurm),))
-        return
+def _of_cluster(cluster: Cluster, saves: Saves | None, partition: str) -> Iterator[Section]:
     yield Section("Slurm", tuple(scheduler(cluster)))
-    yield Section("Time limits and preemption", tuple(preemption(cluster, saves, options.partition)))
+    yield Section("Time limits and preemption", tuple(preemption(cluster, saves, partition)))
     yield Section("Requeue", tuple(requeueing(cluster)))
     yield Section("Limits", tuple(limits(cluster)))
     yield Section("Hosts", tuple(hosts(cluster)))
@@ -216,9 +218,9 @@ def _of_files(here: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _of_experiment(
-    asked: Asked, cluster: Cluster | None, saves: Saves | None, here: dict[str, Any]
+    experiment: Experiment, cluster: Cluster | None, saves: Saves | None, here: dict[str, Any]
 ) -> Iterator[Finding]:
     if cluster is not None:
-        yield from of_experiment.on_cluster(asked, cluster, saves)
+        yield from of_experiment.on_cluster(experiment, cluster, saves)
     if "free_mb" in here["runs"]:
-        yield from of_experiment.room(asked, here["runs"]["free_mb"])
+        yield from of_experiment.room(experiment, here["runs"]["free_mb"])

@@ -6,12 +6,16 @@ import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from time import sleep, strftime
 
 from slurm.runs.watching.rate_limited_poll import RunPoller
 from slurm.status.rows import RunStatus
 from toolkit.run.run_dir import find_run, runs_named
+
+#: Shows the runs as they are now.
+Show = Callable[[Sequence[RunStatus]], None]
 
 
 def run(arguments: Namespace) -> int:
@@ -42,53 +46,42 @@ def _watch_on_terminal(arguments: Namespace) -> None:
 
 
 def _watch(arguments: Namespace) -> None:
-    view = _Table() if sys.stdout.isatty() else _Lines()
     poller = RunPoller()
-    with view:
+    with _table() if sys.stdout.isatty() else nullcontext(_print_changes()) as show:
         while True:
             rows = poller.look(runs_named(arguments.runs))
-            view.show(rows)
+            show(rows)
             if arguments.until_finished and not any(row.is_live for row in rows):
                 return
             sleep(max(0.0, arguments.interval))
 
 
-class _Lines:
-    """A line for each change: for a log."""
+def _print_changes() -> Show:
+    """Print a line for each change: for a log."""
+    shown: dict[str, tuple[str, str]] = {}
 
-    def __init__(self) -> None:
-        self._shown: dict[str, tuple[str, str]] = {}
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def show(self, rows: Sequence[RunStatus]) -> None:
+    def show(rows: Sequence[RunStatus]) -> None:
         for row in rows:
             seen = (row.state, row.reason)
-            if self._shown.get(row.run_id) != seen:
-                self._shown[row.run_id] = seen
-                clock = strftime("%H:%M:%S")
+            if shown.get(row.run_id) != seen:
+                shown[row.run_id] = seen
                 step = f"step {row.step}/{row.total_steps or '?'}"
-                print(clock, row.run_id, row.state, step, row.reason, flush=True)
+                print(strftime("%H:%M:%S"), row.run_id, row.state, step, row.reason, flush=True)
+
+    return show
 
 
-class _Table:
+@contextmanager
+def _table() -> Iterator[Show]:
     """A table that is drawn anew in place."""
+    from rich.live import Live  # slow, and only a terminal needs it
 
-    def __enter__(self) -> None:
-        from rich.live import Live  # slow, and only a terminal needs it
+    from slurm.status.layout import table
 
-        # As Ctrl-C, so that the cursor comes back.
-        self._handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        self._live = Live(auto_refresh=False)
-        self._live.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        self._live.__exit__(None, None, None)
-        signal.signal(signal.SIGTERM, self._handler)
-
-    def show(self, rows: Sequence[RunStatus]) -> None:
-        from slurm.status.layout import table
-
-        self._live.update(table(rows), refresh=True)
+    # As Ctrl-C, so that the cursor comes back.
+    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with Live(auto_refresh=False) as live:
+            yield lambda rows: live.update(table(rows), refresh=True)
+    finally:
+        signal.signal(signal.SIGTERM, handler)

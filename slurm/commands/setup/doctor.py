@@ -6,28 +6,27 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from slurm.doctor.checks.experiment import Asked
-from slurm.doctor.run_checks import Options, examine
+from slurm.doctor.run_checks import examine
 from slurm.submission.submit import choose_cluster
 from toolkit.config import load
 from toolkit.errors import ExitCode, UserError
-from toolkit.run.create_run import run_of
 from toolkit.system.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
     """Say what is found; 4 where something of that is a problem."""
-    asked = _asked(arguments)
-    options = Options(
-        asks_slurm=choose_cluster(arguments.cluster) == "slurm",
+    experiment = load(Path(arguments.config), arguments.overrides) if arguments.config else None
+    asks_slurm = choose_cluster(arguments.cluster) == "slurm"
+    if arguments.on_node and not asks_slurm:
+        raise UserError("--on-node asks on a host of a cluster, and no Slurm controller answers here")
+    report = examine(
+        experiment,
+        asks_slurm=asks_slurm,
         wants_slurm=arguments.cluster != "local",
-        asked=asked,
         partition=arguments.partition or "",
         on_node=arguments.on_node,
+        say=_say,
     )
-    if options.on_node and not options.asks_slurm:
-        raise UserError("--on-node asks on a host of a cluster, and no Slurm controller answers here")
-    report = examine(options, _say)
     if arguments.json:
         print(json_text(report.to_json()))
     else:
@@ -35,13 +34,6 @@ def run(arguments: Namespace) -> int:
 
         show(report)
     return ExitCode.FAILED if report.has_problem else 0
-
-
-def _asked(arguments: Namespace) -> Asked | None:
-    if arguments.config is None:
-        return None
-    experiment = load(Path(arguments.config), arguments.overrides)
-    return Asked(experiment, run_of(experiment))
 
 
 def _say(what: str) -> None:

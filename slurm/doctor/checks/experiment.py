@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from slurm.client.quantities import format_minutes
 from slurm.doctor.checks.saves import Saves, saves_of
@@ -13,10 +12,9 @@ from slurm.job.time_budget import budgets_of_request, measured_lead_s, takes_too
 from slurm.submission.checks.gpu_checks import hidden_gpus
 from slurm.submission.checks.preflight import check_fits, read_facts
 from slurm.submission.job_options import partitions_of, signal_lead_s
-from toolkit.config import run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import StkError
-from toolkit.run.run_dir import RunDir
+from toolkit.run.create_run import run_of
 
 #: Kept besides the newest ones: the best, and the one that is being written.
 _MORE_CHECKPOINTS = 2
@@ -24,30 +22,17 @@ _MORE_CHECKPOINTS = 2
 _KEYS = ("resources.signal_s", "checkpoint.every_steps")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An experiment, and the folder that its run has or will have."""
-
-    experiment: Experiment
-    run: RunDir
-
-    @property
-    def name(self) -> str:
-        """The run's id."""
-        return run_id(self.experiment)
-
-
-def on_cluster(asked: Asked, cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
+def on_cluster(experiment: Experiment, cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
     """Findings about an experiment on a cluster. Four short calls of Slurm's programs.
 
     saves  of other runs, where this one has none yet
     """
     try:
-        yield from _fits(asked.experiment)
-        for found in hidden_gpus(asked.experiment):
+        yield from _fits(experiment)
+        for found in hidden_gpus(experiment):
             yield Finding(CHANGE, found.problem, found.hint, ".".join(found.key))
-        yield from _time(asked.experiment, cluster)
-        yield from _warning(asked, saves)
+        yield from _time(experiment, cluster)
+        yield from _warning(experiment, saves)
     except StkError as error:
         yield Finding(PROBLEM, f"it cannot be checked: {error}")
 
@@ -74,11 +59,11 @@ def _time(experiment: Experiment, cluster: Cluster) -> Iterator[Finding]:
             yield Finding(NOTE, found, follows, "resources.time")
 
 
-def _warning(asked: Asked, saves: Saves | None) -> Iterator[Finding]:
+def _warning(experiment: Experiment, saves: Saves | None) -> Iterator[Finding]:
     """Whether a step and a save fit between a request to leave and the end."""
-    own_s = measured_lead_s(asked.run)
+    own_s = measured_lead_s(run_of(experiment))
     lead_s = own_s if own_s is not None else saves.longest_s if saves else None
-    budgets = budgets_of_request(asked.experiment.resources)
+    budgets = budgets_of_request(experiment.resources)
     if lead_s is None:
         shown = "".join(f"; {budget.name} leaves {budget.seconds:g} s" for budget in budgets)
         yield Finding(NOTE, f"no save of it has been measured yet{shown}", "it is compared once there is one")
@@ -90,16 +75,16 @@ def _warning(asked: Asked, saves: Saves | None) -> Iterator[Finding]:
         key = next((key for key in _KEYS if key in budget.cure), "")
         yield Finding(CHANGE, f"{found}, but {budget.name} leaves {budget.seconds:g} s", budget.cure, key)
     if not short:
-        lead = signal_lead_s(asked.experiment.resources)
+        lead = signal_lead_s(experiment.resources)
         yield Finding(OK, f"{found}: the warning {lead} s before the time limit will do")
 
 
-def room(asked: Asked, free_mb: int) -> Iterator[Finding]:
+def room(experiment: Experiment, free_mb: int) -> Iterator[Finding]:
     """Whether the checkpoints that it keeps find room, as far as their size is known from its saves."""
-    size = max((size for _, size in saves_of(asked.run)), default=0)
+    size = max((size for _, size in saves_of(run_of(experiment))), default=0)
     if not size:
         return
-    needed_mb = size * (asked.experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
+    needed_mb = size * (experiment.checkpoint.keep + _MORE_CHECKPOINTS) // (1 << 20)
     found = f"its checkpoints of {size / 2**20:.0f} MB take up to {needed_mb} MB; {free_mb} MB are free"
     if needed_mb > free_mb:
         yield Finding(CHANGE, found, "make room, or keep fewer", "checkpoint.keep")

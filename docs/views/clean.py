@@ -8,7 +8,7 @@ from pathlib import Path
 from drawing import save, terminal_page
 from rich.console import Console
 
-from slurm.runs.cleaning.items import Item, Kept, Proposal
+from slurm.runs.cleaning.choosing import Item, Kept, Proposal
 from slurm.runs.cleaning.table import readable, table
 from toolkit.run.run_dir import RunDir
 

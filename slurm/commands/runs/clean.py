@@ -7,8 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from slurm.runs.cleaning.choosing import propose
-from slurm.runs.cleaning.items import ENDED, Item, Proposal, Wishes
+from slurm.runs.cleaning.choosing import ENDED, Item, Proposal, Wishes, propose
 from slurm.runs.cleaning.removing import remove_items
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.run_dir import experiment_dir, runs_named

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from contextlib import suppress
 
-from slurm.runs.advice.machines import cpu_advice, gpu_advice, limit_advice, memory_advice
-from slurm.runs.advice.requested import Resources
-from slurm.runs.advice.runtime_advice import course_advice
+from slurm.runs.advice.machines import Resources, cpu_advice, gpu_advice, limit_advice, memory_advice
 from slurm.submissions import last_submission
 from toolkit.errors import UserError
-from toolkit.report import Advice, RunSummary
+from toolkit.precheck.exactness import MOST_SHARE
+from toolkit.report import Advice, RunSummary, formats
+from toolkit.report.model import section
 from toolkit.run.run_dir import RunDir
+
+#: Shares of the time held above which a part is worth a word.
+MOST_STARTING, MOST_SAVING, MOST_REPEATED = 0.1, 0.05, 0.05
+#: Goodput below this is poor, after several starts.
+LEAST_GOODPUT = 0.8
+#: A run that held its hosts for less is too short to say anything about.
+_LEAST_S = 600.0
+_MANY_STARTS = 3
+_LONG_WAIT_S = 3600.0
 
 
 def advise(run: RunDir, summary: RunSummary) -> list[Advice]:
@@ -43,3 +53,123 @@ def _on_resources(summary: RunSummary, resources: Resources | None) -> Iterator[
         yield from memory_advice(summary, resources)
         yield from cpu_advice(summary, resources)
         yield from limit_advice(summary, resources)
+
+
+def course_advice(summary: RunSummary) -> Iterator[Advice]:
+    """Yield what took time besides the training."""
+    yield from _exactness(summary)
+    spent = summary.goodput
+    if spent.waiting > max(spent.allocated, _LONG_WAIT_S):
+        yield _waiting(summary)
+    if spent.allocated < _LEAST_S:
+        return
+    yield from _starting(summary)
+    yield from _saving(summary)
+    yield from _repeated(summary)
+    if len(summary.starts) >= _MANY_STARTS and spent.share < LEAST_GOODPUT:
+        yield _restarts(summary)
+
+
+def _exactness(summary: RunSummary) -> Iterator[Advice]:
+    measured = [(start.exact_share, start.exact_s) for start in summary.attempts]
+    share, seconds = next(
+        ((share, s or 0.0) for share, s in reversed(measured) if share is not None), (0.0, 0.0)
+    )
+    if share <= MOST_SHARE:
+        return
+    yield Advice(
+        topic="exactness",
+        found=f"{share:.0%} of each step, {1000 * seconds:.1f} ms",
+        bound=f"{MOST_SHARE:.0%}",
+        change="train.reduction=fast, or a lower train.logical_ranks (each makes another run)",
+        reason="Logical ranks are computed one after the other: the same bytes on any number of processes. "
+        "`fast` computes them in one pass, and results are equal within rounding.",
+    )
+
+
+def _waiting(summary: RunSummary) -> Advice:
+    spent = summary.goodput
+    return Advice(
+        topic="queue",
+        found=f"it waited {formats.duration(spent.waiting)}",
+        bound=f"the {formats.duration(spent.allocated)} for which it held its hosts",
+        change="a shorter resources.time, fewer resources.nodes, or another resources.partition",
+        reason="Small and short jobs fit into gaps. `stk plan CONFIG --test-only` says when one would start.",
+    )
+
+
+def _starting(summary: RunSummary) -> Iterator[Advice]:
+    spent = summary.goodput
+    if spent.starting <= MOST_STARTING * spent.allocated:
+        return
+    mean = formats.duration(statistics.fmean(start.time.spent.starting for start in summary.starts))
+    yield Advice(
+        topic="slow starts",
+        found=f"{formats.share(spent.starting, spent.allocated)}, {mean} on average",
+        bound=f"{MOST_STARTING:.0%} of the time held",
+        change="stk prepare CONFIG before it is submitted, and an environment on a fast file system",
+        reason="Until the first step is done, all hosts of the run wait.",
+    )
+
+
+def _saving(summary: RunSummary) -> Iterator[Advice]:
+    spent = summary.goodput
+    if spent.saving <= MOST_SAVING * spent.allocated:
+        return
+    fixed = _fixed_interval(summary)
+    change = " ".join(f"checkpoint.{key}=null" for key in fixed)
+    yield Advice(
+        topic="saves",
+        found=f"{formats.share(spent.saving, spent.allocated)} for {sum(_saves(summary))} saves",
+        bound=f"{MOST_SAVING:.0%} of the time held",
+        change=change or "STK_EXPERIMENT_DIR on a faster file system",
+        reason="Then the interval follows from what a save costs."
+        if fixed
+        else "The disk is what it waits for.",
+    )
+
+
+def _repeated(summary: RunSummary) -> Iterator[Advice]:
+    spent = summary.goodput
+    if spent.repeated <= MOST_REPEATED * spent.allocated:
+        return
+    fixed = _fixed_interval(summary)
+    gap_min = spent.allocated / max(1, sum(_saves(summary))) / 60
+    yield Advice(
+        topic="lost steps",
+        found=f"{formats.share(spent.repeated, spent.allocated)} was training that was lost and done again",
+        bound=f"{MOST_REPEATED:.0%} of the time held",
+        change=" ".join(f"checkpoint.{key}=null" for key in fixed)
+        or f"checkpoint.every_minutes={max(0.5, round(gap_min / 2, 1)):g}",
+        reason="Saves at shorter intervals lose less"
+        + (
+            ": chosen from how often the run is stopped."
+            if fixed
+            else "; now it saved every " + _minutes(gap_min)
+        ),
+    )
+
+
+def _restarts(summary: RunSummary) -> Advice:
+    spent = summary.goodput
+    return Advice(
+        topic="restarts",
+        found=f"goodput {formats.share(spent.training, spent.allocated)} in {len(summary.starts)} starts",
+        bound=f"{LEAST_GOODPUT:.0%}",
+        change="another resources.partition or resources.qos, where jobs are stopped less often",
+        reason="Every start costs time before its first step.",
+    )
+
+
+def _fixed_interval(summary: RunSummary) -> list[str]:
+    """The keys that fix how often the run saves; none where it chooses itself."""
+    chosen = section(summary.config, "checkpoint")
+    return [key for key in ("every_steps", "every_minutes") if chosen.get(key) is not None]
+
+
+def _saves(summary: RunSummary) -> list[int]:
+    return [len(start.time.saves) for start in summary.starts]
+
+
+def _minutes(minutes: float) -> str:
+    return f"{formats.duration(60 * minutes)}."

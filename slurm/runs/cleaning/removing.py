@@ -6,8 +6,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from slurm.runs.cleaning.choosing import of_run
-from slurm.runs.cleaning.items import Item, Wishes
+from slurm.runs.cleaning.choosing import Item, Wishes, of_run
 from slurm.runs.cleaning.references import references
 from slurm.status.rows import status
 from slurm.submissions import exclusively

@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from slurm.runs.cleaning.items import Item, Proposal
+from slurm.runs.cleaning.choosing import Item, Proposal
 from toolkit.report.formats import clean, duration
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")

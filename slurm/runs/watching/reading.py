@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from slurm.runs.watching.incremental_jsonl import GrowingLines, last_lines
 from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
 from slurm.status.rows import RunStatus
 from slurm.submissions import submissions
-from toolkit.files import read_json
+from toolkit.files import read_end, read_json
 from toolkit.monitoring.usage.values import usage_of
 from toolkit.report.formats import NOT_SCORES, clean
 from toolkit.run.attempts.goodput import spans
@@ -29,6 +31,8 @@ RANKS, STARTS, LOG_LINES = 64, 5, 60
 _LINE = 500
 
 Record = Mapping[str, Any]
+#: Bytes of the end of a log.
+_END = 16_384
 
 
 class RunReader:
@@ -162,3 +166,66 @@ def _title(split: str, name: str) -> str:
     if name.endswith("_per_s"):
         return name.replace("_per_s", "/s")
     return _one_line(f"{split} {name.replace('_', ' ')}")
+
+
+class GrowingLines:
+    """The records of a JSON-lines file that another process appends to, or replaces.
+
+    A line that is not whole yet is left for the next look; a damaged one is passed over.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._position = 0
+        self._last = b""
+        self.records: list[dict[str, Any]] = []
+
+    def look(self) -> list[dict[str, Any]]:
+        """All records by now; only the new ones are read."""
+        try:
+            with open(self._path, "rb") as stream:
+                if not self._continues(stream.fileno()):
+                    self._forget()
+                stream.seek(self._position)
+                self._take(stream.read())
+        except FileNotFoundError:
+            self._forget()
+        except OSError:
+            # Not to be read for the moment: what is known still holds.
+            pass
+        return self.records
+
+    def _continues(self, descriptor: int) -> bool:
+        """Whether the file still says, up to where it was read, what it said."""
+        return os.pread(descriptor, len(self._last), self._position - len(self._last)) == self._last
+
+    def _forget(self) -> None:
+        self._position, self._last = 0, b""
+        self.records = []
+
+    def _take(self, raw: bytes) -> None:
+        whole, newline, _ = raw.rpartition(b"\n")
+        if not newline:
+            return
+        lines = whole.split(b"\n")
+        self._position += len(whole) + 1
+        self._last = lines[-1] + newline
+        self.records += [record for line in lines if (record := _record(line)) is not None]
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last `count` lines of a text file, out of its last 16 KB; none where it cannot be read."""
+    raw = read_end(path, _END + 1)
+    lines = raw.decode("utf-8", "replace").split("\n")
+    if len(raw) > _END:
+        # The first one is cut.
+        del lines[0]
+    return [line for line in lines if line.strip()][-count:]

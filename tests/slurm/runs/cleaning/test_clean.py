@@ -13,8 +13,7 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm.runs.cleaning.choosing import of_run
-from slurm.runs.cleaning.items import Item, Wishes
+from slurm.runs.cleaning.choosing import Item, Wishes, of_run
 from slurm.runs.cleaning.removing import remove_items
 from slurm.runs.cleaning.table import readable
 from slurm.status.rows import RunStatus

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm.runs.watching.incremental_jsonl import GrowingLines, last_lines
+from slurm.runs.watching.reading import GrowingLines, last_lines
 from toolkit.files import append_json_line, write_atomic
 
 

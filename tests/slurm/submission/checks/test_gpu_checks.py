@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submission.checks.gpu_checks import gpus_without_ranks, hidden_gpus, ranks_without_gpus
+from slurm.submission.checks.early_checks import (
+    check_before_queue,
+    gpus_without_ranks,
+    hidden_gpus,
+    ranks_without_gpus,
+)
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from toolkit.errors import DataError

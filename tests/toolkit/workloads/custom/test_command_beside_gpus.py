@@ -9,7 +9,7 @@ import pytest
 
 from slurm.cli import _parse
 from slurm.local.local_world import machines_here
-from slurm.submission.checks.gpu_checks import ranks_without_gpus
+from slurm.submission.checks.early_checks import ranks_without_gpus
 from tests.toolkit.nvml import Library, gpu
 from toolkit.config import Experiment, load
 from toolkit.errors import UserError

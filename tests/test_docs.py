@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.page import shown_by
 from slurm.commands.parser import make_parser
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from tests.readme import ROOT
 from toolkit.config import load
 from toolkit.config.composition.yaml_files import parse

@@ -12,7 +12,7 @@ from slurm.api.waiting import result_of, told, wait_for_end
 from slurm.runs.cancel_requeue import cancel
 from slurm.status.filters import Choice
 from slurm.status.rows import status
-from slurm.submissions import last_submission
+from slurm.status.submissions import last_submission
 from toolkit.analysis.prediction.request import check_predicts
 from toolkit.distributions import load_code
 from toolkit.errors import UserError

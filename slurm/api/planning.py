@@ -9,9 +9,9 @@ from typing import Any
 
 from slurm.api.asked import file_and_overrides, warn
 from slurm.commands.experiments.plan import plan_text
-from slurm.submission.batch_script import JobPlan
+from slurm.status.submissions import submissions
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submissions import submissions
 from toolkit.config import load_with_origins, to_plain
 from toolkit.run.create_run import run_of
 from toolkit.run.edited_code import told

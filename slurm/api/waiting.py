@@ -7,7 +7,7 @@ from typing import Any
 
 from slurm.status.rows import RunStatus, status
 from slurm.status.run_state import CANNOT_ASK
-from slurm.submissions import last_submission
+from slurm.status.submissions import last_submission
 from toolkit.errors import RunCancelled, RunFailed, StkError
 from toolkit.files import read_json
 from toolkit.run.failure.format import format_failure

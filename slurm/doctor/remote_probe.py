@@ -17,7 +17,7 @@ from slurm.client.topology import scrub
 from slurm.config.resources import Resources
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.partitions import rows
-from slurm.submission.job_options import components
+from slurm.submission.batch.job_options import components
 from toolkit.monitoring.diagnostics import child_process
 from toolkit.monitoring.diagnostics.folder import PREFIX, nearest
 from toolkit.monitoring.diagnostics.shared_folder_probe import answer

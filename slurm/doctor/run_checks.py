@@ -21,7 +21,7 @@ from slurm.doctor.cluster import Cluster, read_cluster
 from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section
 from slurm.doctor.partitions import PartitionRow, rows
 from slurm.doctor.remote_probe import WAIT_S, HostAnswer, ask_on_host
-from slurm.submission.job_options import partitions_of
+from slurm.submission.batch.job_options import partitions_of
 from toolkit.config import run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import SchedulerError, UserError

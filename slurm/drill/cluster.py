@@ -19,8 +19,8 @@ from slurm.drill.rows import Digest, Row, digest, events_between, is_equal, sign
 from slurm.drill.task import STRIDE
 from slurm.job.release_requeued import Releaser
 from slurm.status.rows import RunStatus, status
+from slurm.status.submissions import last_submission
 from slurm.submission.submit import submit
-from slurm.submissions import last_submission
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, SchedulerError, SlurmRefused
 from toolkit.reliability.fault_injection import VARIABLE

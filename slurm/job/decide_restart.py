@@ -21,9 +21,9 @@ from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
 from slurm.job.oom_log import out_of_memory
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.status.liveness import is_training_here
-from slurm.submission.batch_script import IN_PLACE
+from slurm.status.submissions import last_resources
+from slurm.submission.batch.batch_script import IN_PLACE
 from slurm.submission.submit_job import without_hosts
-from slurm.submissions import last_resources
 from toolkit.config import load, load_submitted
 from toolkit.errors import ExitCode, StkError
 from toolkit.reliability import restart_policy

@@ -27,9 +27,9 @@ from slurm.client.stop_reason import (
     restarts_before,
 )
 from slurm.job.stop_signals import JobStop
-from slurm.submission.job_options import signal_lead_s
+from slurm.status.submissions import last_resources
+from slurm.submission.batch.job_options import signal_lead_s
 from slurm.submission.submit_job import chain
-from slurm.submissions import last_resources
 from toolkit.config import load_submitted
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.reliability import restart_policy

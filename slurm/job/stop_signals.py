@@ -26,8 +26,8 @@ from slurm.client.stop_reason import (
     restarts_before,
 )
 from slurm.job.time_budget import Budget, budgets_of_job, too_short
-from slurm.submission.job_options import signal_lead_s
-from slurm.submissions import last_resources
+from slurm.status.submissions import last_resources
+from slurm.submission.batch.job_options import signal_lead_s
 from toolkit.errors import StkError
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.events import note_event, read_events

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from slurm.client import programs
 from slurm.client.parse import Partition, parse_seconds
 from slurm.config.resources import Resources
-from slurm.submission.job_options import partitions_of, signal_lead_s
+from slurm.submission.batch.job_options import partitions_of, signal_lead_s
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 

@@ -13,7 +13,7 @@ from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.stop_signals import REQUEST_EVENT
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
-from slurm.submissions import last_submission
+from slurm.status.submissions import last_submission
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from slurm.submissions import last_submission
+from slurm.status.submissions import last_submission
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import read_events

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slurm.submissions import Submission
+from slurm.status.submissions import Submission
 from toolkit.files import read_json, regular
 from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.run_dir import RunDir

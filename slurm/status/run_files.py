@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm.client.parse import is_job_id
-from slurm.submissions import Submission, submission_of
+from slurm.status.submissions import Submission, submission_of
 from toolkit.files import regular
 from toolkit.run.attempts.records import AttemptRecord, attempt_records
 from toolkit.run.records.failures import FailureRecord

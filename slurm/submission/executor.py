@@ -9,7 +9,7 @@ from submitit.core.utils import DelayedSubmission
 from submitit.slurm.slurm import SlurmExecutor, SlurmJob
 
 from slurm.job.task import TrainJob
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.submit_job import make_submitit, sbatch
 from toolkit.run.run_dir import RunDir
 

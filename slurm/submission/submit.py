@@ -13,12 +13,12 @@ from pathlib import Path
 
 from slurm.client import programs
 from slurm.client.topology import scrub
-from slurm.local.rank_count import local_processes
+from slurm.config.rank_count import local_processes
 from slurm.status.rows import status
-from slurm.submission.batch_script import JobPlan
+from slurm.status.submissions import Awaited, Submission, exclusively, record, resolve_lost, submissions
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit_job import submit_plan
-from slurm.submissions import Awaited, Submission, exclusively, record, resolve_lost, submissions
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
@@ -159,7 +159,7 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
     """
     own = {} if awaits else {"PYTHONPATH": python_path(run, os.environ.get("PYTHONPATH"))}
     if awaits:
-        words = ["slurm.chains.follow", str(awaits.run.path), str(run.path), *words]
+        words = ["slurm.submission.follow", str(awaits.run.path), str(run.path), *words]
     with open(log, "ab") as stream:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", *words],

@@ -14,8 +14,7 @@ from slurm.client.queue import poll
 from slurm.client.retarget import move_dependants
 from slurm.client.topology import scrub
 from slurm.config.resources import Resources
-from slurm.submission.batch_script import JobPlan
-from slurm.submissions import (
+from slurm.status.submissions import (
     Submission,
     exclusively,
     intend,
@@ -25,6 +24,7 @@ from slurm.submissions import (
     resolve_lost,
     submissions,
 )
+from slurm.submission.batch.batch_script import JobPlan
 from toolkit.config import load_resolved, to_yaml
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.files import write_atomic

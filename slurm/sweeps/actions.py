@@ -11,7 +11,7 @@ from slurm.client import programs
 from slurm.runs.cancel_requeue import check_jobs
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus
-from slurm.submissions import exclusively, hold, last_submission
+from slurm.status.submissions import exclusively, hold, last_submission
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.request import Wanted
 from slurm.sweeps.submission import SubmittedRuns, submit_runs, waiting

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm.submission.batch_script import JobPlan, directives
-from slurm.submission.folder_guard import LINES
-from slurm.submission.job_options import components
+from slurm.submission.batch.batch_script import JobPlan, directives
+from slurm.submission.batch.folder_guard import LINES
+from slurm.submission.batch.job_options import components
 from toolkit.errors import UserError
 
 #: In a run's folder `submitit`: the batch script of its task.

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from slurm.client import programs
 from slurm.client.queue import TERMINAL, from_controller
 from slurm.config.resources import Resources
-from slurm.submission.batch_script import JobPlan
+from slurm.status.submissions import Submission
+from slurm.submission.batch.batch_script import JobPlan
+from slurm.submission.batch.job_options import components
 from slurm.submission.checks.preflight import Facts, preflight
-from slurm.submission.job_options import components
-from slurm.submissions import Submission
 from slurm.sweeps.array import ArrayPlan
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.splitting import Part, split

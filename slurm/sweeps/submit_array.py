@@ -11,10 +11,10 @@ from pathlib import Path
 
 from slurm.client import programs
 from slurm.status.rows import status
-from slurm.submission.batch_script import JobPlan
+from slurm.status.submissions import Submission, exclusively, find_job, hold, intend, record, submissions
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.submit import resolve_if_possible
 from slurm.submission.submit_job import environment
-from slurm.submissions import Submission, exclusively, find_job, hold, intend, record, submissions
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from slurm.sweeps.candidates import Candidate
 from toolkit.config import to_yaml

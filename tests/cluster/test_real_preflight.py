@@ -10,8 +10,8 @@ import pytest
 from slurm.client import programs
 from slurm.client.queue import poll
 from slurm.config.resources import Resources
+from slurm.submission.batch.job_options import components
 from slurm.submission.checks.preflight import check_fits, read_facts
-from slurm.submission.job_options import components
 from toolkit.errors import SlurmRefused
 
 from .cluster import Cluster

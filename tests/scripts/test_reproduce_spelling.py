@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.submission.job_options import components
+from slurm.submission.batch.job_options import components
 from tests.scripts.spelling_study import Study
 from tests.scripts.spelling_table import SOURCES, TABLE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm.config.world_size import world_size
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from tests.scripts.spelling_study import Study
 from tests.scripts.spelling_table import IDS, TABLE, Row
 from toolkit.config.schema import Experiment

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import main
-from slurm.submissions import submissions
+from slurm.status.submissions import submissions
 from tests.patience import PATIENCE_S
 from tests.registering import ROOT as ROOT
 from toolkit.config import load, run_id

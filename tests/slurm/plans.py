@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slurm.config.resources import Group, Resources
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from toolkit.config.schema import Experiment
 from toolkit.run.run_dir import RunDir
 

@@ -6,7 +6,7 @@ import os
 from datetime import datetime, timedelta
 from typing import Any
 
-from slurm.submissions import record
+from slurm.status.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from toolkit.config import to_yaml

@@ -13,9 +13,9 @@ from typing import Any
 from slurm.commands.common import warn
 from slurm.config.amount_rules import amounts
 from slurm.config.world_size import node_range
-from slurm.submission.batch_script import JobPlan
+from slurm.status.submissions import submissions
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.early_checks import check_before_queue
-from slurm.submissions import submissions
 from toolkit.config import load_with_origins, to_plain
 from toolkit.config.composition.yaml_files import dump
 from toolkit.config.origins import Key, Origins

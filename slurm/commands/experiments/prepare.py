@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from slurm.commands.experiments.submit import choose
-from slurm.preparing.job import PreparationJob, submit_preparation
-from slurm.preparing.preparation import prepare_model
+from slurm.job.preparation import prepare_model
+from slurm.submission.prepare_job import PreparationJob, submit_preparation
 from toolkit.config import load_with_origins
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from slurm.commands.common import warn
 from slurm.commands.experiments.submit import choose, tell
+from slurm.status.submissions import last_resources
 from slurm.submission.submit import submit
-from slurm.submissions import last_resources
 from toolkit.config import load_to_run, run_id
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError

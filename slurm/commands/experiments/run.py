@@ -13,13 +13,19 @@ from pathlib import Path
 
 from slurm.client.topology import how_started, step_nonce, world_from_step
 from slurm.commands.common import warn
+from slurm.commands.experiments.local_world import (
+    check_world_size,
+    machines_here,
+    rank_environ,
+    refuse_by_hand,
+    told_idle,
+)
 from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
-from slurm.local.local_world import check_world_size, machines_here, rank_environ, refuse_by_hand, told_idle
-from slurm.local.rank_count import told_fewer
+from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
+from slurm.status.submissions import exclusively
 from slurm.submission.submit import archive, refuse_if_live
-from slurm.submissions import exclusively
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, SchedulerError, UserError

@@ -7,14 +7,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from slurm.chains.chain import check_links, held, read_links, submit_links
-from slurm.chains.evaluation import Evaluation, submit_evaluation, words_for
 from slurm.commands.common import warn
 from slurm.job.time_budget import budgets_of_request, measured_lead_s, too_short
 from slurm.status.dependency import waits_for
+from slurm.status.submissions import last_resources, last_submission
+from slurm.submission.chain import check_links, held, read_links, submit_links
 from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.evaluation import Evaluation, submit_evaluation, words_for
 from slurm.submission.submit import Submitted, choose_cluster, submit
-from slurm.submissions import last_resources, last_submission
 from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.run.create_run import run_of

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from slurm.client.topology import scrub
 from slurm.commands.common import warn
 from slurm.commands.experiments.run import explain, has_trained
-from slurm.local.rank_count import local_processes
+from slurm.config.rank_count import local_processes
 from slurm.submission.submit import choose_cluster
 from slurm.sweeps.actions import cancel, renew_code, resume, to_resume
 from slurm.sweeps.candidates import Candidate, states

@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+from slurm.commands import run_snapshot
 from slurm.commands.results.report import render, written
-from slurm.local import run_snapshot
 from toolkit.command import EvaluateMode
 from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError

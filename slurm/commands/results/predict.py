@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import Namespace
 
-from slurm.local.run_snapshot import processes
+from slurm.commands.run_snapshot import processes
 from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
 from toolkit.errors import UserError
 from toolkit.run.run_dir import find_run

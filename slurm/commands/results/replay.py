@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from slurm.commands.common import warn
-from slurm.local.run_snapshot import processes
+from slurm.commands.run_snapshot import processes
 from toolkit.analysis.diff import trained_on
 from toolkit.errors import ExitCode, RunFailed, UserError
 from toolkit.run.edited_code import new_code_of

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slurm.commands.experiments.local_world import check_procs
 from slurm.drill.cluster import ClusterDrill
 from slurm.drill.local import INTERRUPTIONS, LocalDrill
 from slurm.drill.rows import Report, Row
 from slurm.drill.task import drill_experiment
-from slurm.local.local_world import check_procs
 from slurm.submission.submit import choose_cluster
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError

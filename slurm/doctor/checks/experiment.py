@@ -9,9 +9,9 @@ from slurm.doctor.checks.saves import Saves, saves_of
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
 from slurm.job.time_budget import budgets_of_request, measured_lead_s, takes_too_long
+from slurm.submission.batch.job_options import partitions_of, signal_lead_s
 from slurm.submission.checks.early_checks import hidden_gpus
 from slurm.submission.checks.preflight import check_fits, read_facts
-from slurm.submission.job_options import partitions_of, signal_lead_s
 from toolkit.config.schema import Experiment
 from toolkit.errors import StkError
 from toolkit.run.create_run import run_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from slurm.runs.advice.machines import Resources, cpu_advice, gpu_advice, limit_advice, memory_advice
-from slurm.submissions import last_submission
+from slurm.status.submissions import last_submission
 from toolkit.errors import UserError
 from toolkit.precheck.exactness import MOST_SHARE
 from toolkit.report import Advice, RunSummary, formats

@@ -9,7 +9,7 @@ from pathlib import Path
 from slurm.runs.cleaning.choosing import Item, Wishes, of_run
 from slurm.runs.cleaning.references import references
 from slurm.status.rows import status
-from slurm.submissions import exclusively
+from slurm.status.submissions import exclusively
 from toolkit.checkpoint.paths import remove, renew_last_link
 from toolkit.errors import StkError
 from toolkit.run.run_dir import RunDir, find_runs

@@ -8,7 +8,7 @@ import sys
 import time
 
 from slurm.runs.reproducing.facts import Facts
-from slurm.submission.folder_guard import LINES
+from slurm.submission.batch.folder_guard import LINES
 
 #: What stands between two @ is filled in, quoted for the shell.
 _SCRIPT = r"""#!/usr/bin/env bash

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
 from slurm.status.rows import RunStatus
-from slurm.submissions import submissions
+from slurm.status.submissions import submissions
 from toolkit.files import read_end, read_json
 from toolkit.monitoring.usage.values import usage_of
 from toolkit.report.formats import NOT_SCORES, clean

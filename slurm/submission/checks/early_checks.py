@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from slurm.config.resources import Resources
-from slurm.submission.allowed_options import unused_variables
+from slurm.submission.batch.allowed_options import unused_variables
+from slurm.submission.batch.job_options import Component, components
 from slurm.submission.checks.host_fit import Request
-from slurm.submission.job_options import Component, components
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.precheck.check_inputs import input_violations

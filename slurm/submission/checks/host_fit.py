@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from slurm.client.hostlist import expand
 from slurm.client.parse import HostGroup, Partition
 from slurm.client.quantities import format_mb, gres_of_host, gres_of_request, parse_mb
-from slurm.submission.job_options import Component
+from slurm.submission.batch.job_options import Component
 from toolkit.errors import UserError
 
 

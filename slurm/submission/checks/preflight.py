@@ -15,8 +15,8 @@ from slurm.client.hostlist import expand
 from slurm.client.parse import HostGroup, Partition
 from slurm.client.quantities import format_minutes, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
+from slurm.submission.batch.job_options import components
 from slurm.submission.checks.host_fit import Request, host_reasons, listed, unseen_hosts
-from slurm.submission.job_options import components
 from toolkit.errors import SlurmRefused, UserError
 
 #: Words of AccountingStorageEnforce with which limits hold.

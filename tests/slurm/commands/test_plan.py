@@ -11,7 +11,7 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.toolkit.config.composing import compose

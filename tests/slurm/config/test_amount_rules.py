@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurm.config.amount_rules import amounts
 from slurm.config.resources import Resources
-from slurm.submission.job_options import components
+from slurm.submission.batch.job_options import components
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from slurm.drill import cluster
 from slurm.drill.cluster import ClusterDrill
 from slurm.drill.task import STRIDE, drill_experiment
 from slurm.status.rows import RunStatus
+from slurm.status.submissions import Submission
 from slurm.submission.submit import Submitted
-from slurm.submissions import Submission
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, SlurmRefused
 from toolkit.files import append_json_line

@@ -12,7 +12,7 @@ import pytest
 
 from slurm.runs import cancel_requeue
 from slurm.status.rows import status
-from slurm.submissions import record
+from slurm.status.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.status.folders import new_run, submitted
 from toolkit.errors import UserError

@@ -9,7 +9,7 @@ from typing import Any
 from slurm.client.queue import JobState
 from slurm.status.run_files import read_folder
 from slurm.status.run_state import RunState, run_state
-from slurm.submissions import record
+from slurm.status.submissions import record
 from toolkit.files import append_json_line, write_json
 from toolkit.run.run_dir import RunDir
 

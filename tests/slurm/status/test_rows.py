@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.rows import RunStatus, status
-from slurm.submissions import Submission, record
+from slurm.status.submissions import Submission, record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.slurm.status.folders import ended, new_run, started, submitted

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from slurm.client.queue import UNKNOWN, JobState
 from slurm.status.run_state import CANNOT_ASK
-from slurm.submissions import record
+from slurm.status.submissions import record
 from tests.slurm.status.folders import beats, ended, new_run, started, state_of, submitted
 from toolkit.files import append_json_line, write_json
 from toolkit.run.events import note_event

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slurm.job.task import TrainJob
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.executor import PlanExecutor
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House

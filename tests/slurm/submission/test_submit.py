@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm.submission.batch_script import JobPlan
-from slurm.submissions import record
+from slurm.status.submissions import record
+from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import Answer, House
 from toolkit.config import load_resolved, load_submitted

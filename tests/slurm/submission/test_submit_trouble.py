@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from slurm import submissions
 from slurm.client import programs
+from slurm.status import submissions
+from slurm.status.submissions import intend
 from slurm.submission import submit
-from slurm.submissions import intend
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
 from tests.slurm.fake_slurm import FakeSlurm

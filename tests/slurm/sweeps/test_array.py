@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from tests.slurm.plans import PLANS, plan
 from toolkit.config.schema import Experiment

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from slurm.submission.batch_script import JobPlan
-from slurm.submissions import submissions
+from slurm.status.submissions import submissions
+from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from toolkit.config import load_resolved

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from slurm.submissions import submissions
+from slurm.status.submissions import submissions
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import CONFIG, House
 from toolkit.run.run_dir import RunDir, find_runs

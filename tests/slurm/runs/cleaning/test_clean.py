@@ -17,7 +17,7 @@ from slurm.runs.cleaning.choosing import Item, Wishes, of_run
 from slurm.runs.cleaning.removing import remove_items
 from slurm.runs.cleaning.table import readable
 from slurm.status.rows import RunStatus
-from slurm.submissions import record
+from slurm.status.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from toolkit.checkpoint import paths

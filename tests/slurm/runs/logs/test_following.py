@@ -10,7 +10,7 @@ import pytest
 from slurm.runs.logs.following import Follower, Liveness
 from slurm.runs.logs.sources import Attempt, Rank
 from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
-from slurm.submissions import record
+from slurm.status.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.slurm.runs.logs.folder import Logged

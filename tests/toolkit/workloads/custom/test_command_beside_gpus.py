@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import _parse
-from slurm.local.local_world import machines_here
+from slurm.commands.experiments.local_world import machines_here
 from slurm.submission.checks.early_checks import ranks_without_gpus
 from tests.toolkit.nvml import Library, gpu
 from toolkit.config import Experiment, load

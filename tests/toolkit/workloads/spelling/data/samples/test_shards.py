@@ -40,7 +40,7 @@ if __name__ == "__main__":
 _JOB = """\
 import sys, time
 from pathlib import Path
-from slurm.preparing import preparation
+from slurm.job import preparation
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.shards import ShardMaker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.submission.folder_guard import LINES
+from slurm.submission.batch.folder_guard import LINES
 from toolkit.run import folder_trust
 
 STRANGER = 65534

@@ -1,6 +1,6 @@
 """Waits for a run to finish, and then becomes the process that follows it. On this machine, without Slurm.
 
-python -P -m slurm.chains.follow AWAITED RUN MODULE [ARGUMENT …]
+python -P -m slurm.submission.follow AWAITED RUN MODULE [ARGUMENT …]
 
 It keeps its process id, by which `stk status` and `stk cancel` know the follower from the start. When the
 awaited run ends otherwise, or this is asked to leave, the follower is not begun, and its events say why.
@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from slurm.status.dependency import NOT_BEGUN
 from slurm.status.rows import status
-from slurm.submissions import last_submission
+from slurm.status.submissions import last_submission
 from toolkit.errors import ExitCode, StkError, UntrustedFolder
 from toolkit.run.events import note_event
 from toolkit.run.folder_trust import python_path

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm.config.resources import Resources
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from tests.patience import PATIENCE_S
 from tests.slurm.plans import PLANS, plan
 from toolkit.config.schema import Experiment

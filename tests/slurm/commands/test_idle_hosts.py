@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm.local.local_world import told_idle
+from slurm.commands.experiments.local_world import told_idle
 from tests.slurm.environments import ENVIRONMENTS
 
 

@@ -1,7 +1,7 @@
 """The plan is a value, and its text is the batch script.
 
 Whole scripts stand in golden/; after a change that is meant, `STK_WRITE_GOLDEN=1 pytest
-tests/slurm/submission/test_job_plan.py` writes them anew, and the difference is what a reviewer reads.
+tests/slurm/submission/batch/test_job_plan.py` writes them anew, and the difference is what a reviewer reads.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from slurm.config.resources import Resources
-from slurm.submission.batch_script import JobPlan
+from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.house import House
 from tests.slurm.plans import PLANS, plan
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def directives(script: JobPlan) -> dict[str, str]:

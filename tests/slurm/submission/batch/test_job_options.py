@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.submission.job_options import components, world_size
+from slurm.submission.batch.job_options import components, world_size
 from slurm.submission.submit_job import without_hosts
 from toolkit.errors import UserError
 

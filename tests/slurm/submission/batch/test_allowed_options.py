@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from slurm.config.resources import Resources
-from slurm.submission.allowed_options import OTHERS, OURS
-from slurm.submission.job_options import components
+from slurm.submission.batch.allowed_options import OTHERS, OURS
+from slurm.submission.batch.job_options import components
 from toolkit.errors import UserError
 
 NAMES = (*OURS, *OTHERS)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from slurm.submission.quoting import directive, export
+from slurm.submission.batch.quoting import directive, export
 from toolkit.config.secrets import with_secrets
 from toolkit.errors import UserError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm import submissions
-from slurm.submissions import (
+from slurm.status import submissions
+from slurm.status.submissions import (
     Submission,
     exclusively,
     intend,

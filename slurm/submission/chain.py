@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm.status.rows import status
+from slurm.status.submissions import Awaited, exclusively, last_submission
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.submit import Submitted, check, submit
-from slurm.submissions import Awaited, exclusively, last_submission
 from toolkit.config import load_with_origins
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.config.resources import Resources
-from slurm.submission.folder_guard import LINES
-from slurm.submission.job_options import Component, components, signal_lead_s, world_size
-from slurm.submission.quoting import directive, export
+from slurm.submission.batch.folder_guard import LINES
+from slurm.submission.batch.job_options import Component, components, signal_lead_s, world_size
+from slurm.submission.batch.quoting import directive, export
 from toolkit.config import identity, to_plain
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError

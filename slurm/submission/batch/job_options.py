@@ -9,7 +9,7 @@ from slurm.client.parse import Partition
 from slurm.client.quantities import parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
 from slurm.config.world_size import node_range
-from slurm.submission.allowed_options import SAME_NAME, check_options
+from slurm.submission.batch.allowed_options import SAME_NAME, check_options
 from toolkit.errors import UserError
 from toolkit.launch.machines.host_names import is_local_name
 

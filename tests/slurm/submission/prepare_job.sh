@@ -58,4 +58,4 @@ export TORCH_CPP_LOG_LEVEL=${TORCH_CPP_LOG_LEVEL:-ERROR}
 
 # A warning may come before Python has begun to listen.
 trap '' USR2
-exec '/opt/my venv/bin/python' -P -u -m slurm.preparing.preparation /runs/preparations/tiny
+exec '/opt/my venv/bin/python' -P -u -m slurm.job.preparation /runs/preparations/tiny

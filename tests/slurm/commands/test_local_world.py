@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from slurm.cli import _parse
-from slurm.config.resources import Resources
-from slurm.local import local_world
-from slurm.local.local_world import (
+from slurm.commands.experiments import local_world
+from slurm.commands.experiments.local_world import (
     check_world_size,
     granted_gpus,
     machines_here,
     rank_environ,
     refuse_by_hand,
 )
-from slurm.local.rank_count import local_processes, told_fewer
+from slurm.config.rank_count import local_processes, told_fewer
+from slurm.config.resources import Resources
 from tests.slurm.house import House
 from tests.toolkit.nvml import Library, gpu
 from toolkit.config import load

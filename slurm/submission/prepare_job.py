@@ -10,13 +10,13 @@ from pathlib import Path
 
 from slurm.client.queue import poll
 from slurm.client.stop_reason import WARNING_SIGNAL
-from slurm.submission.batch_script import JobPlan
+from slurm.status.submissions import Submission, last_submission, submissions
+from slurm.submission.batch.batch_script import JobPlan
+from slurm.submission.batch.job_options import Component, signal_lead_s
+from slurm.submission.batch.single_task import single_task, without_gpus
 from slurm.submission.checks.preflight import preflight
-from slurm.submission.job_options import Component, signal_lead_s
-from slurm.submission.single_task import single_task, without_gpus
 from slurm.submission.submit import resolve_if_possible, run_folder
 from slurm.submission.submit_job import make_submitit, sbatch_and_keep, submit_plan
-from slurm.submissions import Submission, last_submission, submissions
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.files import write_atomic
@@ -45,7 +45,7 @@ class PreparePlan(JobPlan):
         return {**JobPlan.options(self), "output": self.log, "signal": warning}
 
     def _launch(self, parts: tuple[Component, ...]) -> list[str]:
-        command = [self.python, "-P", "-u", "-m", "slurm.preparing.preparation", str(self.run.path)]
+        command = [self.python, "-P", "-u", "-m", "slurm.job.preparation", str(self.run.path)]
         return [
             "# A warning may come before Python has begun to listen.",
             f"trap '' {WARNING_SIGNAL}",

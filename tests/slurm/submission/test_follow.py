@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.status.dependency import why_not_begun
-from slurm.submissions import last_submission, record, submissions
+from slurm.status.submissions import last_submission, record, submissions
 from tests.patience import PATIENCE_S
 from tests.slurm.house import CONFIG, ROOT, House
 from toolkit.errors import ExitCode
@@ -43,7 +43,7 @@ def follower(runs: tuple[RunDir, RunDir]) -> Iterator[subprocess.Popen[str]]:
     """What waits for the first run; that lives until its lock is let go of."""
     first, second = runs
     with FileLock(first.alive):
-        command = [sys.executable, "-P", "-m", "slurm.chains.follow", str(first.path), str(second.path)]
+        command = [sys.executable, "-P", "-m", "slurm.submission.follow", str(first.path), str(second.path)]
         process = subprocess.Popen(
             [*command, "probe", "a b"], env=dict(os.environ), stdout=subprocess.PIPE, text=True
         )

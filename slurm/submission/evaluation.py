@@ -7,12 +7,12 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from slurm.submission.batch_script import JobPlan
-from slurm.submission.job_options import Component
-from slurm.submission.single_task import single_task, with_one_gpu
+from slurm.status.submissions import Awaited, last_resources
+from slurm.submission.batch.batch_script import JobPlan
+from slurm.submission.batch.job_options import Component
+from slurm.submission.batch.single_task import single_task, with_one_gpu
 from slurm.submission.submit import start_detached
 from slurm.submission.submit_job import make_submitit, sbatch_and_keep
-from slurm.submissions import Awaited, last_resources
 from toolkit.config import load_resolved
 from toolkit.errors import UserError
 from toolkit.run.events import note_event

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from slurm.client.hostlist import expand
 from slurm.client.topology import scrub
+from slurm.config.rank_count import local_processes, ranks_of_a_host, refuse_more_than_gpus
 from slurm.config.resources import Resources
-from slurm.local.rank_count import local_processes, ranks_of_a_host, refuse_more_than_gpus
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.launch.machines.layout import DEFAULT_PORT, Machines, layout, machines_of_hosts, own_names

@@ -1,6 +1,6 @@
 """Preparing data: what `stk prepare` does here, and what its job runs.
 
-python -P -m slurm.preparing.preparation FOLDER
+python -P -m slurm.job.preparation FOLDER
 
 The job needs no signal to save: what it has done lies on the disk. After a preemption Slurm puts it back,
 because it does not exit before it is killed. Before its time limit it asks for that, where it has done
@@ -21,7 +21,7 @@ from slurm.client import programs
 from slurm.client.stop_reason import CANCELLED, TIME_LIMIT, WARNING, WARNING_SIGNAL, StopEvidence, is_back
 from slurm.client.topology import scrub
 from slurm.job.requeue import PATIENCE_S, Job, why_of
-from slurm.submission.job_options import signal_lead_s
+from slurm.submission.batch.job_options import signal_lead_s
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, StkError

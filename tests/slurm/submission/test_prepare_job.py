@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.preparing.job import PreparePlan, as_preparation
-from slurm.preparing.preparation import KeptProgress, TimeLimitWatch
-from slurm.submissions import submissions
+from slurm.job.preparation import KeptProgress, TimeLimitWatch
+from slurm.status.submissions import submissions
+from slurm.submission.prepare_job import PreparePlan, as_preparation
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import CODE, House
 from tests.slurm.plans import PLANS
@@ -26,7 +26,7 @@ from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.run.run_dir import RunDir
 
-GOLDEN = Path(__file__).parent / "golden.sh"
+GOLDEN = Path(__file__).parent / "prepare_job.sh"
 
 
 def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny")) -> PreparePlan:
@@ -221,7 +221,7 @@ def test_a_warning_is_heard_even_if_the_script_ignored_it_before(stage: Stage) -
     stage.says(EndTime=_soon())
     program = (
         "import sys, threading\nfrom pathlib import Path\n"
-        "from slurm.preparing.preparation import KeptProgress, TimeLimitWatch\n"
+        "from slurm.job.preparation import KeptProgress, TimeLimitWatch\n"
         "from toolkit.config import load_resolved\n"
         "import os\n"
         "watch = TimeLimitWatch(load_resolved(Path(sys.argv[1])), KeptProgress(), os.environ)\n"

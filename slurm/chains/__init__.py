@@ -1,1 +1,0 @@
-"""Runs one after the other: each starts when the one before it has finished."""

@@ -1,1 +1,0 @@
-"""Runs on this machine: how many ranks, and with which code."""

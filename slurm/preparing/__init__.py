@@ -1,1 +1,0 @@
-"""The preparation of data, here or as a separate job."""

@@ -100,7 +100,6 @@ class Partition:
 
     default_time_min  what a job gets that asks for no time; None: the limit
     default_memory    what one gets that asks for no memory: DefMemPerNode=…, DefMemPerCPU=… as printed
-    qos               the QOS whose limits hold here besides, empty without one
     """
 
     name: str
@@ -121,7 +120,6 @@ class Partition:
     priority_tier: int = 1
     default_time_min: int | None = None
     default_memory: str = ""
-    qos: str = ""
 
     @property
     def can_be_preempted(self) -> bool:
@@ -354,7 +352,6 @@ def _partition(fields: dict[str, str]) -> Partition:
         priority_tier=_leading_number(fields.get("PriorityTier", "1")),
         default_time_min=_minutes(fields.get("DefaultTime", "")),
         default_memory=_default_memory(fields),
-        qos="" if fields.get("QoS", "") in _NOTHING else fields["QoS"],
     )
 
 

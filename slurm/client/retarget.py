@@ -19,7 +19,7 @@ def move_dependants(old: str, new: str) -> list[str]:
         job_id: words
         for job_id, words in waiting.items()
         # The parts of an uneven job wait for the old one each: told otherwise, they would for each other.
-        if job_id.partition("+")[0] != new and _names(words, old)
+        if job_id.partition("+")[0] != new and re.search(_pattern(old), words)
     }
     refusals = []
     for job_id, words in found.items():
@@ -36,10 +36,6 @@ def move_dependants(old: str, new: str) -> list[str]:
 def renamed(words: str, old: str, new: str) -> str:
     """A dependency with another job's id in place of one: afterok:12:13?after:12+5 -> afterok:14:13?…"""
     return re.sub(_pattern(old), new, words)
-
-
-def _names(words: str, job_id: str) -> bool:
-    return re.search(_pattern(job_id), words) is not None
 
 
 def _pattern(job_id: str) -> str:

@@ -79,7 +79,7 @@ def read_cluster() -> Cluster:
         try:
             return tuple(ask())
         except SchedulerError as error:
-            unknown.append((what, _last_line(str(error))))
+            unknown.append((what, str(error).strip().splitlines()[-1].strip()))
             return None
 
     here = Cluster(
@@ -93,7 +93,3 @@ def read_cluster() -> Cluster:
         rights = told("your accounts", lambda: programs.associations(getuser(), name, _TIMEOUT_S))
         here = replace(here, qos=qos, associations=rights)
     return replace(here, unknown=tuple(unknown))
-
-
-def _last_line(text: str) -> str:
-    return text.strip().splitlines()[-1].strip()

@@ -62,7 +62,8 @@ class JobWatch:
         self._job = job_target(environ)
         self._restart = restarts_before(environ)
         self.signal_s = 0
-        self._end = _seconds(environ.get("SLURM_JOB_END_TIME"))
+        end = environ.get("SLURM_JOB_END_TIME", "")
+        self._end = float(end) if end.isdecimal() else None
         self._answer: _Answer | None = None
         self._budgets: list[Budget] | None = None
         self._warned_of_budgets = False
@@ -205,7 +206,3 @@ def margin_s(lead_s: float, length_s: float | None) -> float:
 def count_requests(run: RunDir) -> int:
     """Return how often `stk requeue` asked the run to stop: a count needs no clocks of hosts."""
     return len(list(read_events(run, REQUEST_EVENT)))
-
-
-def _seconds(text: str | None) -> float | None:
-    return float(text) if text and text.isdecimal() else None

@@ -74,7 +74,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]:
     """The columns that have room, each with its width; the most needed ones first."""
-    natural = {column.title: _natural(column) for column in every}
+    natural = {each.title: max(map(_cells, (each.title, *each.cells))) for each in every}
     if width is None:
         return [(column, natural[column.title]) for column in every]
     taken = {title: min(natural[title], max(_LEAST, int(share * width))) for title, share in _SHARES.items()}
@@ -90,10 +90,6 @@ def _fit(every: Sequence[Column], width: int | None) -> list[tuple[Column, int]]
 
 def _total(taken: dict[str, int]) -> int:
     return sum(taken.values()) + len(_GAP) * (len(taken) - 1)
-
-
-def _natural(column: Column) -> int:
-    return max(_cells(text) for text in (column.title, *column.cells))
 
 
 def _padded(column: Column, text: str, width: int) -> str:

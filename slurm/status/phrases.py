@@ -94,16 +94,12 @@ _PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "Depende
 _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
 
 
-def waits_for(
-    job: JobState, *, hosts: str = "hosts", now: datetime | None = None, job_name: str = "job"
-) -> str:
+def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     """Return the reason why a job waits, in a few words.
 
-    hosts     what it asked for most of all: GPUs, or hosts
-    now       local time; tells how the expected start is written
-    job_name  what stands before the number of a job that it depends on
+    hosts   what it asked for most of all: GPUs, or hosts
+    now     local time; tells how the expected start is written
     """
-    now = now or datetime.now()
     expected = job.started if job.started and job.started > now else None
     if job.advice:
         return "never starts" + (f" ({job.reason})" if job.reason else "")
@@ -113,7 +109,7 @@ def waits_for(
         return f"waiting {since}{until}"
     if job.reason == "Dependency" and (others := _JOB_OF_DEPENDENCY.findall(job.depends)):
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return f"waiting for {job_name} {others[0]}{more}"
+        return f"waiting for job {others[0]}{more}"
     words = next((words for pattern, words in _REASONS if pattern.match(job.reason)), "waiting")
     return words.format(hosts=hosts) + _details(job.reason, expected, now)
 

@@ -84,23 +84,21 @@ def read_folder(run: RunDir) -> Folder:
     submission = next(found, None)
     if submission is not None and submission.cluster == "slurm" and not is_job_id(submission.job_id):
         reader.faults.append(f"{_SUBMISSIONS} names no job of Slurm: {submission.job_id[:40]!r}")
+    # All that it could add to a result stands in there.
+    progress = {} if result else reader.document(_PROGRESS) or {}
+    failure = None if has_result else reader.document(_FAILURE)
     return Folder(
         run=run,
         submission=submission,
         result=result or {},
-        # All that it could add to a result stands in there.
-        progress={} if result else reader.document(_PROGRESS) or {},
-        failure=_failure(None if has_result else reader.document(_FAILURE)),
+        progress=progress,
+        failure=from_json(FailureRecord, failure) if failure else None,
         starts=attempt_records(reader.lines(_ATTEMPTS)),
         has_result=has_result,
         has_lock=not has_result and reader.has(_ALIVE),
         has_intent=not has_result and reader.has(_INTENT),
         faults=tuple(reader.faults if reader.found else [*reader.faults, *reader.missing_folder()]),
     )
-
-
-def _failure(document: dict[str, Any] | None) -> FailureRecord | None:
-    return from_json(FailureRecord, document) if document else None
 
 
 def wants_gpus(run: RunDir) -> bool:

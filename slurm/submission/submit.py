@@ -21,10 +21,10 @@ from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit_job import submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
-from toolkit.errors import RunBusy, SlurmUnavailable, StkError, UserError
+from toolkit.errors import RunBusy, SlurmUnavailable, StkError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
-from toolkit.run.create_run import create_run, run_of
+from toolkit.run.create_run import cannot_write, create_run, run_of
 from toolkit.run.edited_code import take_new_code
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir, archive_run
@@ -101,7 +101,10 @@ def submit(
             return Submitted(run, _start_here(run, experiment, awaits))
         job_id = awaits.job_id if awaits else None
         plan = JobPlan(experiment=experiment, run=run, number=len(submissions(run)), awaits=job_id)
-        return Submitted(run, _hand_to_slurm(plan, awaits))
+        # submitit is imported late: planning and status do without it.
+        from slurm.submission.executor import PlanExecutor
+
+        return Submitted(run, submit_plan(plan, PlanExecutor(plan).launch, **_facts(awaits)))
 
 
 def check(experiment: Experiment, run: RunDir, awaits: str | None = None) -> None:
@@ -128,13 +131,6 @@ def refuse_if_live(run: RunDir) -> None:
             f"{run.run_id} is {now.state}{job}: it cannot be started twice. "
             f"stk status {run.run_id} shows it, stk cancel {run.run_id} ends it."
         )
-
-
-def _hand_to_slurm(plan: JobPlan, awaits: Awaited | None) -> Submission:
-    # submitit is imported late: planning and status do without it.
-    from slurm.submission.executor import PlanExecutor
-
-    return submit_plan(plan, PlanExecutor(plan).launch, **_facts(awaits))
 
 
 def _facts(awaits: Awaited | None) -> dict[str, str]:
@@ -192,13 +188,6 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
             if isinstance(error, OSError):
                 raise cannot_write(run, error) from error
             raise
-
-
-def cannot_write(run: RunDir, error: OSError) -> UserError:
-    return UserError(
-        f"cannot write the run folder {run.path}: {error.strerror or error}. "
-        "STK_EXPERIMENT_DIR chooses another place."
-    )
 
 
 def archive(run: RunDir) -> Path:

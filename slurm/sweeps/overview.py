@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from slurm.status.rows import RunStatus
@@ -76,13 +76,8 @@ def _plain(folder: SweepDir, member: Member, row: RunStatus | None) -> dict[str,
     return {"run_id": run.run_id, "run_dir": str(run.path), "job_id": None, "state": NOT_HANDED_IN}
 
 
-def show(found: Overview) -> None:
-    """Print counts, and a line for each run."""
-    Console().print(drawn(found))
-
-
 def drawn(found: Overview) -> Group:
-    """The same, to be printed."""
+    """Counts, and a line for each run, to be printed."""
     counts = sorted(found.counts.items(), key=lambda item: _rank(item[0]))
     head = Text(f"sweep {found.folder.name}: {len(found.rows)} runs")
     for state, count in counts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from slurm.sweeps.candidates import Candidate
@@ -18,13 +18,8 @@ _MOST_ROWS = 40
 _COLOURS = {"new": "green", "goes on": "yellow", "removed": "red"}
 
 
-def show(wanted: Wanted) -> None:
-    """Print a line for each combination: its values, its run, and what is done about it."""
-    Console().print(preview(wanted))
-
-
 def preview(wanted: Wanted) -> Group:
-    """The same, to be printed."""
+    """A line for each combination, to be printed: its values, its run, and what is done about it."""
     keys = list(dict.fromkeys(key for each in wanted.combinations for key in each.values))
     rows = list(_rows(wanted, keys))
     table = terminal_table([*keys, "run", ""], keys, rows)

@@ -51,10 +51,14 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
             shutil.rmtree(run.path, ignore_errors=True)
         if isinstance(error, UserError):
             raise
-        raise UserError(
-            f"cannot write the run folder {run.path}: {error.strerror or error}. "
-            "STK_EXPERIMENT_DIR chooses another place."
-        ) from error
+        raise cannot_write(run, error) from error
+
+
+def cannot_write(run: RunDir, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write the run folder {run.path}: {error.strerror or error}. "
+        "STK_EXPERIMENT_DIR chooses another place."
+    )
 
 
 def _check_same(run: RunDir) -> None:

@@ -98,7 +98,10 @@ class _Place:
         for action in self.parser._actions:
             if action.help != argparse.SUPPRESS:
                 long = [name for name in action.option_strings if name.startswith("--")]
-                yield from (Candidate(name, _help(action)) for name in long or action.option_strings)
+                yield from (
+                    Candidate(name, (action.help or "").replace("%%", "%"))
+                    for name in long or action.option_strings
+                )
 
     def _next_positional(self) -> argparse.Action | None:
         """The argument that the next plain word is for."""
@@ -109,10 +112,6 @@ class _Place:
                 return action
             left -= 1
         return None
-
-
-def _help(action: argparse.Action) -> str:
-    return (action.help or "").replace("%%", "%")
 
 
 def _values(action: argparse.Action, number: int, current: str) -> Iterator[Candidate]:

@@ -115,17 +115,13 @@ def _advice(cost: dict[str, Any], experiment: Experiment) -> str:
     """Return advice on the resources of a job, from a few steps on this machine."""
     seconds = cost["steps"] * cost["step_s"]
     ranks = experiment.resources.tasks_per_node
-    memory = _memory(ranks * cost["memory_mb"])
+    memory = f"{max(1, round(_SPARE * ranks * cost['memory_mb'] / 1024 + 0.5))}G"
     where = "GPU" if cost["device"] == "cuda" else "CPU"
     return (
         f"{cost['steps']:,} steps take about {_duration(seconds)} with one process on this {where}, without "
         "evaluations.\n"
         f"Memory for a host with {ranks} {'process' if ranks == 1 else 'processes'}: resources.mem={memory}"
     )
-
-
-def _memory(megabytes: int) -> str:
-    return f"{max(1, round(_SPARE * megabytes / 1024 + 0.5))}G"
 
 
 def _duration(seconds: float) -> str:

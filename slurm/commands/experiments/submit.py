@@ -88,9 +88,8 @@ def choose(wanted: str, *targets: RunDir, otherwise: str = "training in local pr
 def choose_for(wanted: str, *targets: RunDir) -> str:
     """slurm or local, as `choose_cluster`. Raises SlurmUnavailable, also where Slurm may have a run's job."""
     cluster = choose_cluster(wanted)
-    if wanted == "auto" and cluster == "local":
-        for target in targets:
-            refuse_what_slurm_may_have(target)
+    for target in targets if wanted == "auto" and cluster == "local" else ():
+        refuse_what_slurm_may_have(target)
     return cluster
 
 

@@ -52,9 +52,11 @@ def run(arguments: Namespace) -> int:
     warn(renew_code(wanted.to_start, asked=arguments.new_code, dry_run=arguments.dry_run))
     if not arguments.json:
         # rich is not free, and --json does without it.
-        from slurm.sweeps.table import show
+        from rich.console import Console
 
-        show(wanted)
+        from slurm.sweeps.table import preview
+
+        Console().print(preview(wanted))
     handed, code = SubmittedRuns(), 0
     if not arguments.dry_run:
         handed, code = _carry_out(wanted, arguments, cluster)

@@ -31,14 +31,16 @@ _MANY = 50
 
 def _status(arguments: Namespace) -> int:
     """Show where the runs of a sweep stand."""
-    from slurm.sweeps.overview import overview, show
+    from rich.console import Console
+
+    from slurm.sweeps.overview import drawn, overview
 
     folder, record = _named(arguments)
     found = overview(folder, record)
     if arguments.json:
         print(json_text(found.to_json()))
     else:
-        show(found)
+        Console().print(drawn(found))
     return 0
 
 

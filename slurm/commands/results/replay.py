@@ -86,16 +86,13 @@ def _render(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["loss"] is not None:
         mean = answer["loss"] / answer["count"] if answer["count"] else 0.0
         yield f"  loss              {answer['loss']!r} over {answer['count']}, mean {mean:.6g}"
-    yield f"  samples           {_number_of_samples(answer)}, checksum {answer['samples']}"
+    samples = sum(len(part["samples"]) for part in answer["micro_batches"])
+    yield f"  samples           {samples}, checksum {answer['samples']}"
     if answer["left_out"]:
         yield f"  in quarantine     samples {', '.join(map(str, answer['left_out']))}"
     yield from _render_verdict(answer)
     for part in answer["micro_batches"]:
         yield from _render_part(part)
-
-
-def _number_of_samples(answer: Mapping[str, Any]) -> int:
-    return sum(len(part["samples"]) for part in answer["micro_batches"])
 
 
 def _render_verdict(answer: Mapping[str, Any]) -> Iterator[str]:

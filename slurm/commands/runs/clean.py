@@ -41,11 +41,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _show(proposal: Proposal) -> None:
-    from slurm.runs.cleaning.table import show
+    from rich.console import Console
+
+    from slurm.runs.cleaning.table import table
 
     if not proposal.items:
         print("nothing to delete")
-    show(proposal)
+    Console().print(table(proposal))
     if proposal.items:
         print(f"in all {_told(proposal.items)}")
 

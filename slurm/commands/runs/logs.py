@@ -58,9 +58,11 @@ def _tell(failure: Mapping[str, Any]) -> None:
     """Print the failure, for a person or for a file."""
     if sys.stdout.isatty():
         # Late: only a terminal needs it.
-        from slurm.runs.logs.rendering import show_failure
+        from rich.console import Console
 
-        show_failure(failure)
+        from slurm.runs.logs.rendering import failure_view
+
+        Console(highlight=False).print(failure_view(failure))
     else:
         print(format_failure(failure), flush=True)
 
@@ -130,9 +132,9 @@ def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
 
 def _follow(target: RunDir, arguments: Namespace) -> None:
     # Late: what asks the scheduler takes a moment to import.
-    from slurm.runs.logs.following import Follower, Liveness
+    from slurm.runs.logs.following import Follower, liveness
 
-    told, is_live = _known_failure(target, arguments), Liveness(target)
+    told, is_live = _known_failure(target, arguments), liveness(target)
     if told is not None and not is_live():
         _show(target, arguments)
         return

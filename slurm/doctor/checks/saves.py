@@ -22,7 +22,6 @@ class Saves:
     """Saves of the newest runs: seconds until they lay on the disk, pauses of the writer left out.
 
     longest_run   the run with the longest one
-    bytes         of the largest checkpoint
     """
 
     runs: int
@@ -30,22 +29,20 @@ class Saves:
     median_s: float
     longest_s: float
     longest_run: str
-    bytes: int
 
 
 def measured_saves(experiments: Path) -> Saves | None:
     """Return the durations of saves in the newest runs below a folder; None if none was measured."""
-    found = [(each, *save) for each in _newest(experiments) for save in saves_of(each)]
+    found = [(each, seconds) for each in _newest(experiments) for seconds, _ in saves_of(each)]
     if not found:
         return None
     longest = max(found, key=lambda save: save[1])
     return Saves(
-        runs=len({run.run_id for run, _, _ in found}),
+        runs=len({run.run_id for run, _ in found}),
         saves=len(found),
-        median_s=median(seconds for _, seconds, _ in found),
+        median_s=median(seconds for _, seconds in found),
         longest_s=longest[1],
         longest_run=longest[0].run_id,
-        bytes=max(size for _, _, size in found),
     )
 
 

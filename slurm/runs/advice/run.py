@@ -145,7 +145,7 @@ def _repeated(summary: RunSummary) -> Iterator[Advice]:
         + (
             ": chosen from how often the run is stopped."
             if fixed
-            else "; now it saved every " + _minutes(gap_min)
+            else f"; now it saved every {formats.duration(60 * gap_min)}."
         ),
     )
 
@@ -169,7 +169,3 @@ def _fixed_interval(summary: RunSummary) -> list[str]:
 
 def _saves(summary: RunSummary) -> list[int]:
     return [len(start.time.saves) for start in summary.starts]
-
-
-def _minutes(minutes: float) -> str:
-    return f"{formats.duration(60 * minutes)}."

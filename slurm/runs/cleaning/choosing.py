@@ -20,175 +20,6 @@ from toolkit.run.run_dir import MANIFEST, RunDir, archived_runs, find_runs
 ENDED = ("finished", "failed", "cancelled", "held")
 
 
-def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
-    """Return what may be deleted of these runs, with one scheduler query for all. Touches nothing.
-
-    parent   the experiment folder: its other runs may begin with what these hold
-    """
-    named = references([*find_runs(parent), *runs])
-    rows = zip(runs, status(runs), strict=True)
-    found = [each for run, now in rows for each in _of_run_or_why_not(run, now, named, wishes)]
-    if wishes.old:
-        found += _archived(parent, named, wishes)
-    return Proposal(
-        items=tuple(each for each in found if isinstance(each, Item)),
-        kept=tuple(each for each in found if isinstance(each, Kept)),
-    )
-
-
-def _of_run_or_why_not(
-    run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes
-) -> list[Item | Kept]:
-    """Return what may be deleted of one run; nothing if its state is unknown."""
-    try:
-        return list(of_run(run, now, named, wishes))
-    except OSError as error:
-        why = f"{error.filename} cannot be read: {error.strerror}"
-        return [Kept(run_id=run.run_id, what="all", why=why)]
-
-
-def of_run(run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
-    """Yield what may be deleted of one run, and what is kept although it is old."""
-    if (why := _not_ours(run.path)) and now.state in wishes.states:
-        yield Kept(run_id=run.run_id, what="all", why=why)
-    elif now.is_live:
-        yield Kept(run_id=run.run_id, what="all", why=f"it is {now.state}")
-    elif now.state in wishes.states:
-        yield from _checkpoints(run, named, wishes, is_finished=now.state == "finished")
-        yield from _leftovers(run, wishes)
-        if wishes.logs and not _not_ours(run.logs):
-            yield from _logs(run, wishes)
-    elif now.state == "unknown":
-        yield Kept(run_id=run.run_id, what="all", why=f"it is not known whether it is live: {now.reason}")
-
-
-def _checkpoints(
-    run: RunDir, named: Mapping[Path, str], wishes: Wishes, *, is_finished: bool
-) -> Iterator[Item | Kept]:
-    if (why := _not_ours(run.checkpoints)) and run.checkpoints.is_dir():
-        yield Kept(run_id=run.run_id, what="checkpoints", why=why)
-        return
-    steps = run.checkpoint_steps()
-    needed = _needed(run, steps, wishes, is_finished=is_finished)
-    for step in steps:
-        folder, what = run.checkpoint(step), f"checkpoint of step {step}"
-        age_s = _age_s(folder / MANIFEST) if (folder / MANIFEST).exists() else _age_s(folder)
-        if step in needed or age_s < wishes.older_than_s:
-            continue
-        if why := _of_another_user(folder):
-            yield Kept(run_id=run.run_id, what=what, why=why)
-        elif (user := user_of(folder, named)) is not None:
-            yield Kept(run_id=run.run_id, what=what, why=f"{user} begins with it")
-        else:
-            yield Item(
-                run=run, kind="checkpoint", what=what, paths=(folder,), bytes=size(folder), age_s=age_s
-            )
-
-
-def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: bool) -> set[int]:
-    """Steps that stay: the newest, the best, and what an unfinished run would go on from."""
-    needed = set(steps[-wishes.keep_last :]) if wishes.keep_last else set()
-    if not is_finished and set(steps) - needed:
-        good = next((step for step in reversed(steps) if matches_manifest(run.checkpoint(step))), None)
-        # Without a good one, a person may want to look at all of them.
-        needed |= set(steps) if good is None else {good}
-    return needed | _best(run, needed)
-
-
-def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
-    """The best by all accounts: the result, the link, and the checkpoints that stay."""
-    try:
-        result = (read_json(run.result) or {}).get("best", {}).get("step")
-    except (OSError, ValueError, AttributeError):
-        result = None
-    linked = run.best.resolve().name.removeprefix("step_") if run.best.exists() else ""
-    named = (best_named_by(run.checkpoint(step)) for step in needed)
-    found = [result, int(linked) if linked.isdecimal() else None, *named]
-    return {step for step in found if isinstance(step, int)}
-
-
-def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
-    for folder in () if _not_ours(run.checkpoints) else run.checkpoint_leftovers():
-        if (age_s := _age_s(folder)) >= wishes.older_than_s and not _of_another_user(folder):
-            what = "damaged checkpoint" if ".damaged." in folder.name else "left by a killed process"
-            yield Item(run=run, kind="leftover", what=what, paths=(folder,), bytes=size(folder), age_s=age_s)
-
-
-def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
-    """Logs of the ranks of every start but the newest."""
-    starts: dict[str, list[Path]] = {}
-    for path in filterfalse(_of_another_user, sorted(run.logs.glob("*.rank_*.log"))):
-        starts.setdefault(path.name.partition(".rank_")[0], []).append(path)
-    youngest = {name: min(map(_age_s, paths)) for name, paths in starts.items()}
-    newest = min(youngest, key=youngest.__getitem__, default=None)
-    old = [name for name, age_s in youngest.items() if name != newest and age_s >= wishes.older_than_s]
-    if old:
-        paths = tuple(path for name in old for path in starts[name])
-        what = f"logs of {len(old)} earlier {'start' if len(old) == 1 else 'starts'}"
-        age_s = min(youngest[name] for name in old)
-        yield Item(run=run, kind="logs", what=what, paths=paths, bytes=sum(map(size, paths)), age_s=age_s)
-
-
-def _archived(parent: Path, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
-    for run in archived_runs(parent):
-        if (age_s := _age_s(run.path)) < wishes.older_than_s:
-            continue
-        if why := _not_ours(run.path) or _no_run(run):
-            yield Kept(run_id=run.run_id, what="run that was set aside", why=why)
-        elif (user := user_of(run.path, named)) is not None:
-            yield Kept(run_id=run.run_id, what="run that was set aside", why=f"{user} begins with it")
-        else:
-            yield Item(
-                run=run,
-                kind="old",
-                what="run that was set aside",
-                paths=(run.path,),
-                bytes=size(run.path),
-                age_s=age_s,
-            )
-
-
-def _not_ours(folder: Path) -> str:
-    """Why nothing is deleted in a folder: it is a link, or another user's; empty where it may be."""
-    try:
-        found = folder.lstat()
-    except OSError as error:
-        return f"{folder.name} cannot be read: {error.strerror}"
-    if stat.S_ISLNK(found.st_mode):
-        return f"{folder.name} is a link: what it points at may be another run's"
-    return _of_another_user(folder)
-
-
-def _of_another_user(path: Path) -> str:
-    """Say which other user owns a path; empty if this user owns it."""
-    try:
-        owner = path.lstat().st_uid
-    except OSError:
-        return ""
-    return "" if owner == os.geteuid() else f"{path.name} belongs to user {owner}"
-
-
-def _no_run(run: RunDir) -> str:
-    return "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is no run"
-
-
-def size(path: Path) -> int:
-    """Bytes of a file, or of all in a folder; links are not followed, what vanishes meanwhile is nothing."""
-    try:
-        if path.is_dir() and not path.is_symlink():
-            return sum(map(size, path.iterdir()))
-        return path.lstat().st_size
-    except OSError:
-        return 0
-
-
-def _age_s(path: Path) -> float:
-    try:
-        return max(0.0, time.time() - path.lstat().st_mtime)
-    except OSError:
-        return 0.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """The wishes of the user.
@@ -257,3 +88,164 @@ class Proposal:
     @property
     def bytes(self) -> int:
         return sum(item.bytes for item in self.items)
+
+
+def propose(runs: Sequence[RunDir], parent: Path, wishes: Wishes) -> Proposal:
+    """Return what may be deleted of these runs, with one scheduler query for all. Touches nothing.
+
+    parent   the experiment folder: its other runs may begin with what these hold
+    """
+    named = references([*find_runs(parent), *runs])
+    rows = zip(runs, status(runs), strict=True)
+    found = [each for run, now in rows for each in _of_run_or_why_not(run, now, named, wishes)]
+    if wishes.old:
+        found += _archived(parent, named, wishes)
+    return Proposal(
+        items=tuple(each for each in found if isinstance(each, Item)),
+        kept=tuple(each for each in found if isinstance(each, Kept)),
+    )
+
+
+def _of_run_or_why_not(
+    run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes
+) -> list[Item | Kept]:
+    """Return what may be deleted of one run; nothing if its state is unknown."""
+    try:
+        return list(of_run(run, now, named, wishes))
+    except OSError as error:
+        why = f"{error.filename} cannot be read: {error.strerror}"
+        return [Kept(run_id=run.run_id, what="all", why=why)]
+
+
+def of_run(run: RunDir, now: RunStatus, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
+    """Yield what may be deleted of one run, and what is kept although it is old."""
+    if (why := _not_ours(run.path)) and now.state in wishes.states:
+        yield Kept(run_id=run.run_id, what="all", why=why)
+    elif now.is_live:
+        yield Kept(run_id=run.run_id, what="all", why=f"it is {now.state}")
+    elif now.state in wishes.states:
+        yield from _checkpoints(run, named, wishes, is_finished=now.state == "finished")
+        yield from _leftovers(run, wishes)
+        if wishes.logs and not _not_ours(run.logs):
+            yield from _logs(run, wishes)
+    elif now.state == "unknown":
+        yield Kept(run_id=run.run_id, what="all", why=f"it is not known whether it is live: {now.reason}")
+
+
+def _checkpoints(
+    run: RunDir, named: Mapping[Path, str], wishes: Wishes, *, is_finished: bool
+) -> Iterator[Item | Kept]:
+    if (why := _not_ours(run.checkpoints)) and run.checkpoints.is_dir():
+        yield Kept(run_id=run.run_id, what="checkpoints", why=why)
+        return
+    steps = run.checkpoint_steps()
+    needed = _needed(run, steps, wishes, is_finished=is_finished)
+    for step in steps:
+        folder, what = run.checkpoint(step), f"checkpoint of step {step}"
+        age_s = _age_s(folder / MANIFEST) if (folder / MANIFEST).exists() else _age_s(folder)
+        if step in needed or age_s < wishes.older_than_s:
+            continue
+        if why := _of_another_user(folder):
+            yield Kept(run_id=run.run_id, what=what, why=why)
+        elif (user := user_of(folder, named)) is not None:
+            yield Kept(run_id=run.run_id, what=what, why=f"{user} begins with it")
+        else:
+            yield _item(run, "checkpoint", what, [folder], age_s)
+
+
+def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: bool) -> set[int]:
+    """Steps that stay: the newest, the best, and what an unfinished run would go on from."""
+    needed = set(steps[-wishes.keep_last :]) if wishes.keep_last else set()
+    if not is_finished and set(steps) - needed:
+        good = next((step for step in reversed(steps) if matches_manifest(run.checkpoint(step))), None)
+        # Without a good one, a person may want to look at all of them.
+        needed |= set(steps) if good is None else {good}
+    return needed | _best(run, needed)
+
+
+def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
+    """The best by all accounts: the result, the link, and the checkpoints that stay."""
+    try:
+        result = (read_json(run.result) or {}).get("best", {}).get("step")
+    except (OSError, ValueError, AttributeError):
+        result = None
+    linked = run.best.resolve().name.removeprefix("step_") if run.best.exists() else ""
+    named = (best_named_by(run.checkpoint(step)) for step in needed)
+    found = [result, int(linked) if linked.isdecimal() else None, *named]
+    return {step for step in found if isinstance(step, int)}
+
+
+def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
+    for folder in () if _not_ours(run.checkpoints) else run.checkpoint_leftovers():
+        if (age_s := _age_s(folder)) >= wishes.older_than_s and not _of_another_user(folder):
+            what = "damaged checkpoint" if ".damaged." in folder.name else "left by a killed process"
+            yield _item(run, "leftover", what, [folder], age_s)
+
+
+def _logs(run: RunDir, wishes: Wishes) -> Iterator[Item]:
+    """Logs of the ranks of every start but the newest."""
+    starts: dict[str, list[Path]] = {}
+    for path in filterfalse(_of_another_user, sorted(run.logs.glob("*.rank_*.log"))):
+        starts.setdefault(path.name.partition(".rank_")[0], []).append(path)
+    youngest = {name: min(map(_age_s, paths)) for name, paths in starts.items()}
+    newest = min(youngest, key=youngest.__getitem__, default=None)
+    old = [name for name, age_s in youngest.items() if name != newest and age_s >= wishes.older_than_s]
+    if old:
+        what = f"logs of {len(old)} earlier {'start' if len(old) == 1 else 'starts'}"
+        paths = [path for name in old for path in starts[name]]
+        yield _item(run, "logs", what, paths, min(youngest[name] for name in old))
+
+
+def _archived(parent: Path, named: Mapping[Path, str], wishes: Wishes) -> Iterator[Item | Kept]:
+    for run in archived_runs(parent):
+        if (age_s := _age_s(run.path)) < wishes.older_than_s:
+            continue
+        no_run = "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is no run"
+        if why := _not_ours(run.path) or no_run:
+            yield Kept(run_id=run.run_id, what="run that was set aside", why=why)
+        elif (user := user_of(run.path, named)) is not None:
+            yield Kept(run_id=run.run_id, what="run that was set aside", why=f"{user} begins with it")
+        else:
+            yield _item(run, "old", "run that was set aside", [run.path], age_s)
+
+
+def _item(run: RunDir, kind: str, what: str, paths: Sequence[Path], age_s: float) -> Item:
+    size_now = sum(map(size, paths))
+    return Item(run=run, kind=kind, what=what, paths=tuple(paths), bytes=size_now, age_s=age_s)
+
+
+def _not_ours(folder: Path) -> str:
+    """Why nothing is deleted in a folder: it is a link, or another user's; empty where it may be."""
+    try:
+        found = folder.lstat()
+    except OSError as error:
+        return f"{folder.name} cannot be read: {error.strerror}"
+    if stat.S_ISLNK(found.st_mode):
+        return f"{folder.name} is a link: what it points at may be another run's"
+    return _of_another_user(folder)
+
+
+def _of_another_user(path: Path) -> str:
+    """Say which other user owns a path; empty if this user owns it."""
+    try:
+        owner = path.lstat().st_uid
+    except OSError:
+        return ""
+    return "" if owner == os.geteuid() else f"{path.name} belongs to user {owner}"
+
+
+def size(path: Path) -> int:
+    """Bytes of a file, or of all in a folder; links are not followed, what vanishes meanwhile is nothing."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            return sum(map(size, path.iterdir()))
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _age_s(path: Path) -> float:
+    try:
+        return max(0.0, time.time() - path.lstat().st_mtime)
+    except OSError:
+        return 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -14,13 +14,8 @@ from toolkit.report.formats import clean, duration
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def show(proposal: Proposal) -> None:
-    """Print what would go, and under it what stays although it was meant."""
-    Console().print(table(proposal))
-
-
 def table(proposal: Proposal) -> Group:
-    """The same, to be printed."""
+    """What would go, and under it what stays although it was meant, to be printed."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", overflow="fold")
     table.add_column("what", overflow="fold")

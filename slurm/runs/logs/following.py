@@ -17,15 +17,10 @@ from toolkit.run.run_dir import RunDir
 POLL_S = 0.5
 
 
-class Liveness:
-    """Whether a run is live; may be asked often, because Slurm is asked twice a minute at most."""
-
-    def __init__(self, run: RunDir, ask: Ask | None = None) -> None:
-        self._run = run
-        self._ask = ask or RateLimitedPoll()
-
-    def __call__(self) -> bool:
-        return not self._run.result.exists() and status([self._run], self._ask)[0].is_live
+def liveness(run: RunDir, ask: Ask | None = None) -> Callable[[], bool]:
+    """Return what says whether a run is live. Call it often: Slurm is asked twice a minute at most."""
+    ask = ask or RateLimitedPoll()
+    return lambda: not run.result.exists() and status([run], ask)[0].is_live
 
 
 @dataclass(slots=True)

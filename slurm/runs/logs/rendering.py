@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from toolkit.run.failure.format import failure_facts
-
-
-def show_failure(failure: Mapping[str, Any]) -> None:
-    """Print it to the terminal."""
-    Console(highlight=False).print(failure_view(failure))
 
 
 def failure_view(failure: Mapping[str, Any]) -> Group:

@@ -22,12 +22,10 @@ def directive(name: str, value: object) -> str:
     if any(character in text for character in "\n\r\0"):
         fault = Fault(key=f"--{name}", problem=f"{text!r} holds a line break or NUL", origin="batch script")
         raise UserError(f"{fault}: sbatch reads its options line by line. Choose another value.")
-    return f"#SBATCH --{name}={text if _PLAIN.fullmatch(text) else _quoted(text)}"
-
-
-def _quoted(text: str) -> str:
-    """sbatch's quoting: between double quotes a backslash keeps the next character as it is."""
-    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+    if not _PLAIN.fullmatch(text):
+        # sbatch's quoting: between double quotes a backslash keeps the next character as it is.
+        text = '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+    return f"#SBATCH --{name}={text}"
 
 
 def export(name: str, value: str) -> str:

@@ -14,7 +14,7 @@ from tests.slurm.doctor.clusters import about, cluster, partition, qos
 
 
 def saves(longest_s: float) -> Saves:
-    return Saves(runs=3, saves=40, median_s=1.5, longest_s=longest_s, longest_run="big-1234", bytes=1 << 30)
+    return Saves(runs=3, saves=40, median_s=1.5, longest_s=longest_s, longest_run="big-1234")
 
 
 def found(here: Cluster, longest_s: float | None = None) -> list[Finding]:

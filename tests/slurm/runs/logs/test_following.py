@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.runs.logs.following import Follower, Liveness
+from slurm.runs.logs.following import Follower, liveness
 from slurm.runs.logs.sources import Attempt, Rank
 from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
 from slurm.status.submissions import record
@@ -140,7 +140,7 @@ def clock() -> Clock:
 
 def test_the_scheduler_is_asked_at_most_twice_a_minute(fake: FakeSlurm, house: House, clock: Clock) -> None:
     stage = Stage(fake, house)
-    is_live = Liveness(stage.run, RateLimitedPoll(clock))
+    is_live = liveness(stage.run, RateLimitedPoll(clock))
     for _ in range(120):
         assert is_live()
         clock.now += 0.5
@@ -150,7 +150,7 @@ def test_the_scheduler_is_asked_at_most_twice_a_minute(fake: FakeSlurm, house: H
 def test_a_finished_run_is_known_without_the_scheduler(fake: FakeSlurm, house: House) -> None:
     stage = Stage(fake, house)
     stage.run.result.write_text("{}")
-    assert not Liveness(stage.run)()
+    assert not liveness(stage.run)()
     assert fake.calls("squeue") == []
 
 
@@ -158,7 +158,7 @@ def test_a_job_that_has_ended_is_noticed_at_the_next_question(
     fake: FakeSlurm, house: House, clock: Clock
 ) -> None:
     stage = Stage(fake, house)
-    is_live = Liveness(stage.run, RateLimitedPoll(clock))
+    is_live = liveness(stage.run, RateLimitedPoll(clock))
     assert is_live()
     fake.change("101", state="CANCELLED")
     assert is_live()
@@ -169,4 +169,4 @@ def test_a_job_that_has_ended_is_noticed_at_the_next_question(
 def test_processes_of_this_machine_are_looked_at_each_time(house: House) -> None:
     logged = Logged(house.experiments)
     record(logged.run, cluster="local", job_id="local-999999999", name="tiny-1.0")
-    assert not Liveness(logged.run)()
+    assert not liveness(logged.run)()

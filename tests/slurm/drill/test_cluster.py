@@ -47,8 +47,8 @@ class Played:
     resources: list[Resources] = field(default_factory=list)
     state: str = "running"
 
-    def submit(self, experiment: Experiment, parent: Path, where: str, *, resources: Resources) -> Submitted:
-        self.resources.append(resources)
+    def submit(self, experiment: Experiment, parent: Path, where: str) -> Submitted:
+        self.resources.append(experiment.resources)
         run = RunDir(parent / "drill-1")
         run.checkpoints.mkdir(parents=True, exist_ok=True)
         self.state = "running"

@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from slurm.commands.command_line import file_of, file_of_command
@@ -96,19 +96,13 @@ def items(overrides: Any) -> Iterable[tuple[str, Any]]:
 def value_text(key: str, value: Any) -> str:
     """A value as YAML reads it: JSON is a part of that. Raises UserError."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=_other)
+        return json.dumps(value, ensure_ascii=False, default=os.fspath)
     except (TypeError, ValueError, RecursionError):
         raise UserError(
             f"{key}: found {value!r:.100}, a {type(value).__name__}; expected a number, a text, True, "
             f"False, None, "
             "or a list or dictionary of these"
         ) from None
-
-
-def _other(value: Any) -> Any:
-    if isinstance(value, PurePath):
-        return str(value)
-    raise TypeError
 
 
 def check_cluster(cluster: str) -> None:

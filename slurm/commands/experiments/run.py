@@ -233,7 +233,7 @@ def _show_result(target: RunDir, as_json: bool) -> int:
         (row,) = status([target])
         print(json_text(row.to_json()))
     else:
-        render([target])
+        render(target)
         print(f"report  {target.report_html}")
     return 0
 

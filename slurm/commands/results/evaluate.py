@@ -10,7 +10,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -78,7 +78,7 @@ def _score_run(arguments: Namespace) -> int:
     if arguments.json:
         print(json_text(answer))
         return 0
-    render([evaluation])
+    render(evaluation)
     if answer["data"] is not None:
         print(answer["summary"])
     print(f"{'scored before' if answer['found'] else 'scored'}  {evaluation.path}")
@@ -142,12 +142,11 @@ def _await(ranks: Sequence[subprocess.Popen[bytes]], errors: Sequence[IO[bytes]]
             time.sleep(_POLL_S)
         if not any(rank.poll() for rank in ranks):
             return
-        if ranks[0].poll() is None:
-            _wait(ranks[0])
+        with suppress(subprocess.TimeoutExpired):
+            ranks[0].wait(_GRACE_S)
     finally:
         for rank in ranks:
-            if rank.poll() is None:
-                rank.kill()
+            rank.kill()
             rank.wait()
     # The others fail because rank 0 has gone; what they say matters where it has said nothing.
     if ranks[0].returncode <= 0:
@@ -157,11 +156,3 @@ def _await(ranks: Sequence[subprocess.Popen[bytes]], errors: Sequence[IO[bytes]]
     if ranks[0].returncode > 1:
         raise SystemExit(ranks[0].returncode)
     raise RunFailed(f"{target.run_id} could not be scored (see above)")
-
-
-def _wait(rank: subprocess.Popen[bytes]) -> None:
-    try:
-        rank.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        rank.kill()
-        rank.wait()

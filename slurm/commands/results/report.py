@@ -18,14 +18,13 @@ def run(arguments: Namespace) -> int:
     return _report(runs[0], arguments.json) if len(runs) == 1 else _compare(runs, arguments)
 
 
-def render(runs: list[RunDir]) -> None:
-    """Print the tables of runs."""
+def render(run: RunDir) -> None:
+    """Print the tables of a run."""
     from rich.console import Console
 
     from toolkit.report import run_document, show, summarize
 
-    for each in runs:
-        show(run_document(summarize(each)), Console())
+    show(run_document(summarize(run)), Console())
 
 
 def _report(run: RunDir, as_json: bool) -> int:

@@ -6,10 +6,10 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.text import Text
 
@@ -31,6 +31,7 @@ RANKS, STARTS, LOG_LINES = 64, 5, 60
 _LINE = 500
 
 Record = Mapping[str, Any]
+T = TypeVar("T")
 #: Bytes of the end of a log.
 _END = 16_384
 
@@ -47,16 +48,17 @@ class RunReader:
         """The run at this moment. row: where it stands, as `status` says."""
         now = time.time()
         metrics = self._metrics.look()
-        attempts = self._attempts()
+        attempts = _read(read_attempts, self._run)
         newest = attempts[-1] if attempts else None
         until = now if row.is_live else self._last_sign(newest, metrics)
         nonce = newest.nonce if newest else ""
-        known = self._known_ranks(nonce)
+        known = _read(read_ranks, self._run, nonce)
+        submitted = [each.time for each in _read(submissions, self._run)]
         return Snapshot(
             now=now,
             row=row,
             curves=curves(metrics),
-            spans=spans(attempts, self._submitted(), until, is_live=row.is_live),
+            spans=spans(attempts, submitted, until, is_live=row.is_live),
             saves=tuple(self._saves()),
             starts=tuple(each for each in attempts[-STARTS:] if each.time_start is not None),
             start_count=len(attempts),
@@ -64,19 +66,6 @@ class RunReader:
             rank_count=len(known),
             log=tuple(self._log(nonce)),
         )
-
-    def _attempts(self) -> list[AttemptRecord]:
-        try:
-            return read_attempts(self._run)
-        except OSError:
-            return []
-
-    def _submitted(self) -> list[float]:
-        """When the run was submitted."""
-        # A line may be damaged or of another version.
-        with suppress(OSError, KeyError, TypeError):
-            return [float(each.time) for each in submissions(self._run)]
-        return []
 
     def _last_sign(self, newest: AttemptRecord | None, metrics: Sequence[Record]) -> float:
         """When a run that is not live was last heard of."""
@@ -92,12 +81,6 @@ class RunReader:
         for event in self._events.look():
             if event.get("event") == "save":
                 yield from _numbers(event, "time")
-
-    def _known_ranks(self, nonce: str) -> list[RankRecord]:
-        """Return the ranks of the newest start."""
-        with suppress(OSError):
-            return read_ranks(self._run, nonce)
-        return []
 
     def _rank(self, nonce: str, record: RankRecord, now: float) -> Rank:
         number = record.rank or 0
@@ -120,6 +103,14 @@ class RunReader:
         for line in last_lines(path, LOG_LINES):
             # Of a line that was drawn several times, the last drawing.
             yield _one_line(Text.from_ansi(line.rstrip("\r").rpartition("\r")[2][:_LINE]).plain)
+
+
+def _read(read: Callable[..., list[T]], *what: Any) -> list[T]:
+    """The records of a file; none where it cannot be read, or a line is damaged or of another version."""
+    try:
+        return read(*what)
+    except (OSError, KeyError, TypeError):
+        return []
 
 
 def _numbers(record: Record, *names: str) -> list[float]:

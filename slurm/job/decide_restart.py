@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from slurm.client.stop_reason import REQUESTED, StopEvidence, is_back
-from slurm.job.oom_log import out_of_memory
+from slurm.job.oom_log import crash_hint
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.status.liveness import is_training_here
 from slurm.status.submissions import last_resources
@@ -29,12 +29,12 @@ from toolkit.errors import ExitCode, StkError
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import Decision
-from toolkit.run.attempts.crash_record import CrashHint, record_crash
+from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
 from toolkit.run.create_run import run_of
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event, read_events
-from toolkit.run.failure.classes import FAILURE_CLASSES, OOM_KILLED
+from toolkit.run.failure.classes import FAILURE_CLASSES
 from toolkit.run.failure.full_disk import note_full_disk
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -170,7 +170,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
 def _decision(step: Step) -> Decision:
     """Record the crash and decide what follows. On a full disk the run stops."""
     run, job = step.run, step.job
-    hint = _crash_hint(step)
+    hint = crash_hint(run.job_log(job.environ["SLURM_JOB_ID"]))
     record = partial(
         record_crash, run, step.code, job=job.environ["SLURM_JOB_ID"], restart=job.restart, hint=hint
     )
@@ -192,12 +192,6 @@ def _note_again(step: Step, attempt: AttemptRecord, why: str) -> None:
     facts = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart, "attempt": attempt.attempt}
     note_event(step.run, _IN_PLACE_EVENT, why=why, **facts)
     notify(step.run, "requeue", why)
-
-
-def _crash_hint(step: Step) -> CrashHint:
-    """Return Slurm's knowledge of ranks that died without an error message."""
-    found = out_of_memory(step.run.job_log(step.job.environ["SLURM_JOB_ID"]))
-    return CrashHint() if found is None else CrashHint(kind=OOM_KILLED, rank=found.task)
 
 
 def named_run(what: str, overrides: Sequence[str]) -> RunDir:

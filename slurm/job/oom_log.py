@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from slurm.client.hostlist import expand
 from toolkit.errors import StkError
 from toolkit.files import read_end
+from toolkit.run.attempts.crash_record import CrashHint
+from toolkit.run.failure.classes import OOM_KILLED
 
 #: Bytes from the end of a log: what is said of a start stands there.
 _TAIL_BYTES = 1 << 16
@@ -20,21 +21,13 @@ _TASKS = re.compile(r"srun: error: .*: tasks? ([\d,-]+): Out Of Memory")
 _STEP = re.compile(r"[Dd]etected \d+ oom[-_ ]kill event|[Ee]xceeded (?:job |step )?memory limit")
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfMemory:
-    """The kernel killed tasks of a step because memory ran out; the first of them, if srun names it."""
-
-    task: int | None = None
-
-
-def out_of_memory(log: Path) -> OutOfMemory | None:
-    """Whether a job's log says that its last step ran out of memory; None where it does not."""
+def crash_hint(log: Path) -> CrashHint:
+    """Return what a job's log says of ranks that died without a message: whether memory ran out."""
     text = read_end(log, _TAIL_BYTES).decode("utf-8", "replace")
     text = text.rpartition(_LAST_WORD)[2]
-    tasks = _TASKS.search(text)
-    if tasks is None:
-        return OutOfMemory() if _STEP.search(text) else None
-    return OutOfMemory(_first(tasks[1]))
+    if (tasks := _TASKS.search(text)) is not None:
+        return CrashHint(kind=OOM_KILLED, rank=_first(tasks[1]))
+    return CrashHint(kind=OOM_KILLED) if _STEP.search(text) else CrashHint()
 
 
 def _first(tasks: str) -> int | None:

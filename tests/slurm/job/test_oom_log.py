@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from slurm.job.decide_restart import decide
-from slurm.job.oom_log import OutOfMemory, out_of_memory
+from slurm.job.oom_log import crash_hint
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.slurm.stage import Stage
 from toolkit.files import read_json
+from toolkit.run.attempts.crash_record import CrashHint
 
 EVENT = "slurmstepd: error: Detected 1 oom_kill event in StepId=101.0."
 OLDER = "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=101.0 cgroup."
@@ -20,25 +21,28 @@ OLDER = "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=101.0 cgroup.
 @pytest.mark.parametrize(
     "text, expected",
     [
-        ("srun: error: w2: task 3: Out Of Memory\n", OutOfMemory(3)),
-        ("srun: error: w[2-3]: tasks 2-3,7: Out Of Memory\n", OutOfMemory(2)),
-        (f"{EVENT}\n", OutOfMemory()),
-        (f"{OLDER}\nsrun: error: w2: task 1: Out Of Memory\n", OutOfMemory(1)),
-        ("srun: error: w2: task 3: Killed\n", None),
-        ("slurmstepd: error: Step 101.0 exceeded memory limit (2 > 1), being killed\n", OutOfMemory()),
-        ("", None),
+        ("srun: error: w2: task 3: Out Of Memory\n", CrashHint(kind="oom_killed", rank=3)),
+        ("srun: error: w[2-3]: tasks 2-3,7: Out Of Memory\n", CrashHint(kind="oom_killed", rank=2)),
+        (f"{EVENT}\n", CrashHint(kind="oom_killed")),
+        (f"{OLDER}\nsrun: error: w2: task 1: Out Of Memory\n", CrashHint(kind="oom_killed", rank=1)),
+        ("srun: error: w2: task 3: Killed\n", CrashHint()),
+        (
+            "slurmstepd: error: Step 101.0 exceeded memory limit (2 > 1), being killed\n",
+            CrashHint(kind="oom_killed"),
+        ),
+        ("", CrashHint()),
         # Of an earlier start of the same job.
-        (f"{EVENT}\nstk: starting again: oom_killed\nsrun: error: w2: task 3: Killed\n", None),
+        (f"{EVENT}\nstk: starting again: oom_killed\nsrun: error: w2: task 3: Killed\n", CrashHint()),
     ],
 )
-def test_the_last_step_is_what_counts(tmp_path: Path, text: str, expected: OutOfMemory | None) -> None:
+def test_the_last_step_is_what_counts(tmp_path: Path, text: str, expected: CrashHint) -> None:
     log = tmp_path / "101.batch.log"
     log.write_text(text)
-    assert out_of_memory(log) == expected
+    assert crash_hint(log) == expected
 
 
 def test_a_job_whose_log_lies_elsewhere_tells_nothing(tmp_path: Path) -> None:
-    assert out_of_memory(tmp_path / "101.batch.log") is None
+    assert crash_hint(tmp_path / "101.batch.log") == CrashHint()
 
 
 def test_a_rank_that_ran_out_of_memory_is_named_and_started_once_more(fake: FakeSlurm, house: House) -> None:

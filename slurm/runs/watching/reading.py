@@ -1,4 +1,4 @@
-"""A run's folder, read again and again: only what is new, and only what is shown."""
+"""A run at one moment, from its folder, which is read again and again: only what is new and is shown."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.text import Text
 
-from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import submissions
 from toolkit.files import read_end, read_json
-from toolkit.monitoring.usage.values import usage_of
+from toolkit.monitoring.usage.values import RankUsage, usage_of
 from toolkit.report.formats import NOT_SCORES, clean
-from toolkit.run.attempts.goodput import spans
+from toolkit.run.attempts.goodput import Span, spans
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.failure.records import last_heartbeat
 from toolkit.run.records.ranks import RankRecord, read_ranks
@@ -34,6 +34,53 @@ Record = Mapping[str, Any]
 T = TypeVar("T")
 #: Bytes of the end of a log.
 _END = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A series of numbers under its name, oldest first."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One rank of the newest start.
+
+    phase    what it said last that it does; empty where it has said nothing
+    silent_s seconds since it said so
+    """
+
+    rank: int
+    host: str
+    device: str
+    phase: str = ""
+    silent_s: float = 0.0
+    usage: RankUsage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A run at one moment.
+
+    now      seconds since the epoch
+    spans    its time so far, oldest first, and saves, the moments of its checkpoints
+    starts   the newest ones that began, oldest first, of start_count
+    ranks    the first ones, of rank_count
+    log      the last lines of rank 0
+    """
+
+    now: float
+    row: RunStatus
+    curves: tuple[Curve, ...] = ()
+    spans: tuple[Span, ...] = ()
+    saves: tuple[float, ...] = ()
+    starts: tuple[AttemptRecord, ...] = ()
+    start_count: int = 0
+    ranks: tuple[Rank, ...] = ()
+    rank_count: int = 0
+    log: tuple[str, ...] = ()
 
 
 class RunReader:

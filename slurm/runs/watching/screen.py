@@ -8,8 +8,7 @@ from rich.console import Group
 
 from slurm.runs import cancel_requeue
 from slurm.runs.watching.live_view import Ending, LiveView
-from slurm.runs.watching.reading import RunReader
-from slurm.runs.watching.snapshot import Snapshot
+from slurm.runs.watching.reading import RunReader, Snapshot
 from slurm.runs.watching.view import KEYS, KEYS_OF_OPENED, view
 from slurm.status.rows import RunStatus
 from toolkit.errors import StkError

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from slurm.runs.watching.drawing import SAVE, SPANS, Keys, bar, cut, key_line, sparkline, stretched, timeline
-from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
+from slurm.runs.watching.reading import Curve, Rank, Snapshot
 from toolkit.report.formats import clean, count, duration, one_line
 from toolkit.run.attempts.records import AttemptRecord
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from slurm.runs.watching.reading import RunReader
-from slurm.runs.watching.snapshot import Curve, Rank, Snapshot
+from slurm.runs.watching.reading import Curve, Rank, RunReader, Snapshot
 from slurm.runs.watching.view import view
 from tests.slurm.runs.watching.folders import ROW, SECOND, write_run
 from toolkit.run.attempts.records import AttemptRecord

@@ -322,7 +322,7 @@ def _job(values: list[str]) -> Job:
         requeue=fields["Requeue"] == "1",
         submitted=parse_time(fields["SubmitTime"]),
         started=parse_time(fields["StartTime"]),
-        time_limit_min=_minutes(fields["TimeLimit"]),
+        time_limit_min=minutes_of(fields["TimeLimit"]),
         hosts=fields["NodeList"],
         user=fields["UserName"],
         partition=fields["Partition"],
@@ -340,9 +340,9 @@ def _partition(fields: dict[str, str]) -> Partition:
         hosts="" if fields.get("Nodes", "") in _NOTHING else fields["Nodes"],
         total_nodes=_leading_number(fields.get("TotalNodes", "")),
         min_nodes=_leading_number(fields.get("MinNodes", "")),
-        max_nodes=_limit(fields.get("MaxNodes", "")),
-        max_time_min=_minutes(fields.get("MaxTime", "")),
-        max_cpus_per_node=_limit(fields.get("MaxCPUsPerNode", "")),
+        max_nodes=whole(fields.get("MaxNodes", "")),
+        max_time_min=minutes_of(fields.get("MaxTime", "")),
+        max_cpus_per_node=whole(fields.get("MaxCPUsPerNode", "")),
         allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
         deny_accounts=names_of(fields.get("DenyAccounts", "")),
         allow_qos=_allowed(fields.get("AllowQos", "ALL")),
@@ -350,7 +350,7 @@ def _partition(fields: dict[str, str]) -> Partition:
         preempt_mode=fields.get("PreemptMode", ""),
         grace_s=_leading_number(fields.get("GraceTime", "")),
         priority_tier=_leading_number(fields.get("PriorityTier", "1")),
-        default_time_min=_minutes(fields.get("DefaultTime", "")),
+        default_time_min=minutes_of(fields.get("DefaultTime", "")),
         default_memory=_default_memory(fields),
     )
 
@@ -360,11 +360,13 @@ def _default_memory(fields: dict[str, str]) -> str:
     return next((each for each in found if each[-1:].isdecimal()), "")
 
 
-def _minutes(text: str) -> int | None:
+def minutes_of(text: str) -> int | None:
+    """The minutes of a time limit as Slurm prints it; None for no limit."""
     return parse_minutes(text) if text[:1].isdecimal() else None
 
 
-def _limit(text: str) -> int | None:
+def whole(text: str) -> int | None:
+    """A whole number; None for anything else, such as UNLIMITED."""
     return int(text) if text.isdecimal() else None
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from slurm.client.parse import parse_time
-from slurm.client.quantities import parse_minutes
+from slurm.client.parse import minutes_of, parse_time
 
 #: The signal that asks the ranks to save before the time limit. NCCL catches USR1.
 WARNING_SIGNAL = "USR2"
@@ -115,8 +114,7 @@ def restarts_before(environ: Mapping[str, str]) -> int:
 
 def _has_run_out(job: Mapping[str, str]) -> bool:
     """Whether a job that is being ended had used up its time: its end is the real one by then."""
-    length, text = length_s(job), job.get("TimeLimit", "")
-    limit = parse_minutes(text) if text[:1].isdecimal() else None
+    length, limit = length_s(job), minutes_of(job.get("TimeLimit", ""))
     return length is not None and limit is not None and length >= 60 * limit
 
 

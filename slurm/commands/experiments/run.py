@@ -149,11 +149,11 @@ def _run_here(
         warn([idle])
     code = _launch(target, environ, arguments, Nodes(machines))
     if code == ExitCode.WRONG_INPUT and not existed:
-        _take_away(target)
+        take_away(target)
     return code
 
 
-def _take_away(target: RunDir) -> None:
+def take_away(target: RunDir) -> None:
     """Remove the folder of a run that made nothing, unless another process trains it."""
     from filelock import FileLock, Timeout  # slow to import
 

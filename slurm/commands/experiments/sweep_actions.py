@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 
 from slurm.client.topology import scrub
 from slurm.commands.common import warn
-from slurm.commands.experiments.run import explain, has_trained
+from slurm.commands.experiments.run import explain, take_away
 from slurm.config.rank_count import local_processes
 from slurm.submission.submit import choose_cluster
 from slurm.sweeps.actions import cancel, renew_code, resume, to_resume
@@ -169,9 +168,9 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
     code = launch(one.run, environ, nodes, quiet=quiet)
     if code:
         explain(one.run, code, quiet=quiet)
-    if code == ExitCode.WRONG_INPUT and not existed and not has_trained(one.run):
-        # The run did not start, and its error has been shown.
-        shutil.rmtree(one.run.path, ignore_errors=True)
+    if code == ExitCode.WRONG_INPUT and not existed:
+        # Its error has been shown.
+        take_away(one.run)
     return code
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from time import sleep, strftime
 
-from slurm.runs.watching.rate_limited_poll import RunPoller
+from slurm.runs.watching.polling import RunPoller
 from slurm.status.rows import RunStatus
 from toolkit.run.run_dir import find_run, runs_named
 

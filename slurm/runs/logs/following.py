@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from slurm.runs.logs.lines import Tail, shown, tail_start
 from slurm.runs.logs.showing import Clock, heading, labelled, merged
 from slurm.runs.logs.sources import Attempt, Rank, Source, sources
-from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
+from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.rows import Ask, status
 from toolkit.errors import RunNotFound
 from toolkit.run.run_dir import RunDir

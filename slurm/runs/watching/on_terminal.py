@@ -12,7 +12,7 @@ from rich.console import Console
 from slurm.runs.watching.keyboard import Keyboard
 from slurm.runs.watching.live_view import Ending
 from slurm.runs.watching.overview import Overview
-from slurm.runs.watching.rate_limited_poll import RunPoller
+from slurm.runs.watching.polling import RunPoller
 from slurm.runs.watching.screen import Screen
 from slurm.status.layout import show
 from toolkit.run.run_dir import RunDir

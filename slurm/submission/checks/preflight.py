@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from slurm.client import programs
 from slurm.client.hostlist import expand
-from slurm.client.parse import HostGroup, Partition
+from slurm.client.parse import HostGroup, Partition, whole
 from slurm.client.quantities import format_minutes, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
 from slurm.submission.batch.job_options import components
@@ -62,16 +62,12 @@ def read_facts(resources: Resources) -> Facts:
     return Facts(
         partitions=tuple(programs.partitions()),
         hosts=tuple(programs.hosts()),
-        max_array_size=_count(config.get("MaxArraySize", "")),
-        max_jobs=_count(config.get("MaxJobCount", "")),
+        max_array_size=whole(config.get("MaxArraySize", "")),
+        max_jobs=whole(config.get("MaxJobCount", "")),
         tracks_memory="MEMORY" in config.get("SelectTypeParameters", "").upper(),
         limits_submits=bool(_ENFORCING & set(config.get("AccountingStorageEnforce", "").lower().split(","))),
         qos_flags=programs.qos_flags(str(qos)) if qos else frozenset(),
     )
-
-
-def _count(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
 
 
 def check_fits(resources: Resources, facts: Facts) -> list[str]:

@@ -89,7 +89,7 @@ def test_a_job_that_slurm_holds_is_live(stage: Stage) -> None:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scheduler is asked at every look."""
-    monkeypatch.setattr("slurm.runs.watching.rate_limited_poll.PER_QUESTION_S", 0.0)
+    monkeypatch.setattr("slurm.runs.watching.polling.PER_QUESTION_S", 0.0)
 
 
 def watch(stage: Stage, *arguments: str) -> list[str]:

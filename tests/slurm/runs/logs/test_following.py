@@ -9,7 +9,7 @@ import pytest
 
 from slurm.runs.logs.following import Follower, liveness
 from slurm.runs.logs.sources import Attempt, Rank
-from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
+from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.submissions import record
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House

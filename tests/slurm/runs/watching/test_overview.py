@@ -15,7 +15,7 @@ import pytest
 from slurm.runs.watching import overview, view
 from slurm.runs.watching.live_view import Ending
 from slurm.runs.watching.overview import Overview
-from slurm.runs.watching.rate_limited_poll import RunPoller
+from slurm.runs.watching.polling import RunPoller
 from slurm.status.rows import RunStatus, status
 from tests.patience import PATIENCE_S
 from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.client.queue import UNKNOWN, JobState
-from slurm.runs.watching import rate_limited_poll
-from slurm.runs.watching.rate_limited_poll import RateLimitedPoll
+from slurm.runs.watching import polling
+from slurm.runs.watching.polling import RateLimitedPoll
 from tests.slurm.fake_slurm import FakeSlurm
 from toolkit.errors import SchedulerError, SlurmUnavailable
 
@@ -122,7 +122,7 @@ def test_no_minute_has_more_than_two_rounds(rounds: list[tuple[float, JobState |
         return dict.fromkeys(ids, answers[-1])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rate_limited_poll, "poll", poll)
+        patch.setattr(polling, "poll", poll)
         ask = RateLimitedPoll(clock)
         for number, (seconds, answer) in enumerate(rounds):
             clock.now += seconds

@@ -93,7 +93,7 @@ def test_the_job_and_its_log_are_told(house: House, fake: FakeSlurm) -> None:
         "folder": str(house.experiments / "preparations" / house.run().run_id),
     }
     assert load_resolved(folder.config).resources.cpus_per_task == 4
-    assert (folder.code / "slurm" / "preparing" / "preparation.py").is_file()
+    assert (folder.code / "slurm" / "job" / "preparation.py").is_file()
     assert "#SBATCH --cpus-per-task=4\n" in (folder.submitit / "101_submission.sh").read_text()
     assert house.runs == []
 

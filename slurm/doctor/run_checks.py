@@ -13,9 +13,8 @@ from slurm.client import programs
 from slurm.config.resources import Resources
 from slurm.doctor.checks import experiment as of_experiment
 from slurm.doctor.checks import files, machine
-from slurm.doctor.checks.hosts import hosts
 from slurm.doctor.checks.preemption import preemption
-from slurm.doctor.checks.rules import limits, requeueing, scheduler
+from slurm.doctor.checks.rules import hosts, limits, requeueing, scheduler
 from slurm.doctor.checks.saves import Saves, measured_saves
 from slurm.doctor.cluster import Cluster, read_cluster
 from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.status.rows import RunStatus
-from slurm.sweeps.candidates import Candidate, candidates, states
+from slurm.sweeps.candidates import Candidate, Combination, candidates, combine, states
 from slurm.sweeps.submit_array import settle_arrays
-from slurm.sweeps.sweep_experiments import Combination, combine
 from toolkit.config.schema import NAME_PATTERN, Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.errors import UserError

@@ -6,8 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from slurm.runs.reproducing.facts import gather
-from slurm.runs.reproducing.script import script
+from slurm.runs.reproduce_script import gather, script
 from toolkit.errors import UserError
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import find_run

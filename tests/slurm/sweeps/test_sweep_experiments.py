@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm.sweeps.sweep_experiments import Combination, combine
+from slurm.sweeps.candidates import Combination, combine
 from tests.slurm.house import House
 from toolkit.config import run_id
 from toolkit.errors import ConfigError, UserError

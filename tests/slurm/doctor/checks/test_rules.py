@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from slurm.doctor.checks.hosts import hosts
-from slurm.doctor.checks.rules import limits, requeue_delay_s, requeueing, scheduler
+from slurm.doctor.checks.rules import hosts, limits, requeue_delay_s, requeueing, scheduler
 from slurm.doctor.findings import NOTE, OK
 from tests.slurm.doctor.clusters import about, cluster, partition
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm.runs.reproducing.facts import gather
-from slurm.runs.reproducing.script import script
+from slurm.runs.reproduce_script import gather, script
 from tests.patience import PATIENCE_S
 from tests.slurm.house import House, house_in, reviews
 from toolkit.files import append_json_line

@@ -1,1 +1,0 @@
-"""A script that repeats a run from its folder."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.waiting import wait_until
 from tests.toolkit.workloads.custom.script.interrupted import MOMENTS, STEP, TOTAL, logged_steps, weights
-from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING, PLAIN, TRANSFORMERS
+from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING, PLAIN, PRETRAINED, TRANSFORMERS
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
@@ -52,13 +53,14 @@ def check_whole(user: User, run: RunDir, expected: str) -> None:
     assert read_json(run.result)["step"] == TOTAL
 
 
-EACH_SCRIPT = pytest.mark.parametrize(
-    "library, script", [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTNING)]
-)
+SCRIPTS = [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTNING)]
+EACH_SCRIPT = pytest.mark.parametrize("library, script", SCRIPTS)
+#: A real encoder is trained as well where there is one.
+REAL = [("accelerate", PRETRAINED)] if "STK_MINILM" in os.environ else []
 
 
 @pytest.mark.slow
-@EACH_SCRIPT
+@pytest.mark.parametrize("library, script", [*SCRIPTS, *REAL])
 def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str, script: str) -> None:
     pytest.importorskip(library)
     started, expected = prepare(user, script, "hold")

@@ -56,7 +56,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
         digits=1,
         notes=(
             "",
-            f"Somebody submits again what has not come back {_PERSON_S:.0f} s after its job has ended.",
+            f"A job that has not come back {_PERSON_S:.0f} s after its end is submitted again by hand.",
             *_stories(found),
         ),
     )

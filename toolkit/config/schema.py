@@ -94,8 +94,8 @@ class Train:
     parallel: str = option("auto", choices=("auto", "ddp", "dp", "none"), identity=False)
     """ddp: one process per GPU; dp: one process with all GPUs; none: one process on one device; auto: ddp."""
     rendezvous: str = option("auto", choices=("auto", "env", "file"), identity=False)
-    """How the ranks find each other. env: MASTER_ADDR and MASTER_PORT; file: a file in the run's folder;
-    auto: env under a launcher such as torchrun, else a free port of rank 0."""
+    """How the ranks find each other. auto: at a free port of rank 0, or at the address that a launcher has
+    set; env: at MASTER_ADDR and MASTER_PORT; file: through a file in the run's folder."""
     rendezvous_timeout_s: float = option(60.0, above=0, maximum=MOST_S, identity=False)
     """Seconds that a rank tries to reach the others before it fails."""
     collective_timeout_s: float = option(600.0, above=0, maximum=MOST_S, identity=False)

@@ -105,7 +105,7 @@ class Train:
     check_ranks_every: int | None = option(500, minimum=1, identity=False)
     """Steps between comparisons of the ranks' weights; null: never."""
     quarantine: int = option(0, minimum=0)
-    """How many samples may be left out after the run has failed on them twice at the same step."""
+    """Number of samples that a run may leave out after it has failed on them twice at the same step."""
 
     def __post_init__(self) -> None:
         # Set here, so that the resolved experiment shows the values that apply, and none without effect.

@@ -64,11 +64,11 @@ class EntityMentions(DataSection):
     title: bool = option(True)
     """Whether an entity's text begins with its title, without parentheses."""
     types: bool = option(True)
-    """Whether it names the entity's types."""
+    """Whether an entity's text names its types."""
     relations: bool = option(True)
-    """Whether it names the entity's relations and their objects."""
+    """Whether an entity's text names its relations and their objects."""
     description: bool = option(True)
-    """Whether it ends with the entity's description."""
+    """Whether an entity's text ends with its description."""
     type_systems: tuple[str, ...] | None = option(None)
     """Systems of types to read; null: all."""
     max_type_words: int = option(20, minimum=1)
@@ -86,7 +86,7 @@ class EntityMentions(DataSection):
     head_above: int = option(HEAD_ABOVE, minimum=0)
     """A gold that training has seen more often is head."""
     count_weak: bool = option(True)
-    """Whether weak labels count there."""
+    """Whether weak labels count for torso_above and head_above."""
     tokenizer_path: str = option(hub=True)
     """Folder of a Hugging Face model or tokenizer, or its name on the hub; usually ${model.path}."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
@@ -171,7 +171,7 @@ class BiEncoder(_OfPretrained):
     entity_layers: int | None = option(None, minimum=1)
     """First layers of the encoder of entities to keep; null: all."""
     share: bool = option(True)
-    """Whether one encoder reads both."""
+    """Whether one encoder reads mentions and entities."""
     pooling: str = option("mean", choices=("mean", "cls", "mention"))
     """mean: of all tokens; cls: the first token; mention: the mean of the mention's tokens."""
     hidden: int | None = option(None, minimum=1)

@@ -121,7 +121,8 @@ class TextClassification:
     pooling: str = option("mean", choices=("mean", "max"))
     """How the probabilities of a text's fragments become those of the text."""
     class_weights: Any = option(None, added=True)  # noqa: RUF009 - makes a field, as everywhere here
-    """Weights of the training loss by label, such as {spam: 5}; or balanced: all classes count the same."""
+    """Weights of the training loss by label, such as {spam: 5}, else 1; or balanced: all classes count the
+    same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

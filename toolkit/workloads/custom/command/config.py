@@ -25,7 +25,7 @@ class Command:
     """A command, run in as many processes as the job has."""
 
     kind: str = option("command", choices=("command",))
-    """The user's own command."""
+    """Your own command."""
     run: tuple[str, ...] = option()
     """The program and its arguments, such as [python, train.py]; ${run.dir} is the run's folder."""
     launch: str = option("each", choices=("each", "node"))

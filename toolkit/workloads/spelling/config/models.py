@@ -157,7 +157,7 @@ class TokenizationRepairPlus(ModelSection):
     repair_run: str = option(path=True, run=True)
     """Folder of a finished run of `tokenization_repair`."""
     fix_tokenization_repair: bool = option(True)
-    """Whether that model is frozen."""
+    """Whether the model of repair_run is frozen."""
     feed_forward_dim: int | None = option(None, minimum=1)
     """Size of the feed-forward sub-layers; null: twice hidden_dim."""
     num_word_layers: int = option(6, minimum=1)

@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length")
         elif len(length) > len(str(_LARGEST)) or int(length) > _LARGEST:
             problem = f"expected at most {_LARGEST:,} bytes: send the rows in several requests"
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
+            self._refuse(HTTPStatus(413), problem)
         else:
             self._answer(self.rfile.read(int(length)))
 
@@ -133,7 +133,8 @@ def serve(run: RunDir, service: Service) -> None:
     with server:
         Handler.answering, Handler.token = answering(run, service.batch_size), token
         address = f"http://{service.host}:{server.server_port}{_PATH}"
-        print(f"address  {address}", f"token    {token}", sep="\n", flush=True)
+        sys.stdout.write(f"address  {address}\ntoken    {token}\n")
+        sys.stdout.flush()
         if service.host not in ("127.0.0.1", "localhost"):
             sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
         server.serve_forever()

@@ -56,7 +56,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
         digits=1,
         notes=(
             "",
-            f"Somebody submits again what has not come back {_PERSON_S:.0f} s after its job has ended.",
+            f"A job that has not come back {_PERSON_S:.0f} s after its end is submitted again by hand.",
             *_stories(found),
         ),
     )
@@ -93,8 +93,8 @@ def _stories(found: Found) -> list[str]:
             last = rounds[-1]
             end = "finished" if last["finished"] else "not finished"
             lines.append(
-                f"- {candidate}: {end}, {last['steps']:.0f} steps, {last['kills']:.0f} kills "
-                f"({last['missed']:.0f} more found no rank alive), by hand {last['by_hand']:.0f} times."
+                f"- {candidate}: {end}, {last['steps']:.0f} steps; {last['kills']:.0f} kills, "
+                f"{last['missed']:.0f} missed, {last['by_hand']:.0f} by hand"
             )
     return lines
 

@@ -49,9 +49,8 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
         better="less",
         baseline=_MEMORY,
         notes=(
-            "The loop reads a batch when it computes it, in training's own thread: nothing reads ahead, "
-            "and all of this time is part of the step. The arrays are in the page cache, as after preparing "
-            "or a first epoch.",
+            "Training's own thread reads each batch, so this time is part of the step. The arrays are in "
+            "the page cache.",
         ),
     )
     batch = Table(

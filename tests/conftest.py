@@ -37,15 +37,15 @@ settings.load_profile("house")
 #: What one worker runs, by where the names of its tests begin: they share a cluster, or runs. The longest
 #: tests of the product have the other cluster, so that both take about as long.
 _SHARING = {
-    "tests/cluster/product/test_drill": "a cluster",
-    "tests/cluster/product/test_lost_hosts": "a cluster",
+    "tests/cluster/product/stopping/test_drill": "a cluster",
+    "tests/cluster/product/stopping/test_lost_hosts": "a cluster",
     "tests/cluster/product/": "the cluster of the product",
     "tests/cluster/": "a cluster",
     "tests/faults/": "faults",
     "tests/toolkit/workloads/spelling/": "runs of spelling",
 }
 #: What takes long, run first: begun late, it would keep one worker busy after all others have ended.
-_LONG = (*_SHARING, "tests/toolkit/launch/", "tests/toolkit/workloads/test_", "tests/test_")
+_LONG = (*_SHARING, "tests/toolkit/launch/", "tests/toolkit/workloads/test_", "tests/docs/", "tests/package/")
 
 
 def _install_toy() -> str:

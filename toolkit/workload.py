@@ -309,6 +309,7 @@ class TaskSpec:
                    empty: none
     prediction_fault why a run predicts nothing, and what to do: from its stored experiment and its folder;
                    empty where it may. Imports nothing slow
+    kept_artifacts names below artifacts/ of what using a finished run needs beside its weights and its code
     own_files      keys of the data section that name the run's own files beside `path`; null for another
     from_text      the task section that a text in its place stands for; None if it stands for none
     own_sections   the sections of one experiment, where they depend on what its task section names: from the
@@ -342,6 +343,7 @@ class TaskSpec:
     report: str = ""
     predictor: str = ""
     prediction_fault: Callable[[Any, Path], str] = no_prediction_fault
+    kept_artifacts: tuple[str, ...] = ()
     own_files: tuple[str, ...] = ("train", "validation", "test")
     from_text: Callable[[str], Mapping[str, Any] | None] = no_section
     own_sections: Callable[[Mapping[str, Any], Sequence[Path] | None], OwnSections] | None = None

@@ -27,8 +27,7 @@ class Run:
 
     run   its folder, its id, or a unique prefix of the id
 
-    The object holds only the folder; each call reads the current state. Raises stk.UserError if there is
-    no such run.
+    Each call reads the current state. Raises stk.UserError if there is no such run.
     """
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
@@ -79,8 +78,7 @@ class Run:
     def metrics(self) -> Any:
         """Return the lines of metrics.jsonl so far: step, epoch, split, and the metrics of each.
 
-        A pandas DataFrame if pandas is installed, else a list of dictionaries. The last line of a step
-        and split counts.
+        A pandas DataFrame if pandas is installed, else a list of dictionaries.
         """
         lines = list(_last_of_each(read_json_lines(self._run.metrics)))
         try:
@@ -103,7 +101,7 @@ class Run:
         """Predict with the best weights: yield one prediction for each sample, in order.
 
         The same as `stk predict`, on a GPU if the run was trained on one. Sets the number of torch's
-        threads, and holds a few batches at a time.
+        threads.
 
         samples     rows as in a file: a dictionary of texts for a row of a table, or the value of a JSON line
         batch_size  samples that are predicted together; None: as in an evaluation

@@ -45,8 +45,7 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
 
     what, args, overrides, kwargs   as in `stk.submit`
 
-    Raises stk.UserError with all errors of the experiment, and if the run would fail for a reason that
-    is visible from here.
+    Raises stk.UserError with all errors of the experiment, and if the run would fail for a known reason.
     """
     path, words = file_and_overrides(what, args, kwargs, overrides, {"overrides": bool(overrides)})
     experiment, origins = load_with_origins(path, words)

@@ -43,17 +43,16 @@ def submit(
     new_code   whether an existing run takes the code as it is now
 
     The same experiment, or the same call of a function, joins its run: a finished run has its result, a
-    live run is refused, any other continues from its latest checkpoint. It keeps its code; a warning
+    live run is refused, any other continues from its latest checkpoint, with its own code. A warning
     names the files that you have edited since.
 
-    A function is imported by its name, from a copy of the code: the files that git tracks in your
-    working directory, else all small ones. It may call `stk.current_run()`. Each process calls it, and
-    the result is that of rank 0. Arguments and result are JSON.
+    A function is imported by its name, from a copy of the files that git tracks in your working
+    directory, else of all small ones. Each process calls it, and the result is that of rank 0. It may
+    call `stk.current_run()`. Arguments and result are JSON.
 
     Raises stk.UserError with all errors of the experiment, for a live run, for a function that a job
     cannot import (a lambda, an inner function, one of a notebook), and for arguments that JSON cannot
-    hold. Raises stk.SchedulerError if Slurm refuses the job or does not answer. Nothing is left behind
-    then.
+    hold. Raises stk.SchedulerError if Slurm refuses the job or does not answer.
     """
     check_cluster(cluster)
     given = {"overrides": overrides is not None, "fresh": fresh, "new_code": new_code}
@@ -76,7 +75,7 @@ def run(
                                                      number of processes
 
     A failed run raises nothing here: see `status()` and `result()`. The output goes to the run's logs.
-    Ctrl-C lets the run save and leave. The run goes on if this process is killed.
+    Ctrl-C lets the run save and leave.
 
     Raises stk.UserError as `stk.submit` does.
     """

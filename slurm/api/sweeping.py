@@ -50,12 +50,12 @@ def sweep(
     sampler       tpe: `samples` more runs with values that Optuna proposes
     seed          of the random values
     max_parallel  runs at the same time
-    cluster       slurm: job arrays; local: here, one after the other, returning when all have ended; auto:
-                  Slurm if a controller answers
+    cluster       slurm: job arrays; local: here, one after the other, until all have ended; auto: Slurm if
+                  a controller answers
     new_code      whether existing runs take the code as it is now
 
-    The list also has finished and live runs, which are not started, and runs that Slurm does not take
-    yet, with a warning; `stk sweep resume` starts these.
+    The list also has finished and live runs, which are not started. A warning names runs that Slurm does
+    not take yet; `stk sweep resume` starts these.
 
     Raises stk.UserError with the errors of all runs, before anything is submitted, and
     stk.SchedulerError if Slurm refuses them or does not answer.

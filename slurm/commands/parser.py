@@ -32,6 +32,8 @@ COMMANDS = {
     "report": "results",
     "evaluate": "results",
     "predict": "results",
+    "serve": "results",
+    "export": "results",
     "cancel": "runs",
     "clean": "runs",
     "requeue": "runs",

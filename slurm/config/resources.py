@@ -34,17 +34,17 @@ class Resources(RunPolicy):
     """Where to run, and how often to restart. No change here changes the result."""
 
     nodes: int | str = option(1, minimum=1, pattern=NODES_PATTERN)
-    """Number of hosts. With a range such as 1-4 Slurm starts on those that are free."""
+    """Number of hosts, or a range such as 1-4."""
     tasks_per_node: int = option(1, minimum=1)
     """Processes of each host, one rank each."""
     world_size: int | None = option(None, minimum=1)
-    """Number of processes in all; sets nodes from tasks_per_node (40 of 8 each: 5), or tasks_per_node from
-    nodes. Alone: that many processes on one host."""
+    """Number of processes in all; sets nodes from tasks_per_node, or tasks_per_node from nodes. Alone: on one
+    host."""
     groups: tuple[Group, ...] = option(())
-    """Hosts with different numbers of GPUs, as one heterogeneous job; instead of nodes and tasks_per_node."""
+    """Hosts with different numbers of GPUs, instead of nodes and tasks_per_node."""
     hosts: dict[str, int] = option(factory=dict, minimum=0, json_file=True)
-    """Number of GPUs by name of host, or a JSON file with that; instead of nodes, tasks_per_node and groups.
-    One process per GPU; one on a host without GPUs."""
+    """Number of GPUs by name of host, or a JSON file with that; instead of nodes, tasks_per_node and
+    groups."""
     gres: str | None = option(None)
     """Generic resources of each host, such as gpu:2 or gpu:a100:4."""
     gpus_per_node: str | None = option(None)
@@ -76,7 +76,7 @@ class Resources(RunPolicy):
     reservation: str | None = option(None)
     """sbatch's option of this name."""
     dependency: str | None = option(None)
-    """sbatch's option of this name. A job whose dependency can never be met leaves the queue, unless
+    """sbatch's option of this name. If it can never be met, the job leaves the queue, unless
     `sbatch.kill-on-invalid-dep: no` is set."""
     mail_user: str | None = option(None)
     """sbatch's option of this name."""
@@ -93,9 +93,8 @@ class Resources(RunPolicy):
     signal_s: int = option(120, minimum=1, maximum=65535)
     """Seconds before the time limit at which the ranks are warned."""
     requeue: str = option("auto", choices=("auto", "same_job", "chain"))
-    """How an interrupted run continues. same_job: it is requeued under its job id; chain: a new job, which
-    starts after a second instead of two minutes; auto: chain before the time limit, same_job after a
-    preemption."""
+    """How an interrupted run continues. same_job: under its job id, after two minutes; chain: in a new job,
+    after a second; auto: chain before the time limit, same_job after a preemption."""
     setup: tuple[str, ...] = option(())
     """Shell lines that prepare the environment, such as `module load cuda`."""
     environment: dict[str, str] = field(default_factory=dict)

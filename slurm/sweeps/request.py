@@ -63,9 +63,9 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     sweep = checked(sweep)
     if not (sweep.keys or sweep.fixed):
         raise UserError(
-            f"{config}: no key is given values, so there is nothing to sweep. Give them, as in "
-            f"`stk sweep {config} optimizer.lr=1e-3,1e-4 train.batch_size=32,64`, in a section `sweep` of "
-            "the file, or with --seeds 1,2,3. For one run there is `stk submit`."
+            "no key has several values, so there is nothing to sweep. Give them on the command line, such as "
+            "optimizer.lr=1e-3,1e-4 (for a command params.lr=1e-3,1e-4, before the --), in a section `sweep` "
+            "of the experiment file, or as --seeds 1,2,3. `stk submit` starts one run."
         )
     combinations = combine(config, sweep, sweep.points())
     folder = SweepDir(parent / SWEEPS / _name(sweep.name or combinations[0].experiment.name))

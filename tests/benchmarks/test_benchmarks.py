@@ -20,7 +20,7 @@ from benchmarks.tables import Spread, Table
 OURS = ("stk run", "ours", "prepared samples", "stk submit", "stk sweep", "stk status")
 
 
-#: Measured by tests/cluster/product/test_benchmarks.py.
+#: Measured by tests/cluster/product/studies/test_benchmarks.py.
 ON_CLUSTER = ("goodput", "resume")
 
 

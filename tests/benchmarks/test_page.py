@@ -12,7 +12,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.page import PICTURES, part_of, read, replaced, shown_by
 from benchmarks.tables import Row, Table
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from toolkit.errors import UserError
 
 PICTURE, DRAWN = next(iter(PICTURES.items()))

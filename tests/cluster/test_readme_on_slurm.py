@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import readme
+from tests.docs import readme
+from tests.docs.readme import ROOT
 from tests.patience import PATIENCE_S
-from tests.readme import ROOT
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 

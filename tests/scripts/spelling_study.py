@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from tests.scripts.study_files import pretend_prepared
 from toolkit.config import load
 from toolkit.config.schema import Experiment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from tests.scripts.spelling_study import SCRIPTS, Study
 from tests.scripts.spelling_table import SOURCES, TABLE, ablated
 from tests.toolkit.tiny import of_tokens

@@ -7,12 +7,15 @@ any value, and rules between keys are not part of it.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, is_dataclass
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from toolkit.config.checking.validate import check_into
+from toolkit.config.composition.compose import file_faults, gather
 from toolkit.config.field_docs import field_docs
-from toolkit.config.fields import Limits, keys_of, limits
+from toolkit.config.fields import SWEEP, Limits, keys_of, limits
 from toolkit.config.sections import experiment_type
 from toolkit.registry import task_kinds
 from toolkit.workload import TaskSpec
@@ -33,10 +36,12 @@ _OF_TASK = ("data", "model")
 _BOUNDS = {"minimum": "minimum", "above": "exclusiveMinimum", "maximum": "maximum"}
 
 
-def experiment_schema(more: Mapping[str, Schema]) -> Schema:
+def experiment_schema(more: Mapping[str, Schema], files: Sequence[Path] = ()) -> Schema:
     """The schema of an experiment file: tasks, data and models of all installed workloads included.
 
-    more  schemas of further sections that a file may hold, by name
+    more   schemas of further sections that a file may hold, by name
+    files  experiments of tasks whose own code says the keys of data and model, which the schema has then
+    Raises ConfigError with the faults of one of the files.
     """
     defs = _Definitions()
     tasks = task_kinds()
@@ -52,6 +57,7 @@ def experiment_schema(more: Mapping[str, Schema]) -> Schema:
     keys = {*whole["properties"]} - {*more}
     fixed = [(name, row) for name, row in tasks.items() if row.own_sections is None]
     whole["allOf"] = [_of_task(name, row, defs, wholes[name], keys) for name, row in fixed]
+    whole["allOf"] += [_of_own_code(file, defs) for file in files]
     return {
         "$schema": _DIALECT,
         "title": "Experiment of slurm-toolkit",
@@ -96,6 +102,28 @@ def _of_task(name: str, row: TaskSpec, defs: _Definitions, whole: Schema, keys: 
     return {
         "if": {"properties": {"task": _is_kind(name)}, "required": ["task"]},
         "then": {"properties": sections, "required": whole["required"]},
+    }
+
+
+def _of_own_code(file: Path, defs: _Definitions) -> Schema:
+    """Return the schema of data and model for the task of an experiment file."""
+    faults = file_faults(file)
+    tree = gather(file, (), None, faults)
+    experiment = check_into({**tree, SWEEP: None}, faults)
+    if task_kinds()[experiment.task.kind].own_sections is None:
+        # They are known without the file.
+        return {}
+    task = tree["task"]
+    if isinstance(task, dict):
+        texts = {name: {"const": value} for name, value in task.items() if isinstance(value, str)}
+        same: Schema = {"type": "object", "properties": texts, "required": list(texts)}
+    else:
+        same = {"const": task}
+    # Not by name: the code of each file makes a class of the same one.
+    sections = {name: _or_reference(defs.section(type(getattr(experiment, name)))) for name in _OF_TASK}
+    return {
+        "if": {"properties": {"task": same}, "required": ["task"]},
+        "then": {"properties": sections},
     }
 
 

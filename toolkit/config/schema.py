@@ -40,38 +40,36 @@ class Train:
     """Length and settings of training."""
 
     epochs: int | None = option(None, minimum=1, maximum=1_000_000)
-    """Passes over the training set. null: 10, or those that `steps` needs."""
+    """Passes over the training set. null: 10, or as `steps` needs."""
     steps: int | None = option(None, minimum=1, maximum=10**12, added=True)
-    """Steps to train for, instead of epochs. The last epoch may be incomplete."""
+    """Steps to train for, instead of epochs."""
     batch_size: int | None = option(None, minimum=1)
-    """Samples per step, summed over all ranks. null: 64, or as many as batch_max_length allows."""
+    """Samples per step of all ranks together. null: 64, unless batch_max_length is given."""
     batch_max_length: int | None = option(None, minimum=1)
-    """Largest number of tokens per step, summed over all ranks, instead of batch_size."""
+    """Most tokens per step of all ranks together, instead of batch_size."""
     bucket_span: int | None = option(None, minimum=1)
     """For batch_max_length: width of a range of lengths, in tokens. A step then has samples of one range, and
-    padding counts as tokens. null: any samples share a step, and padding does not count."""
+    padding counts. null: any samples share a step, and padding does not count."""
     logical_ranks: int = option(8, minimum=1, maximum=65536)
-    """Number of parts of each batch. Any smaller number of processes gives the same result; a larger one
-    gives an equal result within rounding."""
+    """Parts of each batch. More processes than parts change the result within rounding."""
     workers: int = option(0, minimum=0, maximum=1024, added=True, identity=False)
-    """For a task of your own functions: processes of each rank that read samples ahead. They need CPUs of
-    their own. 0: the rank reads."""
+    """For a task of your own functions: processes of each rank that read samples ahead. They need CPUs."""
     accumulation: int = option(1, minimum=1)
-    """Micro-batches per step and logical rank, whose gradients are added. More of them need less memory."""
+    """Micro-batches per step and logical rank. More of them need less memory."""
     bucket_batches: int | None = option(None, minimum=1)
-    """For batch_size: number of batches whose samples are sorted by length together, which saves padding. 1:
-    only shuffled. null: 50."""
+    """For batch_size: batches whose samples are sorted by length together, which saves padding. 1: only
+    shuffled. null: 50."""
     reduction: str = option("auto", choices=("auto", "exact", "fast"))
     """How gradients are summed. exact: in a fixed tree, so that 1, 2, 4, … processes give the same bytes;
     fast: by DDP's all-reduce; auto: exact on the CPU, fast on CUDA."""
     precision: str = option(
         "auto", choices=("auto", "fp32", "tf32", "bf16", "fp16"), counts_as={"auto": "fp32"}
     )
-    """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with faster matrix products and convolutions on
-    CUDA, rounded to 10 bits; bf16, fp16: mixed precision."""
+    """auto: bf16 on GPUs that have it, else fp32; tf32: fp32 with TF32 in matrix products and convolutions;
+    bf16, fp16: mixed precision."""
     compile: str = option("auto", choices=("auto", "on", "off"), added=True)
-    """Whether to use torch.compile: faster steps, a slower start. It needs `reduction: fast` and
-    `deterministic: false`. auto: on GPUs where these hold."""
+    """Whether to use torch.compile. It needs `reduction: fast` and `deterministic: false`. auto: if these
+    hold on a GPU."""
     device: str = option("auto", choices=("auto", "cpu", "cuda"))
     """auto: CUDA if a GPU is visible."""
     threads: int = option(1, minimum=1)
@@ -79,38 +77,35 @@ class Train:
     clip_norm: float | None = option(None, above=0)
     """Largest norm of the gradient; null: no clipping."""
     find_unused_parameters: bool = option(False)
-    """For `reduction: fast`: set it if the used parameters differ between steps. Parameters that the first
-    step does not use are found without it."""
+    """For `reduction: fast`: set it if the used parameters differ between steps."""
     deterministic: bool = option(True)
-    """Use deterministic kernels on CUDA: slower, but always the same bytes. An operation without one
-    fails."""
+    """Deterministic kernels on CUDA: slower, but the same bytes each time. An operation without one fails."""
     start_from_checkpoint: str | None = option(None, path=True, run=True)
     """Initial weights: the folder of a finished run (its best checkpoint), of a checkpoint, or a
     model.safetensors. null: random."""
     log_per_epoch: int = option(20, minimum=1)
-    """How often training metrics are logged per epoch."""
+    """Logs of training metrics per epoch."""
     eval_per_epoch: int = option(1, minimum=1)
-    """How often the validation set is evaluated per epoch."""
+    """Evaluations per epoch."""
     eval_steps: int | None = option(None, minimum=1, added=True)
-    """Steps between two evaluations, instead of eval_per_epoch; the end is evaluated too."""
+    """Steps between two evaluations, instead of eval_per_epoch."""
     eval_epochs: int | None = option(None, minimum=1, added=True)
-    """Epochs between two evaluations, instead of eval_per_epoch; the end is evaluated too."""
+    """Epochs between two evaluations, instead of eval_per_epoch."""
     parallel: str = option("auto", choices=("auto", "ddp", "dp", "none"), identity=False)
-    """ddp: one process per GPU; dp: one process with all GPUs, which is slower; none: one process on one
-    device; auto: ddp."""
+    """ddp: one process per GPU; dp: one process with all GPUs; none: one process on one device; auto: ddp."""
     rendezvous: str = option("auto", choices=("auto", "env", "file"), identity=False)
-    """How the ranks find each other. env: MASTER_ADDR and MASTER_PORT; file: a file in the run's folder;
-    auto: env under a launcher such as torchrun, else a free port of rank 0."""
+    """How the ranks find each other. auto: at a free port of rank 0, or at the address that a launcher has
+    set; env: at MASTER_ADDR and MASTER_PORT; file: through a file in the run's folder."""
     rendezvous_timeout_s: float = option(60.0, above=0, maximum=MOST_S, identity=False)
-    """Seconds until a rank that cannot reach the others fails."""
+    """Seconds that a rank tries to reach the others before it fails."""
     collective_timeout_s: float = option(600.0, above=0, maximum=MOST_S, identity=False)
-    """Seconds until a rank that waits for the others in a step fails."""
+    """Seconds that a rank waits for the others in a step before it fails."""
     hang_timeout_s: float = option(300.0, above=0, maximum=MOST_S, identity=False)
     """Seconds without progress until the ranks write their stacks and exit."""
     check_ranks_every: int | None = option(500, minimum=1, identity=False)
     """Steps between comparisons of the ranks' weights; null: never."""
     quarantine: int = option(0, minimum=0)
-    """How many samples may be skipped after the run has failed on them twice at the same step."""
+    """Number of samples that a run may leave out after it has failed on them twice at the same step."""
 
     def __post_init__(self) -> None:
         # Set here, so that the resolved experiment shows the values that apply, and none without effect.
@@ -125,8 +120,7 @@ class Optimizer:
     """The optimizer and its settings."""
 
     kind: str = option("adamw", choices=(*OPTIMIZERS, OWN))
-    """The class of torch.optim of this name. adam and adamw differ in how weight decay acts. own: what the
-    function `optimizer` of the task's file makes, which the file alone decides."""
+    """The class of torch.optim of this name. A function `optimizer` in the task's file sets own."""
     lr: float = option(1e-3, above=0)
     """Peak learning rate."""
     weight_decay: float = option(0.01, minimum=0)
@@ -134,7 +128,7 @@ class Optimizer:
     no_decay: tuple[str, ...] = option(("bias", "norm"))
     """Parameters whose name contains one of these have no weight decay."""
     betas: tuple[float, float] = option((0.9, 0.999))
-    """adam, adamw, adamax, nadam, radam: decay rates of the averages of the gradient and of its square."""
+    """adam, adamw, adamax, nadam, radam: decay rates of the running averages."""
     eps: float = option(1e-8, above=0)
     """Added to the denominator by the optimizers with betas, and by rmsprop."""
     momentum: float = option(0.0, minimum=0, maximum=1)
@@ -150,18 +144,17 @@ class LrScheduler:
     kind: str = option(
         "linear", choices=("constant", "linear", "cosine", "step", *SCHEDULES, OWN), instead=NO_SCHEDULES
     )
-    """After warm-up: constant stays; linear and cosine fall to final_factor, in a line or half a cosine; step
-    multiplies by gamma at certain steps; own: the function `schedule` of the task's file, which the file
-    alone decides; the others are the schedules that transformers has by these names."""
+    """After warm-up: constant stays; linear and cosine fall to final_factor; step multiplies by gamma at
+    certain steps; others: the schedules of transformers. A function `schedule` in the task's file sets
+    own."""
     warmup: float = option(0.0, minimum=0)
-    """Length of the warm-up: up to 1 a share of all steps, above 1 a number of steps."""
+    """Warm-up: up to 1 a share of all steps, above 1 a number of steps."""
     final_factor: float = option(0.0, minimum=0, maximum=1)
     """Factor that linear and cosine reach after the last step."""
     step_epochs: float = option(1.0, above=0)
     """For step: epochs between two reductions."""
     step_at: tuple[float, ...] | None = option(None, above=0, maximum=1)
-    """For step: shares of all steps at which the rate is reduced, such as [0.75, 0.9], instead of
-    step_epochs."""
+    """For step: shares of all steps at which it reduces, such as [0.75, 0.9], instead of step_epochs."""
     gamma: float = option(0.5, above=0, maximum=1)
     """For step: factor of each reduction."""
     arguments: dict[str, Any] = option(factory=dict, added=True)
@@ -173,11 +166,11 @@ class Checkpoint:
     """When to save and what to keep."""
 
     every_steps: int | None = option(None, minimum=1, identity=False)
-    """Steps between two saves. null: none beside those at evaluations, at the end and after every_minutes."""
+    """Steps between two saves, beside those at evaluations, at the end and after every_minutes."""
     every_minutes: float | None = option(None, above=0, identity=False)
-    """Minutes between two saves. null: chosen from the cost of a save and the frequency of interruptions."""
+    """Minutes between two saves. null: chosen from their cost and the frequency of interruptions."""
     keep: int = option(2, minimum=2, identity=False)
-    """How many of the newest checkpoints are kept, beside the best one."""
+    """Newest checkpoints that are kept, beside the best one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +178,12 @@ class Evaluation:
     """Evaluation of a run, and selection of the best checkpoint."""
 
     metric: str = option("loss:min", pattern=METRIC_PATTERN)
-    """Metric of the validation set that selects the best checkpoint. Of equal values, the one with the lower
-    validation loss is better. The task declares its metrics, and whether less or more of one is better, so
-    that loss means loss:min."""
+    """Validation metric that selects the best checkpoint; of equal values, that with the lower loss. The goal
+    (min, max) may be left out if the task declares it."""
     batch_size: int | None = option(None, minimum=1)
-    """Samples per batch of an evaluation. It affects rounding. null: 256, or as many as batch_max_length
-    allows."""
+    """Samples per batch. It affects rounding. null: 256, unless batch_max_length is given."""
     batch_max_length: int | None = option(None, minimum=1)
-    """Largest number of tokens per batch, padding included, instead of batch_size."""
+    """Most tokens per batch, padding included, instead of batch_size."""
     patience: int | None = option(None, minimum=1)
     """Evaluations without improvement until training stops; null: never."""
     test: bool = option(True)
@@ -213,10 +204,9 @@ class RunPolicy:
     max_crashes: int = option(3, minimum=0)
     """Automatic restarts after crashes."""
     max_timeouts: int = option(100, minimum=0)
-    """Automatic restarts after the time limit. There is no limit after preemptions."""
+    """Automatic restarts after the time limit. Those after preemptions have no limit."""
     webhook_env: str | None = option(None, pattern=VARIABLE_PATTERN)
-    """Name of the environment variable with the address of a webhook, such as STK_WEBHOOK_URL. The address is
-    a secret: do not write it here."""
+    """Name of the environment variable with the address of a webhook, such as STK_WEBHOOK_URL."""
     webhook_events: tuple[str, ...] = option(("end", "failure", "hold"), choices=NOTICES)
     """Events that are sent to the webhook."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from toolkit.config.fields import SWEEP
@@ -36,9 +37,12 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def file_schema() -> str:
-    """The JSON Schema of an experiment file, its section `sweep` included, as text."""
-    return json_text(experiment_schema({SWEEP: _sweep_schema()}), indent=1)
+def file_schema(files: Sequence[Path] = ()) -> str:
+    """The JSON Schema of an experiment file, its section `sweep` included, as text.
+
+    files  experiments whose own code says the keys of data and model. Raises ConfigError for their faults
+    """
+    return json_text(experiment_schema({SWEEP: _sweep_schema()}, files), indent=1)
 
 
 def _sweep_schema() -> dict[str, Any]:

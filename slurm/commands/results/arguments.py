@@ -27,6 +27,17 @@ a table (.csv, .tsv), JSON lines (.jsonl) or, where the task takes texts, plain 
   echo '{"text": "a fine film"}' | stk predict RUN
   stk predict RUN --input-format lines < reviews.txt
 """
+_EXPORT = """\
+Copy what others need to use a finished run into a new folder: its best weights, its experiment, its code, and
+files such as a vocabulary. `stk predict`, `stk evaluate --data` and `stk.load` take the folder in place of a
+run. Logs, metrics, reports and the optimizer's state are left out.
+"""
+_SERVE = """\
+Predict over HTTP with the best weights of a finished run and its own code, until Ctrl-C. A request has rows
+as JSON lines, and the token that is printed or that STK_SERVE_TOKEN holds. The answer has a line for each.
+
+  curl -H "Authorization: Bearer TOKEN" --data-binary @rows.jsonl http://127.0.0.1:8000/predict
+"""
 _REPLAY = """\
 Recompute one step from the run's folder, with the run's own code: its samples, learning rate and loss,
 compared with what the run recorded of the step. Changes nothing. Exit code 1 where they differ.
@@ -95,6 +106,28 @@ def predict(parsers: Parsers) -> None:
     )
     parser.add_argument(
         "--output", metavar="FILE", help="appears when it is whole (default: standard output)"
+    )
+    parser.add_argument(
+        "--batch-size", type=positive, metavar="N", help="rows in a batch (default: as in evaluations)"
+    )
+
+
+def export(parsers: Parsers) -> None:
+    """Add `stk export`."""
+    parser = command(parsers, "export", "a small folder with a finished run, to hand on", _EXPORT)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet")
+
+
+def serve(parsers: Parsers) -> None:
+    """Add `stk serve`."""
+    parser = command(parsers, "serve", "predict over HTTP with a finished run", _SERVE)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine alone)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8000, metavar="N", help="port (default 8000; 0: any free one)"
     )
     parser.add_argument(
         "--batch-size", type=positive, metavar="N", help="rows in a batch (default: as in evaluations)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from slurm.commands.common import Parsers, cluster, command, experiment, json_option
+from slurm.commands.common import CONFIG_HELP, Parsers, cluster, command, experiment, json_option
 
 _DOCTOR = """\
 Ask the cluster, this machine and its file systems what a job can expect here. Say for each whether it
@@ -18,6 +18,7 @@ no data. Exit code 0 where all came back with the same bytes, else 4.
 """
 _SCHEMA = """\
 Print the JSON Schema of an experiment file, with the tasks and models of all installed packages.
+With CONFIG, it has the keys of model and data that the functions of that experiment's task take, too.
 An editor completes and checks a file whose first line is
 # yaml-language-server: $schema=stk.schema.json
 """
@@ -57,7 +58,8 @@ def drill(parsers: Parsers) -> None:
 
 def schema(parsers: Parsers) -> None:
     """Add `stk schema`."""
-    command(parsers, "schema", "print the JSON Schema of an experiment file, for editors", _SCHEMA)
+    parser = command(parsers, "schema", "print the JSON Schema of an experiment file, for editors", _SCHEMA)
+    parser.add_argument("config", nargs="*", metavar="CONFIG", help=CONFIG_HELP)
 
 
 def completion(parsers: Parsers) -> None:

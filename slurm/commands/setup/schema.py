@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
 from toolkit.sweeps.json_schema import file_schema
 
 
 def run(arguments: Namespace) -> int:
-    """Print the schema."""
-    print(file_schema())
+    """Print the schema. Raises ConfigError where an experiment has faults."""
+    print(file_schema([Path(each) for each in arguments.config]))
     return 0

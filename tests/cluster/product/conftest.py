@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.product.stopping.requeue_cases import Stage
 from toolkit.run.run_dir import RunDir
 
-from .requeue_cases import Stage
 from .user import User
 
 _WORDS = {"good": ("fine", "bright", "warm"), "bad": ("dull", "poor", "cold")}

@@ -77,7 +77,7 @@ def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(house: Hous
         "error: CUDA out of memory",
         "  where        rank 1 on w1, GPU 3 (NVIDIA H200, GPU-12), in forward, after step 7",
         "  class        exception",
-        "  what to do   The traceback shows the line at fault.",
+        "  what to do   The end of the log has the error; a traceback there names the line.",
         "",
         "b1",
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from tests.slurm.house import House
 
 CONFIGS = ROOT / "configs"

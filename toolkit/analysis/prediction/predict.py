@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +19,7 @@ from toolkit.analysis.prediction.output import writer
 from toolkit.analysis.prediction.predictor import Predictor, UnfitRow
 from toolkit.analysis.prediction.request import Request
 from toolkit.analysis.prediction.rows import Row, rows_of
-from toolkit.analysis.prediction.source import opened
+from toolkit.analysis.prediction.source import TextLines, opened
 from toolkit.config import load_to_run
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.distributed.devices import choose_device
@@ -36,20 +36,53 @@ _BATCH = 256
 Predict = Callable[[Sequence[object]], list[object]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """A run that is open and answers rows.
+
+    at_once  rows that are read before they are answered, where they are at hand
+    """
+
+    predictor: Predictor
+    predict: Predict
+    at_once: int
+
+    def parts(self, lines: TextLines, read_as: str) -> Iterator[list[object]]:
+        """Yield what is predicted of the rows of an input, some rows at a time. Raises UserError, DataError.
+
+        read_as   one of toolkit.analysis.prediction.formats.INPUTS
+        """
+        rows = rows_of(lines, read_as, self.predictor.format)
+        return predictions(rows, self.predictor, self.predict, self.at_once, lines.name, lines.are_at_hand)
+
+
+def answering(run: RunDir, batch_size: int | None) -> Answering:
+    """Open a finished run. Raises UserError, DataError, CheckpointError.
+
+    batch_size  samples in a batch; None: as in the run's evaluations
+    """
+    experiment = load_to_run(run.config)
+    set_arithmetic(experiment)
+    found = open_run(run, experiment)
+    settings = _settings(experiment, batch_size)
+    predict = _on_device(found.predictor, found.model, experiment, settings)
+    at_once = found.predictor.batches_at_once * (settings.batch_size or _BATCH)
+    return Answering(predictor=found.predictor, predict=predict, at_once=at_once)
+
+
 def answer(run: RunDir, request: Request, output: TextIO) -> None:
     """Predict what a request asks for.
 
     output   for a request without an output file
     Raises UserError, DataError, CheckpointError; a file of the output's name is then untouched.
     """
-    predictor, predict, at_once = _ready(run, request.batch_size)
+    found = answering(run, request.batch_size)
     with ExitStack() as stack:
         path = None if request.file is None else Path(request.file)
-        lines = stack.enter_context(opened(path, predictor.format.encoding))
+        lines = stack.enter_context(opened(path, found.predictor.format.encoding))
         stream = output if request.output is None else stack.enter_context(open_atomic(Path(request.output)))
         write = writer(stream, request.format)
-        rows = rows_of(lines, request.input, predictor.format)
-        for part in predictions(rows, predictor, predict, at_once, lines.name, lines.are_at_hand):
+        for part in found.parts(lines, request.input):
             write(part)
             stream.flush()
 
@@ -63,20 +96,10 @@ def predict_rows(run: RunDir, rows: Iterable[Any], batch_size: int | None = None
     folder_trust.check_run(run)
     # Functions of a user's may change the working folder: file names in them are relative to another one.
     with contextlib.chdir(os.getcwd()):
-        predictor, predict, at_once = _ready(run, batch_size)
+        found = answering(run, batch_size)
     numbered = itertools.starmap(Row, enumerate(rows, start=1))
-    for part in predictions(numbered, predictor, predict, at_once, "samples"):
+    for part in predictions(numbered, found.predictor, found.predict, found.at_once, "samples"):
         yield from part
-
-
-def _ready(run: RunDir, batch_size: int | None) -> tuple[Predictor, Predict, int]:
-    """Return the predictor, its function, and the number of rows for each call."""
-    experiment = load_to_run(run.config)
-    set_arithmetic(experiment)
-    found = open_run(run, experiment)
-    settings = _settings(experiment, batch_size)
-    predict = _on_device(found.predictor, found.model, experiment, settings)
-    return found.predictor, predict, found.predictor.batches_at_once * (settings.batch_size or _BATCH)
 
 
 def predictions(

@@ -135,7 +135,9 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     "checkpoint": FailureClass(
         policy=Policy.STOP, advice="Check space and rights of the run folder, then resume the run."
     ),
-    "exception": FailureClass(policy=Policy.STOP, advice="The traceback shows the line at fault."),
+    "exception": FailureClass(
+        policy=Policy.STOP, advice="The end of the log has the error; a traceback there names the line."
+    ),
     NO_PROGRESS: FailureClass(
         policy=Policy.HOLD,
         advice="Fix the problem that the message names; stk resume then restarts the run and its counters.",

@@ -44,19 +44,19 @@ class EntityMentions(DataSection):
     test: str | None = option(None, path=True)
     """File of the test set, if there is one."""
     split: int = option(10, minimum=1, maximum=49)
-    """Percentage of `path` for the test set, and the same for the validation set."""
+    """Percentage of `path` for the test set, and for the validation set."""
     split_by: str = option("source", choices=("source", "sentence"))
-    """source: sentences of one text go into the same split; sentence: each is split alone."""
+    """source: sentences of one text stay together; sentence: each is split alone."""
     entity_db: str = option(path=True)
-    """Folder of the database: candidates of each alias; titles, types, relations, descriptions."""
+    """Folder of the database of aliases and entities."""
     use_weak_labels: bool = option(True)
-    """Whether to train on weak labels; evaluations score only gold labels."""
+    """Whether to train on weak labels too."""
     no_candidate: bool = option(False)
-    """Whether each mention has the candidate `none of them`, the label if the gold is not a candidate."""
+    """Whether each mention has the candidate `none of them`, the label if no candidate is the gold."""
     max_candidates: int = option(30, minimum=1)
     """Most popular candidates that a mention keeps."""
     max_tokens: int = option(128, minimum=8)
-    """Tokens of a sample: mention, text around it, markers and special tokens."""
+    """Tokens of a sample, markers and special tokens included."""
     window: int = option(64, minimum=0)
     """Tokens of text around a mention, on both sides together."""
     max_entity_tokens: int = option(128, minimum=4)
@@ -64,29 +64,29 @@ class EntityMentions(DataSection):
     title: bool = option(True)
     """Whether an entity's text begins with its title, without parentheses."""
     types: bool = option(True)
-    """Whether it names the entity's types."""
+    """Whether an entity's text names its types."""
     relations: bool = option(True)
-    """Whether it names the entity's relations and their objects."""
+    """Whether an entity's text names its relations and their objects."""
     description: bool = option(True)
-    """Whether it ends with the entity's description."""
+    """Whether an entity's text ends with its description."""
     type_systems: tuple[str, ...] | None = option(None)
     """Systems of types to read; null: all."""
     max_type_words: int = option(20, minimum=1)
-    """Words of types in an entity's text; the first type is always included."""
+    """Words of types in an entity's text."""
     max_relation_words: int = option(60, minimum=1)
-    """Words of relations in an entity's text; the first relation is always included."""
+    """Words of relations in an entity's text."""
     eval_slices: tuple[str, ...] = option(())
-    """Slices that each evaluation scores as `accuracy/<slice>`: built ones (unif_NS_TL), those of the
-    sentences, those of `slices`."""
+    """Slices that each evaluation scores as `accuracy/<slice>`: built-in ones such as unif_NS_TL, those of
+    the sentences, those of `slices`."""
     slices: dict[str, str] = field(default_factory=dict)
-    """Slices by condition, such as `crowded: candidates > 5`: SQL over the table `mentions` of the prepared
-    samples.sqlite."""
+    """Slices by SQL condition on the table `mentions` of samples.sqlite, such as `crowded: candidates >
+    5`."""
     torso_above: int = option(TORSO_ABOVE, minimum=0)
     """A gold that training has seen more often is torso, else tail."""
     head_above: int = option(HEAD_ABOVE, minimum=0)
     """A gold that training has seen more often is head."""
     count_weak: bool = option(True)
-    """Whether weak labels count there."""
+    """Whether weak labels count for torso_above and head_above."""
     tokenizer_path: str = option(hub=True)
     """Folder of a Hugging Face model or tokenizer, or its name on the hub; usually ${model.path}."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
@@ -133,7 +133,7 @@ class EntityDisambiguation:
 
     kind: str = option("entity_disambiguation")
     mask_mention: bool = option(False)
-    """Whether training hides tokens of mentions, more often those of popular golds (0.5 to 0.95)."""
+    """Whether training hides tokens of mentions, those of popular golds more often (0.5 to 0.95)."""
     mask_title: bool = option(False)
     """Whether training hides tokens of titles in entities' texts; not with `model.entity_vectors: cached`."""
 
@@ -167,25 +167,24 @@ class BiEncoder(_OfPretrained):
     path: str = option(hub=True)
     """Folder of the pretrained encoder, or its name on the hub."""
     context_layers: int | None = option(None, minimum=1)
-    """First layers of the encoder of mentions that are kept; null: all."""
+    """First layers of the encoder of mentions to keep; null: all."""
     entity_layers: int | None = option(None, minimum=1)
-    """First layers of the encoder of entities that are kept; null: all."""
+    """First layers of the encoder of entities to keep; null: all."""
     share: bool = option(True)
-    """Whether one encoder reads both. With `entity_vectors: cached` both begin with the same weights."""
+    """Whether one encoder reads mentions and entities."""
     pooling: str = option("mean", choices=("mean", "cls", "mention"))
-    """mean: the mean of all tokens; cls: the first token; mention: the mean of the mention's tokens, and of
-    all tokens of an entity's text."""
+    """mean: of all tokens; cls: the first token; mention: the mean of the mention's tokens."""
     hidden: int | None = option(None, minimum=1)
     """Size of a linear layer with tanh after each encoder; null: none."""
     normalize: bool = option(True)
-    """Whether vectors have length 1, so that their product is the cosine."""
+    """Whether vectors have length 1."""
     temperature: float = option(0.05, above=0)
     """The products are divided by it."""
     prior: bool = option(False)
-    """Whether to add a learnt weight times the log of the candidate's share of its alias."""
+    """Whether to add the log of the candidate's share of its alias, with a learnt weight."""
     entity_vectors: str = option("encode", choices=("encode", "cached"))
-    """encode: train the encoder of entities too; cached: keep its weights, and compute its vectors once for
-    all runs."""
+    """encode: train the encoder of entities too; cached: freeze it, and compute its vectors once for all
+    runs."""
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of the encoders; null: their own."""
 
@@ -204,11 +203,11 @@ class CoMention(_OfPretrained):
     )  # fmt: skip
     kind: str = option("co_mention")
     path: str = option(hub=True)
-    """Folder of the pretrained encoder, or its name on the hub; it also encodes the entities' texts."""
+    """Folder of the pretrained encoder, or its name on the hub."""
     context_layers: int | None = option(None, minimum=1)
     """First layers of the encoder that are kept; null: all."""
     entity_layers: int | None = option(None, minimum=1)
-    """First layers of the encoder of entities that are kept; null: all."""
+    """First layers of the encoder of entities to keep; null: all."""
     hidden: int = option(128, minimum=2)
     """Size of the vectors of words and candidates."""
     heads: int = option(4, minimum=1)
@@ -222,11 +221,11 @@ class CoMention(_OfPretrained):
     entity_text: bool = option(True)
     """Whether a candidate also has the vector of its text."""
     max_mentions: int = option(10, minimum=1)
-    """Mentions of a sentence that are read: the sample's own and the nearest others."""
+    """Mentions of a sentence that are read, the nearest ones."""
     temperature: float = option(0.05, above=0)
     """The cosine of text and entity is divided by it."""
     prior: bool = option(False)
-    """Whether to add a learnt weight times the log of the candidate's share of its alias."""
+    """Whether to add the log of the candidate's share of its alias, with a learnt weight."""
     dropout: float = option(0.1, minimum=0, maximum=1)
     """Dropout of encoder and attention."""
 

@@ -85,6 +85,7 @@ def _task(
         metrics=metrics,
         brief=brief,
         rules=RULES,
+        kept_artifacts=("encoding",),
         prediction_fault=_own_commands,
         file_keys=("noise", "noise_seed", "max_length", "workers", "prepared_dir"),
         own_files=OWN_TEXTS,

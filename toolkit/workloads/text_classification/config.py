@@ -29,7 +29,7 @@ class TextTable(DataSection):
     """
 
     path: str | None = option(None, path=True)
-    """File that is cut into splits; or samples.sqlite of a prepared set, whose texts keep their splits."""
+    """File to split; or samples.sqlite of a prepared set, which keeps its splits."""
     train: str | None = option(None, path=True)
     """File of the training set; with `validation`, instead of `path`."""
     validation: str | None = option(None, path=True)
@@ -51,21 +51,20 @@ class TextTable(DataSection):
     labels: tuple[str, ...] | None = option(None)
     """Labels in the order of their codes; null: those of the training set, sorted."""
     unknown_labels: str = option("skip", choices=("skip", "refuse"))
-    """skip: leave out rows with another label, and say how many; refuse: each is an error."""
+    """skip: leave out rows with another label; refuse: each is an error."""
     splits: dict[str, float] = option(  # noqa: RUF009 - makes a field, as everywhere here
         factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1}, rest=True
     )
-    """Shares of the file, divided by their sum. One of them may be null: the rest."""
+    """Shares of the file. One of them may be null: the rest."""
     split_seed: int = option(0, minimum=0)
     """Decides the split of each row, independently of `seed`."""
     stratify: bool = option(False)
     """Whether every split has the same share of each label."""
     split_unit: str = option("text", choices=("text", "fragment"))
-    """text: all fragments of a text go into one split; fragment: each alone, which leaks texts into the test
-    set."""
+    """text: all fragments of a text go into one split; fragment: each is split alone, which leaks texts."""
     tokenizer: str = option("words", choices=("words", "whitespace", "pretrained"))
     """words: runs of letters and digits, and each other character; whitespace: split at blanks; pretrained:
-    that of tokenizer_path, with its special tokens."""
+    that of tokenizer_path."""
     tokenizer_path: str | None = option(None, hub=True)
     """Folder of a Hugging Face model or tokenizer, or its name on the hub."""
     lowercase: bool = option(True)
@@ -73,12 +72,12 @@ class TextTable(DataSection):
     min_count: int = option(1, minimum=1)
     """Rarer tokens become the unknown token."""
     max_vocabulary: int | None = option(None, minimum=3)
-    """Largest number of tokens, two reserved ones included; null: all."""
+    """Most tokens, two reserved ones included; null: all."""
     max_tokens: int = option(512, minimum=1)
     """Tokens of a sample, special tokens included."""
     fold: str = option("none", choices=("none", "wordpiece", "word", "sentence"))
-    """none: cut a longer text; else make several samples with its label: filled token by token (wordpiece),
-    or broken between words or sentences."""
+    """none: cut a longer text; else several samples: filled token by token (wordpiece), or broken between
+    words or sentences."""
     prepared_dir: str = option("data/prepared", path=True, identity=False)
     """Folder of prepared sets, shared by all runs."""
 
@@ -122,8 +121,8 @@ class TextClassification:
     pooling: str = option("mean", choices=("mean", "max"))
     """How the probabilities of a text's fragments become those of the text."""
     class_weights: Any = option(None, added=True)  # noqa: RUF009 - makes a field, as everywhere here
-    """Weights of the training loss by label, such as {spam: 5}, 1 for the others; or balanced: all classes
-    count the same. Evaluations are not weighted."""
+    """Weights of the training loss by label, such as {spam: 5}, else 1; or balanced: all classes count the
+    same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +148,7 @@ class DocNN(ModelSection):
     hidden: tuple[int, ...] = option(())
     """Sizes of hidden layers before the output."""
     vectors: str | None = option(None, path=True)
-    """Text file of initial word vectors: a token and embedding_dim numbers per line."""
+    """Text file of initial word vectors: a token and its numbers per line."""
 
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
@@ -175,8 +174,8 @@ class Pretrained(ModelSection):
     dropout: float | None = option(None, minimum=0, maximum=1)
     """Dropout of encoder and head; null: the model's own."""
     last_layer: str = option("all", choices=("all", "first_token"))
-    """first_token: the last layer computes only the token that the head of BERT reads. Less work, equal
-    scores within rounding, other dropout."""
+    """first_token: the last layer computes only the token that the head of BERT reads. Scores are equal
+    within rounding, dropout differs."""
 
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None

@@ -35,6 +35,7 @@ WORKLOAD = Workload(
             task=f"{_PACKAGE}.task:TextClassificationTask",
             metrics=METRICS,
             predictor=f"{_PACKAGE}.inference.predictor:ClassificationPredictor",
+            kept_artifacts=("encoding.json", "encoding", "labels.json", "model"),
             report=f"{_PACKAGE}.report.sections:ClassificationReport",
             brief=("accuracy", "macro_f1"),
             more_metrics=REPORT_METRICS,

@@ -25,9 +25,9 @@ class Command:
     """A command, run in as many processes as the job has."""
 
     kind: str = option("command", choices=("command",))
-    """The user's own command."""
+    """Your own command."""
     run: tuple[str, ...] = option()
-    """The program and its arguments, such as [python, train.py]; ${run.dir} stands for the run's folder."""
+    """The program and its arguments, such as [python, train.py]; ${run.dir} is the run's folder."""
     launch: str = option("each", choices=("each", "node"))
     """each: one process per rank; node: one per host, for a launcher such as torchrun."""
     folder: str = option(".", path=True, identity=False)
@@ -48,9 +48,9 @@ class CommandExperiment(Experiment):
     evaluation: Evaluation = absent(Evaluation())
     params: dict[str, Any] = option(factory=dict)
     """Options of the command: `lr: 0.001` gives --lr 0.001, `amp: true` gives --amp, a list several words,
-    false and null nothing. STK_PARAMS has them as JSON."""
+    false and null nothing."""
     inputs: tuple[str, ...] = option((), path=True)
-    """Files and folders that the command reads. They must exist, and are part of the identity."""
+    """Files and folders that the command reads, which must exist."""
     code: tuple[str, ...] = option((".",), path=True, identity=False)
     """Folders whose code the run keeps: the files that git tracks, else all small ones."""
 

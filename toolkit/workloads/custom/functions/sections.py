@@ -45,18 +45,17 @@ class FunctionsTask:
 
     kind: str = option(KIND)
     module: str = option()
-    """The file, such as digits.py, or the module in a package, such as my_project.digits."""
+    """The file, such as digits.py, or the module, such as my_project.digits."""
     class_name: str | None = option(None, added=True)
     """Class with the functions as methods, as in digits.py:Digits; null: functions of the file."""
     metrics: dict[str, str] = option(factory=dict, choices=GOALS, identity=False)
-    """For metrics that `step` returns, whether less or more is better, where neither evaluation.metric nor
-    the file says it."""
+    """Goals of the metrics that `step` returns, unless evaluation.metric or the file gives them."""
     titles: dict[str, str] = option(factory=dict, identity=False, added=True)
-    """Names of metrics for people, in place of those that the file gives."""
+    """Titles of metrics, in place of those in the file."""
     units: dict[str, str] = option(factory=dict, choices=UNITS, identity=False, added=True)
-    """share for metrics between 0 and 1 that are shown in per cent; number for others."""
+    """share: a metric between 0 and 1, shown in per cent; number: any other."""
     folder: str | None = option(None, path=True, identity=False)
-    """Folder of relative file names in the functions; null: the working directory."""
+    """Folder of relative file names in the functions."""
 
 
 class _Values:

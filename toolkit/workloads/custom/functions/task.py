@@ -19,7 +19,7 @@ from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Report, Score
+from toolkit.task import Evaluation, Loss, Ragged, Report, Score
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
 from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
@@ -52,7 +52,7 @@ class FunctionsTask:
         self._experiment = experiment
         self._code = UserCode(experiment.task)
         self._outputs: dict[str, Lists] = {}
-        self._has_begun = False
+        self._has_begun = self._predicts_lists = False
         self.prepared = None
         self.splits = dict(self._splits())
         self.fingerprint = self._fingerprint()
@@ -156,6 +156,7 @@ class FunctionsTask:
             if predict is not None:
                 found, place = predict(model, batch.content), self._code.place("predict")
                 outputs["predictions"] = checked_predictions(found, batch.samples, place)
+                self._predicts_lists = isinstance(outputs["predictions"], Ragged)
         loss = sums.loss.double()
         count = loss.new_tensor([sums.count])
         return Score(sums=torch.cat([loss[None], count, sums.metrics.to(loss.device)]), outputs=outputs)
@@ -182,8 +183,11 @@ class FunctionsTask:
         found = evaluation.outputs["predictions"]
         if self._code.find("report"):
             self._outputs[split] = found
-        lines = (json.dumps(each) + "\n" for each in values_of(found))
+        lines = (json.dumps(each) + "\n" for each in self._values_of(found))
         (run.artifacts / f"{split}_predictions.jsonl").write_text("".join(lines), encoding="utf-8")
+
+    def _values_of(self, found: Lists) -> Iterator[Any]:
+        return values_of(found, are_lists=self._predicts_lists)
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         """Write what the user's function adds to the report. A failure of it does not fail the run.
@@ -194,7 +198,7 @@ class FunctionsTask:
         if report is None:
             return
         try:
-            outputs = {split: list(values_of(found)) for split, found in self._outputs.items()}
+            outputs = {split: list(self._values_of(found)) for split, found in self._outputs.items()}
             write_sections(run, report(run, outputs))
         except Exception as error:
             place = f"{self._code.shown}:{line_of(error, self._code.path) or self._code.line('report')}"

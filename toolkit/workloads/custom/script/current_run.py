@@ -69,8 +69,8 @@ class CurrentRun:
     def latest_checkpoint(self) -> Path | None:
         """Return the folder of the newest valid checkpoint, or None. Collective.
 
-        All ranks get the answer of rank 0. Damaged checkpoints that are newer are set aside, and the log
-        says so. Metrics that were logged after its step are dropped.
+        All ranks get the answer of rank 0. Damaged newer checkpoints are set aside. Metrics that were
+        logged after its step are dropped.
 
         Raises stk.CheckpointError if all checkpoints are damaged.
         """
@@ -111,8 +111,8 @@ class CurrentRun:
     def should_stop(self, *, every: int | None = None) -> bool:
         """Return whether to save and leave, the same on all ranks. Collective: call it after each step.
 
-        True once a signal or Slurm has asked any rank to leave. The ranks agree about once a second; the
-        other calls cost nothing. Without torch.distributed each process decides alone.
+        True once a signal or Slurm has asked any rank to leave. The ranks agree about once a second.
+        Without torch.distributed each process decides alone.
 
         every   agree every this many calls instead
         """
@@ -128,9 +128,8 @@ class CurrentRun:
                 torch.save(state, folder / "state.pt")
 
         Each rank may write its own files and folders. When all ranks have left the block, rank 0
-        completes the checkpoint: on the disk, with checksums and the links `last` and `best`, or not at
-        all. An error in the block leaves no checkpoint. The other ranks then wait, so let the error end
-        the script.
+        completes the checkpoint, with checksums and the links `last` and `best`. An error in the block
+        leaves no checkpoint. The other ranks then wait, so let the error end the script.
 
         step   number of steps done, at most 99,999,999; replaces a checkpoint of the same step
         best   whether this is the best checkpoint so far; the best one is kept
@@ -227,9 +226,8 @@ class CurrentRun:
 def current_run() -> CurrentRun:
     """Return the run of this script; the same object at each call. Not collective.
 
-    Call it early: afterwards a signal does not end a script that `stk` has started, but makes
-    `should_stop` true. Without `stk` the run is a stand-in in ./experiments/alone, named after the
-    script.
+    Call it early: afterwards signals make `should_stop` true instead of ending a script that `stk` has
+    started. Without `stk` the run is a stand-in in ./experiments/alone, named after the script.
 
     Raises stk.UserError if RANK or WORLD_SIZE is not a number.
     """

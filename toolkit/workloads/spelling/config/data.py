@@ -38,10 +38,10 @@ class SpellingTexts(DataSection):
     datasets: tuple[str, ...] | None = option(None, path=True)
     """Files or folders for training and validation; relative to the working directory."""
     dataset_limits: tuple[int, ...] | None = option(None, minimum=1)
-    """Largest number of training texts of each data set, spread evenly over it; null: all."""
+    """Most training texts of each data set, spread evenly over it; null: all."""
     val_splits: tuple[float, ...] | None = option(None, above=0)
-    """Validation texts of each data set: a number, or a share below 1; null: a tenth, or none with
-    `validation`."""
+    """Validation texts of each data set: a number, or a share below 1; null: a tenth; with `validation`,
+    none."""
     split_seed: int = option(0, minimum=0)
     """Decides which texts are for validation, independently of `seed`."""
     path: str | None = option(None, path=True)
@@ -53,7 +53,7 @@ class SpellingTexts(DataSection):
     noise: Any = option(factory=NoNoise, kinds=noise_kinds)  # noqa: RUF009 - makes a field
     """How errors are put into clean texts."""
     noise_draws: int = option(1, minimum=1, maximum=10000, added=True)
-    """How often each training text occurs per epoch, each time with other errors."""
+    """How often each text occurs per epoch, with other errors each time."""
     noise_seed: int = option(0, minimum=0)
     """Decides the errors, independently of `seed`."""
     tokenizer_path: str = option(path=True)
@@ -61,8 +61,8 @@ class SpellingTexts(DataSection):
     output_tokenizer_path: str | None = option(None, path=True)
     """JSON file of the output tokenizer, for correction."""
     dictionary: str | None = option(None, path=True)
-    """File of words and frequencies (`stk spelling dictionary`), for features of words and to recognise
-    real-word errors; null: none."""
+    """File of words and frequencies (`stk spelling dictionary`), for features of words and real-word
+    errors."""
     max_length: int = option(512, minimum=8, maximum=65535)
     """Longest sample in tokens, special tokens included; longer ones are left out."""
     workers: int | None = option(None, minimum=1, identity=False)

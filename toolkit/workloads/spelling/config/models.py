@@ -61,7 +61,7 @@ class DetectionTransformer(Transformer):
     num_layers: int = option(6, minimum=1)
     """Encoder layers."""
     word_features: bool = option(True)
-    """Whether the model also reads the 13 features of each piece of a word."""
+    """Whether the model reads the 13 features of each piece of a word."""
     max_length: int = option(512, minimum=8)
     """Longest text in tokens, special tokens included; longer ones are read in windows."""
 
@@ -75,11 +75,11 @@ class DetectionGraph(AttentionModel):
     num_layers: int = option(6, minimum=1)
     """Encoder layers."""
     word_features: bool = option(True)
-    """Whether word nodes also start from their 13 features."""
+    """Whether word nodes start from their 13 features."""
     word_fully_connected: bool = option(True)
     """Whether each word attends to all other words of its text."""
     token_fully_connected: bool = option(False)
-    """Whether each token attends to all tokens of its text, not only to those of its word."""
+    """Whether each token attends to all tokens of its text, not only of its word."""
     max_length: int = option(512, minimum=8)
     """Longest text in tokens, special tokens included; longer ones are read in windows."""
 
@@ -155,17 +155,17 @@ class TokenizationRepairPlus(ModelSection):
     SHAPES: ClassVar[tuple[str, ...]] = ("num_word_layers", "num_sec_layers", "word_features")
     kind: str = option("tokenization_repair_plus")
     repair_run: str = option(path=True, run=True)
-    """Folder of a finished run of `tokenization_repair`, whose model reads the characters."""
+    """Folder of a finished run of `tokenization_repair`."""
     fix_tokenization_repair: bool = option(True)
-    """Whether that model is frozen."""
+    """Whether the model of repair_run is frozen."""
     feed_forward_dim: int | None = option(None, minimum=1)
     """Size of the feed-forward sub-layers; null: twice hidden_dim."""
     num_word_layers: int = option(6, minimum=1)
     """Encoder layers over the words."""
     num_sec_layers: int = option(0, minimum=0)
-    """Decoder layers that write corrected words (6 in the study); 0: detection only."""
+    """Decoder layers that write corrected words; 0: detection only."""
     word_features: bool = option(True)
-    """Whether the model also reads the 13 features of each piece of a word."""
+    """Whether the model reads the 13 features of each piece of a word."""
     dropout: float = option(0.1, minimum=0, maximum=1)
     """Dropout of each sub-layer."""
     max_length: int = option(514, minimum=8)

@@ -28,9 +28,9 @@ class WordNoise:
 
     kind: str = option("")
     rate: float = option(0.2, minimum=0, maximum=1)
-    """Share of words that are misspelt. Words that cannot be, such as numbers, do not lower it."""
+    """Misspelt words as a share of all words, numbers included."""
     at_least: int = option(0, minimum=0)
-    """Least number of errors in a text with enough such words."""
+    """Least number of errors in a text that has enough words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,17 @@ from typing import Any, Self
 
 from torch import nn
 
+from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.manifest import read_manifest
 from toolkit.config.schema import Experiment
 from toolkit.files import open_atomic
+from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Report
 from toolkit.workloads.spelling.config.data import SpellingTexts
-from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
+from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.prepared import Encoding, SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.samples.sources import data_sets
 from toolkit.workloads.spelling.data.texts.words import words_of
@@ -38,8 +42,19 @@ class SpellingTask:
         self.splits: Mapping[str, SpellingSamples] = {name: data.split(name) for name in data.splits}
 
     def on(self, data: SpellingTexts, report: Report | None = None) -> Self:
-        known = prepare(data, report, base=self._data)
+        base = Encoding(path=self._data.path, fingerprint=self._data.fingerprint)
+        known = prepare(data, report, base=base)
         return type(self)(replace(self._experiment, data=data), known)
+
+    @classmethod
+    def of_kept(cls, run: RunDir, experiment: Experiment, data: SpellingTexts, report: Report) -> Self | None:
+        """This task on another file, encoded by the tokenizers and the dictionary that a run keeps."""
+        folder = ExportedFiles(run).encoding
+        if not (folder / layout.TOKENIZER).is_file():
+            return None
+        fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
+        known = prepare(data, report, base=Encoding(path=folder, fingerprint=fingerprint))
+        return cls(replace(experiment, data=layout.encoded_by(data, folder)), known)
 
     def metrics_need_outputs(self, split: str) -> bool:
         return False

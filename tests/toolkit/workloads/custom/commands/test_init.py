@@ -53,6 +53,7 @@ def test_its_experiment_names_a_schema_that_is_there_and_that_it_keeps(tmp_path:
     valid = Draft202012Validator(json.loads((tmp_path / "digits" / name).read_text())).is_valid
     assert valid(yaml.safe_load(text))
     assert not valid({**yaml.safe_load(text), "trian": {}})
+    assert not valid({**yaml.safe_load(text), "model": {"hiden": 128}})
 
 
 def test_it_writes_nothing_over(tmp_path: Path) -> None:

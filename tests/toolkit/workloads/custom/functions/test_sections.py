@@ -198,6 +198,28 @@ def test_an_editor_allows_it(config: Path) -> None:
     assert not valid({**experiment, "task": {"kind": "three_functions", "modul": "digits.py"}})
 
 
+def test_an_editor_knows_the_keys_of_an_experiments_own_functions(config: Path) -> None:
+    schema = json.loads(json.dumps(experiment_schema({}, [config])))
+    Draft202012Validator.check_schema(schema)
+    valid = Draft202012Validator(schema).is_valid
+    experiment = yaml.safe_load(EXPERIMENT)
+    assert valid(experiment)
+    assert valid({**experiment, "model": {"hidden": 4}, "data": {"few": True}})
+    assert not valid({**experiment, "model": {"hiden": 4}})
+    assert not valid({**experiment, "model": {"hidden": "wide"}})
+    assert not valid({**experiment, "data": {"fwe": True}})
+    assert valid({**experiment, "task": "other.py", "model": {"hiden": 4}})
+
+
+def test_an_editor_knows_them_of_a_task_section(config: Path) -> None:
+    experiment = yaml.safe_load(EXPERIMENT)
+    experiment["task"] = {"kind": "three_functions", "module": "digits.py"}
+    config.write_text(json.dumps(experiment))
+    valid = Draft202012Validator(json.loads(json.dumps(experiment_schema({}, [config])))).is_valid
+    assert valid({**experiment, "model": {"hidden": 4}})
+    assert not valid({**experiment, "model": {"hiden": 4}})
+
+
 def test_experiments_of_many_runs_are_equal_only_with_equal_values(config: Path) -> None:
     runs: list[Experiment] = [load(config, [f"model.hidden={number}"]) for number in (1, 2, 1)]
     assert runs[0] == runs[2] != runs[1]

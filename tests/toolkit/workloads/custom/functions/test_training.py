@@ -170,3 +170,16 @@ def test_predictions_are_written_for_each_sample(here: Path, tmp_path: Path) -> 
     lines = (run.artifacts / "test_predictions.jsonl").read_text().splitlines()
     assert len(lines) == 120
     assert all(0 <= int(line) < 10 for line in lines)
+
+
+def test_lists_of_unequal_lengths_are_written_for_each_sample(here: Path, tmp_path: Path) -> None:
+    predict = "\n\ndef predict(model, batch):\n    return [row[: label + 1] for row, label in zip(*batch)]\n"
+    (here.parent / "digits.py").write_text(DIGITS + predict)
+
+    task = open_task(load(here))
+    evaluation = evaluated(task, new_model(task), "test")
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    task.write_report(run, "test", evaluation)
+    lines = (run.artifacts / "test_predictions.jsonl").read_text().splitlines()
+    assert {len(json.loads(line)) for line in lines} == set(range(1, 11))

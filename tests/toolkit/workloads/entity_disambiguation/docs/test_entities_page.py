@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import main
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PROFILES, record, write
 from toolkit.workloads.entity_disambiguation.config import HEAD_ABOVE, TORSO_ABOVE
 

@@ -122,10 +122,21 @@ def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
     assert isinstance(load_model(run.path), torch.nn.Module)
 
 
+def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp_path: Path) -> None:
+    stk("export", run.path, tmp_path / "slim")
+    file = write_lines(Path("rows.jsonl"), unlabelled())
+    check(run, stk("predict", tmp_path / "slim", given=file.read_text()))
+    score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
+
+
 def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
-    """The file is the run's own test set, which therefore scores as it did at the run's end."""
+    score_test_set(run, run, tmp_path)
+
+
+def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
+    """A file with the run's own test set scores as it did at the run's end."""
     file = write_lines(tmp_path / "labelled.jsonl", list(lines("test")))
-    found = json.loads(stk("evaluate", run.path, "--data", file, "--json"))
+    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
     assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
     assert not Path("files").exists()
 

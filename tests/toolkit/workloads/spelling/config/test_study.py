@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError

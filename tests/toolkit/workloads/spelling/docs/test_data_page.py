@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from slurm.cli import main
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from tests.toolkit.nlp.sentences import TEXTS
 from tests.toolkit.workloads.spelling.noisy import data_with_noise, tree  # noqa: F401
 from toolkit.config import check

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import main
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from tests.toolkit.workloads.spelling.benchmarks.folders import (
     CORRECT,
     CORRUPT,

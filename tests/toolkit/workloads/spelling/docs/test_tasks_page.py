@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from toolkit.config import check
 from toolkit.registry import metrics_of, task_kinds
 from toolkit.run.run_dir import RunDir

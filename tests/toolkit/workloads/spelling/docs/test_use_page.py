@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from slurm.cli import _parse
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS, ON_BENCHMARKS
 
 PAGE = (ROOT / "toolkit/workloads/spelling/docs/use.md").read_text(encoding="utf-8")

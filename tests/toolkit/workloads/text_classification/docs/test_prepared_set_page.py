@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.readme import ROOT
+from tests.docs.readme import ROOT
 from toolkit.data.prepared.results import Result, record_result
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import prepare

@@ -128,11 +128,22 @@ def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
         assert model(torch.tensor([[2, 3], [2, 0]])).shape == (2, 2)
 
 
+def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp_path: Path) -> None:
+    stk("export", run.path, tmp_path / "slim")
+    check(run, flat(stk("predict", tmp_path / "slim", "--input-format", "lines", given="\n".join(TEXTS))))
+    assert not [*(tmp_path / "slim" / "artifacts").glob("*predictions*")]
+    score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
+
+
 def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
-    """The file is the run's own test set, which therefore scores as it did at the run's end."""
+    score_test_set(run, run, tmp_path)
+
+
+def score_test_set(scored: RunDir, run: RunDir, tmp_path: Path) -> None:
+    """A file with the run's own test set scores as it did at the run's end."""
     file = tmp_path / "labelled.tsv"
     file.write_text("".join("\t".join(row) + "\n" for row in [("text", "label"), *rows("test")]))
-    found = json.loads(stk("evaluate", run.path, "--data", file, "--json"))
+    found = json.loads(stk("evaluate", scored.path, "--data", file, "--json"))
     assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
     assert not Path("files").exists()
 

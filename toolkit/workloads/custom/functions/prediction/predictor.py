@@ -12,7 +12,7 @@ from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.task import lists_of
+from toolkit.task import Ragged, lists_of
 from toolkit.workloads.custom.functions.new_model import new_model
 from toolkit.workloads.custom.functions.prediction.fault import PREDICT, lacks_predict
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
@@ -62,7 +62,7 @@ class FunctionsPredictor:
         except Exception as error:
             raise UserError(f"{self._told(PREDICT, error)}{self._hint()}") from error
         checked = checked_predictions(found, len(samples), self._code.place(PREDICT))
-        return list(values_of(lists_of(checked)))
+        return list(values_of(lists_of(checked), are_lists=isinstance(checked, Ragged)))
 
     def _collated(self, samples: list[Any]) -> Any:
         own = self._code.find("collate")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
@@ -13,11 +16,14 @@ from toolkit.task import Ragged
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 
 
-def values_of(lists: Lists) -> Iterator[Any]:
-    """The value of each sample, where it has one, else the list of its values."""
+def values_of(lists: Lists, *, are_lists: bool) -> Iterator[Any]:
+    """The value, or the list of values, of each sample.
+
+    are_lists  whether one value is a list too
+    """
     for each in lists:
         found = each.tolist()
-        yield found[0] if len(found) == 1 else found
+        yield found if are_lists or len(found) != 1 else found[0]
 
 
 def checked_predictions(found: Any, samples: int, place: str) -> torch.Tensor | Ragged:
@@ -25,6 +31,7 @@ def checked_predictions(found: Any, samples: int, place: str) -> torch.Tensor | 
 
     place   file and line of `predict`
     """
+    found = _of_list(found) if isinstance(found, list | tuple) else found
     rows = found.rows if isinstance(found, Ragged) else found
     if isinstance(rows, torch.Tensor) and rows.ndim > 0:
         if len(rows) == samples:
@@ -34,5 +41,24 @@ def checked_predictions(found: Any, samples: int, place: str) -> torch.Tensor | 
         what = type(found).__name__
     raise UserError(
         f"{place}: predict returned {what}, expected a tensor with a value, or a row of values, for each of "
-        f"{samples} samples, as in {EXAMPLES['predict']}"
+        f"{samples} samples, as in {EXAMPLES['predict']}, or a list of rows that differ in length"
     )
+
+
+def _of_list(found: Sequence[Any]) -> Any:
+    """The tensor of a list of numbers, and rows of a list of rows; another list as it is."""
+    try:
+        rows = [
+            each if isinstance(each, torch.Tensor) else torch.as_tensor(np.asarray(each)) for each in found
+        ]
+    except (TypeError, ValueError):
+        return found
+    dimensions = {row.ndim for row in rows}
+    if dimensions not in ({0}, {1}):
+        return found
+    common = reduce(torch.promote_types, (row.dtype for row in rows))
+    rows = [row.to(common) for row in rows]
+    if dimensions == {0}:
+        return torch.stack(rows)
+    lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
+    return Ragged(rows=pad_sequence(rows, batch_first=True), lengths=lengths)

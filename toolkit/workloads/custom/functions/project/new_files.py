@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 _DIGITS = '''\
 """Handwritten digits of 8 × 8 pixels, which scikit-learn ships."""
 
@@ -63,12 +67,20 @@ _SCHEMA = "stk.schema.json"
 
 def new_files() -> dict[str, str]:
     """What they hold, by their names; beside them the schema of experiments, which the one here names."""
-    from toolkit.sweeps.json_schema import file_schema  # imports all sections
-
-    return {
+    files = {
         "digits.py": _DIGITS,
         "digits.yaml": f"# yaml-language-server: $schema={_SCHEMA}\n{_EXPERIMENT}",
         "test_digits.py": _TEST,
         ".gitignore": _IGNORED,
-        _SCHEMA: f"{file_schema()}\n",
     }
+    return {**files, _SCHEMA: f"{_schema(files)}\n"}
+
+
+def _schema(files: Mapping[str, str]) -> str:
+    """The schema with the keys that the functions take."""
+    from toolkit.sweeps.json_schema import file_schema  # imports all sections
+
+    with TemporaryDirectory(prefix="stk-init-") as folder:
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        return file_schema([Path(folder, "digits.yaml")])

@@ -102,17 +102,29 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
         return map_array(self.path, layout.column(name, self.meta["dtypes"][name]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """What a model was trained with, for other texts that it is to read.
+
+    path         folder of the tokenizers and the dictionary
+    fingerprint  of the data that it was trained on
+    """
+
+    path: Path
+    fingerprint: str
+
+
 def prepare(
     data: SpellingTexts,
     progress: Progress | None = None,
     *,
-    base: SpellingSet | None = None,
+    base: Encoding | None = None,
 ) -> SpellingSet:
     """Open the prepared set of a data section, making it first where there is none.
 
     An interrupted preparation continues with the shards that exist.
-    With `base`, the set that a model was trained on, `data.path` is a file to be scored: all of it is the
-    split `test`, and tokenizers and dictionary are those of that set.
+    With `base`, of the set that a model was trained on, `data.path` is a file to be scored: all of it is the
+    split `test`, and tokenizers and dictionary are those of `base`.
     Otherwise as PreparedFolder.open_or_build.
     """
     report = progress or silent

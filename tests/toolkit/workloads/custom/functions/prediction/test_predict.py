@@ -97,6 +97,15 @@ def test_a_pipe_is_answered_with_what_the_run_said_of_its_test_set(
     assert close([json.loads(line) for line in lines], told)
 
 
+def test_an_exported_folder_answers_as_the_run_does(
+    project: Project, pixels: list[list[float]], told: list[list[float]], tmp_path: Path
+) -> None:
+    project.stk("export", project.run.run_id, tmp_path / "slim")
+    rows = "".join(f"{row}\n" for row in pixels)
+    lines = project.stk("predict", tmp_path / "slim", given=rows).splitlines()
+    assert close([json.loads(line) for line in lines], told)
+
+
 def test_rows_of_a_table_are_texts_by_column(
     project: Project, pixels: list[list[float]], told: list[list[float]]
 ) -> None:

@@ -66,11 +66,34 @@ def test_samples_of_unequal_sizes_go_through_collate() -> None:
 
 
 @pytest.mark.parametrize(
+    "returned, expected",
+    [
+        ("[1, 0.5]", [1.0, 0.5]),
+        ("[batch[0], 2.5]", [1.0, 2.5]),
+        ("[[1], [2.5, 3]]", [[1.0], [2.5, 3.0]]),
+        ("[batch, torch.arange(0)]", [[1.0, 2.0], []]),
+        ("tuple(batch[:n] for n in (1, 2))", [[1.0], [1.0, 2.0]]),
+    ],
+)
+def test_predictions_may_be_a_list_whose_rows_differ_in_length(returned: str, expected: list[Any]) -> None:
+    found = predictor(f"def predict(model, batch): return {returned}\n")
+    assert predicted(found, 1, 2) == expected
+
+
+def test_a_row_of_one_value_is_a_list_if_rows_may_differ_in_length() -> None:
+    found = predictor("def predict(model, batch): return [row[:1] for row in batch]\n")
+    assert predicted(found, [1, 2], [3, 4]) == [[1.0], [3.0]]
+
+
+@pytest.mark.parametrize(
     "returned, said",
     [
         ("batch[:1]", "predict returned 1 values or rows, expected"),
         ("batch.sum()", "predict returned Tensor, expected"),
         ("['a', 'b']", "predict returned list, expected"),
+        ("[[1], 2]", "predict returned list, expected"),
+        ("[]", "predict returned list, expected"),
+        ("[[1]]", "predict returned 1 values or rows, expected"),
         ("batch[0][0]", r"own_code.py:6: predict failed \(IndexError: .*Define it so that a batch is as in"),
     ],
 )

@@ -1,0 +1,20 @@
+"""stk export"""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+from slurm.runs.cleaning.choosing import size
+from slurm.runs.cleaning.table import readable
+from toolkit.analysis.export import export_run
+from toolkit.run.run_dir import find_run
+
+
+def run(arguments: Namespace) -> int:
+    """Write what others need of a finished run, and say how they use it."""
+    target = find_run(arguments.run)
+    made = export_run(target, Path(os.path.expanduser(arguments.folder)))
+    print(f"wrote  {arguments.folder}, {readable(size(made.path))} of {readable(size(target.path))}")
+    return 0

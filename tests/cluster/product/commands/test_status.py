@@ -1,0 +1,207 @@
+"""`stk status` of a mixed population: with accounting, with jobs that Slurm has forgotten, without sacct."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import User, slowly, starts
+from tests.cluster.waiting import wait_until
+from toolkit.files import append_json_line, read_json_lines
+from toolkit.run.run_dir import RunDir
+
+pytestmark = pytest.mark.slow
+
+#: Stands before the real program on PATH: notes each call, and may say nothing, or that it cannot answer.
+_SPY = """\
+#!/bin/sh
+echo call >> "{calls}"
+[ -z "$SPY_{name}" ] || {{ echo "$SPY_{name}" >&2; exit 1; }}
+[ -z "$FORGOTTEN_{name}" ] || exit 0
+exec "{program}" "$@"
+"""
+FORGOTTEN = {"FORGOTTEN_squeue": "yes"}
+NO_ACCOUNTING = {"SPY_sacct": "Slurm accounting storage is disabled"}
+AWAY = {"SPY_squeue": "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """A user whose runs, by what has become of them, stand still while the tests look."""
+
+    user: User
+    runs: dict[str, RunDir]
+    jobs: dict[str, str]
+
+    def look(self, *words: str, env: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
+        """The rows by what has become of the runs; asserts that Slurm was asked twice at most."""
+        calls = self.user.home / "calls"
+        calls.unlink(missing_ok=True)
+        spied = dict(env or {})
+        for name in ("squeue", "sacct", "scontrol"):
+            spy = _SPY.format(calls=calls, program=shutil.which(name), name=name)
+            spied |= self.user.stand_before(name, spy)
+        rows = self.user.stk_json("status", *words, env=spied)
+        assert not calls.exists() or len(calls.read_text().split()) <= 2
+        names = {str(run.path): name for name, run in self.runs.items()}
+        return {names[row["run_dir"]]: row for row in rows}
+
+
+def _told(rows: dict[str, dict[str, Any]], *names: str) -> list[tuple[str, str]]:
+    return [(rows[name]["state"], rows[name]["doing"]) for name in names]
+
+
+@pytest.fixture(scope="module")
+def population(
+    cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Population]:
+    user = User(cluster, table, tmp_path_factory.mktemp("status"))
+    try:
+        yield _settle(user)
+    finally:
+        user.run("scancel", "--user=root", check=False)
+
+
+def _settle(user: User) -> Population:
+    """Bring one run into each state, and keep it there."""
+    runs: dict[str, RunDir] = {}
+    jobs: dict[str, str] = {}
+
+    def submit(name: str, experiment: str, *words: str, faults: dict[str, str] | None = None) -> None:
+        runs[name], jobs[name] = user.submit(experiment, f"name={name}", *words, env=faults)
+
+    slow = slowly(1.0)
+    submit("finished", "quick")
+    submit("failed", "quick", faults={"STK_FAULTS": "raise at=forward step=3"})
+    submit("requeued", "long", faults=slow)
+    submit("uneven", "long", "resources.groups=[{nodes: 1, gpus: 1}, {nodes: 1, gpus: 0}]", faults=slow)
+    submit("unmet", "quick", f"resources.dependency=afterok:{jobs['failed']}")
+    submit("held", "quick", "resources.sbatch={hold: true}", "resources.gres=gpu:1")
+    submit("dependent", "quick", f"resources.dependency=afterok:{jobs['held']}")
+    submit("cancelled", "quick", "resources.sbatch={hold: true}")
+    array = user.stk_json(
+        "sweep", "long.yaml", "seed=1,2", "name=array", "--max-parallel", "1", "--cluster", "slurm", env=slow
+    )
+    for name, line in zip(("task", "next task"), array["runs"], strict=True):
+        runs[name], jobs[name] = RunDir(Path(line["run_dir"])), line["job_id"]
+    user.run("stk", "cancel", runs["cancelled"].run_id)
+    for name in ("requeued", "uneven", "task"):
+        user.wait_for_step(runs[name])
+    _requeue_for_an_hour(user, runs["requeued"], jobs["requeued"])
+    user.wait_until_finished(runs["finished"], jobs["finished"])
+    user.wait_for_end(jobs["failed"])
+    user.wait_for_end(jobs["unmet"])
+    runs["purged"] = _purged(runs["finished"])
+    return Population(user=user, runs=runs, jobs=jobs)
+
+
+def _requeue_for_an_hour(user: User, run: RunDir, job_id: str) -> None:
+    user.run("stk", "requeue", run.run_id)
+    wait_until(
+        lambda: user.cluster.job(job_id)["JobState"] == "PENDING", lambda: f"{user.cluster.job(job_id)}"
+    )
+    user.run("scontrol", "update", f"jobid={job_id}", "starttime=now+1hour")
+
+
+def _purged(finished: RunDir) -> RunDir:
+    """A run that saved and left at its time limit, of a job that Slurm has never heard of."""
+    run = RunDir(finished.path.with_name("purged-01234567"))
+    run.path.mkdir()
+    shutil.copy(finished.config, run.config)
+    (line,) = read_json_lines(finished.submissions)
+    append_json_line(run.submissions, {**line, "job_id": "999999"})
+    start = {**starts(finished)[0], "why": "time_limit", "last_step": 7}
+    append_json_line(run.attempts, start)
+    return run
+
+
+def test_every_run_says_what_it_does_or_waits_for(population: Population) -> None:
+    rows = population.look()
+    assert _told(rows, "finished", "failed", "unmet", "cancelled", "held") == [
+        ("finished", "finished"),
+        ("failed", "failed: error"),
+        ("cancelled", "cancelled: what it waited for failed"),
+        ("cancelled", "cancelled"),
+        ("held", "held (JobHeldUser)"),
+    ]
+    assert _told(rows, "uneven", "task", "next task", "dependent") == [
+        ("running", "training"),
+        ("running", "training"),
+        ("pending", "waiting for its turn in the array"),
+        ("pending", f"waiting for job {population.jobs['held']}"),
+    ]
+    assert rows["requeued"]["state"] == "requeued"
+    assert rows["requeued"]["doing"].startswith("waiting after requeue until ")
+    assert rows["requeued"]["restarts"] == 0
+    assert rows["failed"]["reason"].startswith("rank 0 on ")
+    assert f"scontrol release {population.jobs['held']}" in rows["held"]["reason"]
+    assert len(rows["uneven"]["hosts"]) == 2
+    assert rows["task"]["eta_s"] > 0
+    assert {rows[name]["sweep"] for name in ("task", "next task")} == {rows["task"]["sweep"]} != {""}
+
+
+def test_a_purged_job_is_what_its_folder_says(population: Population) -> None:
+    row = population.look()["purged"]
+    assert (row["state"], row["doing"]) == ("cancelled", "stopped: time limit")
+    assert row["reason"].startswith("stopped by time_limit after step 7; ")
+
+
+def test_filters_leave_what_they_name(population: Population) -> None:
+    assert set(population.look("--live", "--state", "held,requeued")) == {"held", "requeued"}
+    by_state = list(population.look("--name", "*ed-*", "--sort", "state"))
+    assert by_state == ["requeued", "failed", "cancelled", "purged", "finished"]
+
+
+@pytest.mark.slow
+def test_once_the_controller_has_forgotten_the_jobs_accounting_tells_how_they_ended(
+    population: Population,
+) -> None:
+    rows = population.look(env=FORGOTTEN)
+    assert rows["cancelled"]["reason"] == "cancelled by user id 0"
+    assert _told(rows, "finished", "cancelled") == [("finished", "finished"), ("cancelled", "cancelled")]
+    assert rows["failed"]["state"] == "failed"
+
+
+@pytest.mark.slow
+def test_without_accounting_too_the_folders_tell_what_they_can(population: Population) -> None:
+    assert _told(population.look(env=NO_ACCOUNTING), "requeued", "held", "finished") == _told(
+        population.look(), "requeued", "held", "finished"
+    )
+    rows = population.look(env=FORGOTTEN | NO_ACCOUNTING)
+    assert _told(rows, "finished", "failed", "purged", "uneven") == [
+        ("finished", "finished"),
+        ("failed", "failed: error"),
+        ("cancelled", "stopped: time limit"),
+        # By its lock, as on any host that shares its folder.
+        ("running", "training"),
+    ]
+    # Of this one nothing but Slurm could know anything.
+    assert rows["cancelled"]["state"] == "unknown"
+
+
+@pytest.mark.slow
+def test_without_a_controller_nothing_is_guessed(population: Population) -> None:
+    rows = population.look(env=AWAY)
+    assert [rows[name]["state"] for name in ("finished", "failed", "task")] == [
+        "finished",
+        "failed",
+        "running",
+    ]
+    assert rows["held"]["reason"] == "Slurm cannot be asked about the job: no controller answers"
+    assert rows["held"]["state"] == rows["requeued"]["state"] == "unknown"
+
+
+def test_the_table_tells_a_tired_person_the_same(population: Population) -> None:
+    env = {"COLUMNS": "80"}
+    shown = population.user.run("stk", "status", env=env).stdout
+    assert "waiting after requeue until" in shown
+    assert "11 runs: " in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert json.loads(population.user.run("stk", "status", "--json", "--state", "held", env=env).stdout)

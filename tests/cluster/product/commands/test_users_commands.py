@@ -1,0 +1,62 @@
+"""Commands of sbatch and salloc that users type, and what they leave behind: the run trains all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.product.user import User, curve, host_numbers, slowly, starts, weights
+from tests.cluster.waiting import wait_until
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.mark.slow
+def test_a_wrapped_command_on_two_hosts_trains_on_one_and_names_the_other(
+    user: User, quick_alone: RunDir
+) -> None:
+    job_id = user.sbatch("--nodes=2", "--wrap=stk run quick.yaml resources.tasks_per_node=2")
+    assert user.wait_for_end(job_id) == "COMPLETED"
+    run = user.only_run()
+    user.wait_until_finished(run, job_id)
+    assert host_numbers(run) == [0, 0]
+    assert (curve(run), weights(run)) == (curve(quick_alone), weights(quick_alone))
+    shown = (user.home / f"{job_id}.out").read_text()
+    assert "2 hosts" in shown
+    assert sum(host in shown for host in user.cluster.hosts) == 2
+
+
+@pytest.mark.slow
+def test_a_job_submitted_inside_an_allocation_with_memory_has_its_own_memory(
+    user: User, quick_alone: RunDir
+) -> None:
+    command = ("stk", "submit", "quick.yaml", "resources.mem_per_cpu=200M", "--json")
+    answer = json.loads(user.run("salloc", "--ntasks=1", "--mem=512M", *command).stdout)
+    run = RunDir(Path(answer["run_dir"]))
+    user.wait_until_finished(run, answer["job_id"])
+    assert (curve(run), weights(run)) == (curve(quick_alone), weights(quick_alone))
+
+
+@pytest.mark.slow
+def test_a_helper_that_would_outlive_the_job_does_not_hold_it(user: User, quick_alone: RunDir) -> None:
+    run, job_id = user.submit("quick", "resources.setup=['sleep 100000 > helper.log 2>&1 &']")
+    user.wait_until_finished(run, job_id)
+    assert weights(run) == weights(quick_alone)
+
+
+@pytest.mark.slow
+def test_a_job_that_is_requeued_twice_needs_no_pickle_of_its_own(user: User, long_alone: RunDir) -> None:
+    run, job_id = user.submit("long", env=slowly(0.3, attempts=(1, 2)))
+    for number in (1, 2):
+        user.wait_for_step(run)
+        (run.submitit / f"{job_id}_submitted.pkl").unlink()
+        user.run("stk", "requeue", run.run_id)
+
+        def is_back(wanted: int = number) -> bool:
+            return len(starts(run)) > wanted
+
+        wait_until(is_back, lambda: user.story(run))
+    user.wait_until_finished(run, job_id)
+    assert [start["job_id"] for start in starts(run)] == [job_id] * 3
+    assert (curve(run), weights(run)) == (curve(long_alone), weights(long_alone))

@@ -1,0 +1,1 @@
+"""Runs of a user's own commands, scripts and functions."""

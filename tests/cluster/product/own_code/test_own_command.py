@@ -1,0 +1,150 @@
+"""A command of the user's own, on the cluster: preempted, out of time, killed, and on two hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.product.user import User, starts
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir
+
+#: Counts to a number, saves it when it is asked to leave, and goes on with it; a plain script.
+COUNTS = """
+import os, pathlib, signal, sys, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+latest = os.environ["STK_LATEST_CHECKPOINT"]
+step = int(pathlib.Path(latest).read_text()) if latest else 0
+print("attempt", os.environ["STK_ATTEMPT"], "from", step, flush=True)
+pathlib.Path(os.environ["STK_RUN_DIR"], "pid").write_text(str(os.getpid()))
+pathlib.Path("started").touch()
+end = 10_000 if not latest else step + 3
+while step < end:
+    time.sleep(0.05)
+    step += 1
+    if asked:
+        pathlib.Path(os.environ["STK_CHECKPOINT_DIR"], "state").write_text(str(step))
+        sys.exit(75)
+pathlib.Path(os.environ["STK_RUN_DIR"], "total").write_text(str(step))
+"""
+
+#: What torchrun starts: all processes of all hosts add up their ranks.
+ADDS = """
+import os
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.tensor([float(dist.get_rank())])
+dist.all_reduce(total)
+if dist.get_rank() == 0:
+    with open(os.path.join(os.environ["STK_RUN_DIR"], "total"), "w") as stream:
+        stream.write(f"{dist.get_world_size()} {total.item():g}")
+dist.destroy_process_group()
+"""
+
+#: The same with accelerate, which starts its processes where it believes in GPUs, and computes without.
+ACCELERATES = """
+import os
+import torch
+from accelerate import Accelerator
+accelerator = Accelerator(cpu=True)
+total = accelerator.reduce(torch.tensor([float(accelerator.process_index)]), "sum")
+if accelerator.is_main_process:
+    with open(os.path.join(os.environ["STK_RUN_DIR"], "total"), "w") as stream:
+        stream.write(f"{accelerator.num_processes} {total.item():g}")
+accelerator.end_training()
+"""
+LAUNCHES = r"""
+accelerate launch --multi_gpu --mixed_precision no --dynamo_backend no \
+    --num_machines "$WORLD_SIZE" --num_processes $((2 * WORLD_SIZE)) --machine_rank "$RANK" \
+    --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" train.py
+"""
+
+
+def submit(
+    user: User, script: str, *words: str, command: tuple[str, ...] = ("python",)
+) -> tuple[RunDir, str]:
+    """Submit a script as a command; return its run and job id."""
+    (user.home / "train.py").write_text(script, encoding="utf-8")
+    done = user.run("stk", "submit", "--json", "code=[train.py]", *words, "--", *command, "train.py")
+    answer = json.loads(done.stdout)
+    return RunDir(Path(answer["run_dir"])), answer["job_id"]
+
+
+def wait_until_begun(user: User, run: RunDir, attempt: int = 1) -> None:
+    def has_begun() -> bool:
+        found = starts(run)
+        return (
+            len(found) >= attempt and found[-1].get("resumed") is not None and (run.work / "started").exists()
+        )
+
+    wait_until(has_begun, lambda: user.story(run))
+
+
+def logs(run: RunDir) -> str:
+    return "".join(path.read_text() for _, _, path in sorted(run.rank_logs()))
+
+
+def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
+    run, job_id = submit(user, COUNTS, "resources.partition=preemptible", "resources.gres=gpu:4")
+    wait_until_begun(user, run)
+    (host,) = starts(run)[0]["hosts"]
+    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
+    user.wait_until_finished(run, job_id)
+    first, second = starts(run)
+    assert (first["why"], first["saved"], second["resumed"]) == ("preempted", True, True), user.story(run)
+    saved = int((run.checkpoints / "state").read_text())
+    assert int((run.path / "total").read_text()) == saved + 3
+    # Each line of the command stands in its log once.
+    assert logs(run).count(f"attempt 2 from {saved}\n") == 1
+
+
+@pytest.mark.slow
+def test_a_command_that_runs_out_of_time_goes_on_in_another_job(user: User) -> None:
+    run, _ = submit(user, COUNTS, "resources.time=1", "resources.signal_s=30")
+    wait_until_begun(user, run)
+    wait_until(run.result.exists, lambda: user.story(run))
+    first, second = starts(run)
+    assert (first["why"], first["saved"], second["resumed"]) == ("time_limit", True, True), user.story(run)
+    assert first["job_id"] != second["job_id"]
+
+
+@pytest.mark.slow
+def test_a_killed_command_starts_again(user: User) -> None:
+    run, job_id = submit(user, COUNTS)
+    wait_until_begun(user, run)
+    os.kill(int((run.path / "pid").read_text()), signal.SIGKILL)
+    wait_until_begun(user, run, attempt=2)
+    assert starts(run)[0]["why"] == "killed"
+    assert "saved nothing" in user.status(run)["reason"]
+    user.run("stk", "cancel", run.run_id)
+    user.wait_for_end(job_id)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hosts", [2])
+def test_torchrun_starts_the_processes_of_each_host(user: User, hosts: int) -> None:
+    torchrun = ("torchrun", "--nproc-per-node", "2")
+    run, job_id = submit(user, ADDS, f"resources.nodes={hosts}", command=torchrun)
+    user.wait_until_finished(run, job_id)
+    assert (run.path / "total").read_text() == "4 6", user.story(run)
+    assert len(set(starts(run)[0]["hosts"])) == hosts
+    assert read_json(run.result)["attempts"] == 1
+
+
+@pytest.mark.slow
+def test_a_shell_script_starts_accelerate_on_each_host(user: User) -> None:
+    (user.home / "launch.sh").write_text(LAUNCHES, encoding="utf-8")
+    (user.home / "train.py").write_text(ACCELERATES, encoding="utf-8")
+    words = ("code=[train.py,launch.sh]", "--nodes", "2", "--", "bash", "launch.sh")
+    answer = json.loads(user.run("stk", "submit", "--json", *words).stdout)
+    run = RunDir(Path(answer["run_dir"]))
+    user.wait_until_finished(run, answer["job_id"])
+    assert (run.path / "total").read_text() == "4 6", user.story(run)
+    assert len(set(starts(run)[0]["hosts"])) == 2

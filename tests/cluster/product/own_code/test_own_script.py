@@ -1,0 +1,103 @@
+"""Training scripts that ask for their run, on two hosts of the cluster: preempted, out of time, killed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.product.user import User, starts
+from tests.cluster.waiting import wait_until
+from tests.toolkit.workloads.custom.script.interrupted import MOMENTS, STEP, TOTAL, logged_steps, weights
+from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING, PLAIN, PRETRAINED, TRANSFORMERS
+from toolkit.files import read_json
+from toolkit.run.run_dir import RunDir
+
+_HOSTS = 2
+
+
+def submit(user: User, *words: str) -> tuple[RunDir, str]:
+    """Submit the script on two hosts; return its run and job id."""
+    command = ("stk", "submit", "--json", "--nodes", str(_HOSTS), *words, "code=[train.py,moments.py]")
+    answer = json.loads(user.run(*command, "--", "python", "train.py").stdout)
+    return RunDir(Path(answer["run_dir"])), answer["job_id"]
+
+
+def digest(run: RunDir) -> str:
+    return weights("".join(path.read_text() for _, _, path in run.rank_logs()))
+
+
+def prepare(user: User, script: str, what: str) -> tuple[Path, str]:
+    """Let a run of the script finish undisturbed, and let the next one be interrupted.
+
+    what   hold: it waits until it is asked to leave; kill: its last rank is killed
+    Return the file that exists once that moment has come, and the weights.
+    """
+    (user.home / "train.py").write_text(script, encoding="utf-8")
+    (user.home / "moments.py").write_text(MOMENTS, encoding="utf-8")
+    undisturbed, job_id = submit(user, "name=undisturbed")
+    user.wait_until_finished(undisturbed, job_id)
+    folder = user.home / "work"
+    folder.mkdir()
+    (folder / what).touch()
+    return folder / "started", digest(undisturbed)
+
+
+def check_whole(user: User, run: RunDir, expected: str) -> None:
+    """It has ended with these weights, and each step is logged once."""
+    assert digest(run) == expected, user.story(run)
+    assert logged_steps(run) == list(range(1, TOTAL + 1))
+    assert read_json(run.result)["step"] == TOTAL
+
+
+SCRIPTS = [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTNING)]
+EACH_SCRIPT = pytest.mark.parametrize("library, script", SCRIPTS)
+#: A real encoder is trained as well where there is one.
+REAL = [("accelerate", PRETRAINED)] if "STK_MINILM" in os.environ else []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library, script", [*SCRIPTS, *REAL])
+def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str, script: str) -> None:
+    pytest.importorskip(library)
+    started, expected = prepare(user, script, "hold")
+    run, job_id = submit(user, "resources.partition=preemptible", "resources.gres=gpu:4")
+    wait_until(started.exists, lambda: user.story(run))
+    host = starts(run)[0]["hosts"][0]
+    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
+    user.wait_until_finished(run, job_id)
+    first, second = starts(run)
+    found = (first["why"], first["last_step"], second["first_step"])
+    assert found == ("preempted", STEP, STEP), user.story(run)
+    assert len(set(second["hosts"])) == _HOSTS
+    check_whole(user, run, expected)
+
+
+@pytest.mark.slow
+@EACH_SCRIPT
+def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User, library: str, script: str) -> None:
+    pytest.importorskip(library)
+    _, expected = prepare(user, script, "hold")
+    run, _ = submit(user, "resources.time=1", "resources.signal_s=30")
+    wait_until(run.result.exists, lambda: user.story(run))
+    first, second = starts(run)
+    assert (first["why"], first["last_step"], second["first_step"]) == ("time_limit", STEP, STEP)
+    assert first["job_id"] != second["job_id"]
+    check_whole(user, run, expected)
+
+
+@pytest.mark.slow
+@EACH_SCRIPT
+def test_a_killed_rank_costs_the_steps_since_the_last_save(user: User, library: str, script: str) -> None:
+    pytest.importorskip(library)
+    _, expected = prepare(user, script, "kill")
+    run, job_id = submit(user)
+    user.wait_until_finished(run, job_id)
+    first, second = starts(run)
+    # Lightning saves at the end of each epoch of four steps, the others at every fifth step.
+    assert (first["why"], second["first_step"]) == ("killed", 4 if library == "lightning" else 5), user.story(
+        run
+    )
+    check_whole(user, run, expected)

@@ -1,0 +1,1 @@
+"""Ranks on hosts: launchers, numbers of processes, uneven hosts."""

@@ -1,0 +1,103 @@
+"""Hosts with different numbers of GPUs: trained as one world, requeued as a whole, and named one by one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cluster.product.user import User, curve, ranks, slowly, starts, weights
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json_lines
+from toolkit.run.records.step_records import read_step_records
+from toolkit.run.run_dir import RunDir
+
+
+def requeued(user: User, *resources: str) -> RunDir:
+    """The long run on these resources, requeued on the way, when it has finished under the same job id."""
+    run, job_id = user.submit("long", *resources, env=slowly(0.4))
+    user.wait_for_step(run)
+    assert "asked to save" in user.run("stk", "requeue", run.run_id).stdout
+
+    def is_done() -> bool:
+        return run.result.exists() and "why" in starts(run)[-1]
+
+    wait_until(is_done, lambda: user.story(run))
+    # Rank 0 tidies up after it has written down how its start ended.
+    assert user.wait_for_end(job_id) == "COMPLETED", user.story(run)
+    assert [start["why"] for start in starts(run)] == ["requested", "finished"]
+    assert [start["job_id"] for start in starts(run)] == [job_id] * 2
+    return run
+
+
+@pytest.mark.slow
+def test_three_gpus_and_one_are_one_run_that_comes_back_after_a_requeue(
+    user: User, long_alone: RunDir
+) -> None:
+    run = requeued(user, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 1, gpus: 1}]")
+    for start in starts(run):
+        placed = list(read_json_lines(run.ranks(start["nonce"])))
+        assert [(rank["node"], rank["local_rank"]) for rank in placed] == [(0, 0), (0, 1), (0, 2), (1, 0)]
+        assert [len(rank["cuda_visible_devices"].split(",")) for rank in placed] == [3, 3, 3, 1]
+    assert starts(run)[1]["first_step"] == starts(run)[0]["last_step"] > 0
+    assert curve(run) == curve(long_alone)
+    assert weights(run) == weights(long_alone)
+
+
+@pytest.mark.slow
+def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come_back(
+    user: User, long_alone: RunDir
+) -> None:
+    """Six is no power of two: the same samples in each step, and the same losses but for rounding."""
+    groups = "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 3, gpus: 1}]"
+    run = requeued(user, groups, "resources.world_size=6", "train.rendezvous=file")
+    for start in starts(run):
+        places = [(rank["node"], rank["local_rank"]) for rank in read_json_lines(run.ranks(start["nonce"]))]
+        assert places == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (3, 0)]
+    ours, theirs = list(read_step_records(run)), list(read_step_records(long_alone))
+    assert [receipt.samples for receipt in ours] == [receipt.samples for receipt in theirs]
+    assert [receipt.loss for receipt in ours] == pytest.approx([receipt.loss for receipt in theirs], rel=1e-4)
+    assert not list(run.ranks("").parent.glob("*.filestore"))
+
+
+@pytest.mark.slow
+def test_hosts_of_a_json_file_are_taken_in_its_order(user: User, quick_alone: RunDir) -> None:
+    """Not in the order of their names, in which Slurm would list them."""
+    hosts = user.cluster.hosts
+    (user.home / "world.json").write_text(json.dumps({hosts[2]: 1, hosts[0]: 3}))
+    run, job_id = user.submit("quick", "resources.hosts=world.json")
+    user.wait_until_finished(run, job_id)
+    assert [rank["host"] for rank in ranks(run)] == [hosts[2], hosts[0], hosts[0], hosts[0]]
+    assert [rank["local_rank"] for rank in ranks(run)] == [0, 0, 1, 2]
+    assert weights(run) == weights(quick_alone)
+
+
+@pytest.mark.slow
+def test_ranks_meet_where_the_job_says(user: User, quick_alone: RunDir) -> None:
+    setup = "resources.setup=['export MASTER_ADDR=$(hostname) MASTER_PORT=21987']"
+    run, job_id = user.submit("quick", "resources.nodes=2", "train.rendezvous=env", setup)
+    user.wait_until_finished(run, job_id)
+    assert {rank["master_port"] for rank in ranks(run)} == {21987}
+    assert weights(run) == weights(quick_alone)
+
+
+def test_a_host_with_fewer_gpus_than_the_map_says_is_named_before_anything_is_submitted(user: User) -> None:
+    hosts = user.cluster.hosts
+    answer = user.run(
+        "stk", "submit", "quick.yaml", f"resources.hosts={{{hosts[0]}: 1, {hosts[1]}: 5}}", check=False
+    )
+    assert answer.returncode == 3
+    assert f"{hosts[1]}: " in answer.stderr
+    assert not user.runs.exists() or not list(user.runs.iterdir())
+
+
+def test_a_world_size_that_the_allocation_contradicts_is_refused_with_both_numbers(user: User) -> None:
+    """By everybody who would start a rank, before there is a run."""
+    command = ("srun", "--ntasks=4", "stk", "run", "quick.yaml")
+    typed = user.run(*command, "--world-size", "3", check=False)
+    assert typed.returncode == 2
+    assert "--world-size is 3, but 4 processes make up this world" in typed.stderr
+    exported = user.run(*command, env={"WORLD_SIZE": "8"}, check=False)
+    assert exported.returncode == 2
+    assert "WORLD_SIZE in the environment is 8, but 4 processes make up this world" in exported.stderr
+    assert not user.runs.exists() or not list(user.runs.iterdir())

@@ -1,0 +1,120 @@
+"""The same experiment in allocations, interactive shells, steps and under torchrun: the same bytes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from tests.cluster.product.user import User, curve, host_numbers, ranks, starts, weights
+from tests.patience import PATIENCE_S
+from toolkit.run.run_dir import RunDir, find_runs
+
+TWO_HERE = "resources.tasks_per_node=2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How to train, and who the ranks are then.
+
+    hosts, local_ranks   by rank; hosts are numbered as they first appear
+    is_job               whether the ranks are Slurm's, else processes that know nothing of Slurm
+    """
+
+    hosts: list[int]
+    local_ranks: list[int]
+    is_job: bool
+    command: str = ""
+    force_local: str = ""
+
+
+WAYS = {
+    "a command of salloc": Way(
+        command=f"salloc --nodes=2 --ntasks=3 stk run quick.yaml {TWO_HERE}",
+        hosts=[0, 0],
+        local_ranks=[0, 1],
+        is_job=False,
+    ),
+    "each task of srun": Way(
+        command=f"srun --nodes=2 --ntasks=4 --ntasks-per-node=2 stk run quick.yaml {TWO_HERE}",
+        hosts=[0, 0, 1, 1],
+        local_ranks=[0, 1, 0, 1],
+        is_job=True,
+    ),
+    "torchrun in an allocation": Way(
+        command="salloc --ntasks=1 torchrun --nproc-per-node 2 -m toolkit.training.worker quick.yaml",
+        hosts=[0, 0],
+        local_ranks=[0, 1],
+        is_job=True,
+    ),
+    "forced to be local in a step": Way(
+        command=f"srun --ntasks=1 stk run quick.yaml {TWO_HERE}",
+        hosts=[0, 0],
+        local_ranks=[0, 1],
+        is_job=False,
+        force_local="Yes",
+    ),
+}
+
+
+def _assert_trained(user: User, run: RunDir, way: Way, alone: RunDir) -> None:
+    found = ranks(run)
+    assert host_numbers(run) == way.hosts
+    assert [rank["local_rank"] for rank in found] == way.local_ranks
+    assert {rank["world_size"] for rank in found} == {len(way.hosts)}
+    pids = {rank["pid"] for rank in found}
+    environments = [environment for pid, environment in user.environments().items() if pid in pids]
+    assert len(environments) == len(way.hosts)
+    assert {"SLURM_JOB_ID" in environment for environment in environments} == {way.is_job}
+    assert len(starts(run)) == 1
+    assert curve(run) == curve(alone)
+    assert weights(run) == weights(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_training_as(user: User, quick_alone: RunDir, way: Way) -> None:
+    observed = {"PYTHONPATH": str(user.install_probe()), "STK_FORCE_LOCAL": way.force_local}
+    user.run(*way.command.split(), env=observed)
+    _assert_trained(user, user.only_run(), way, quick_alone)
+
+
+def test_the_shell_of_srun_pty_is_no_rank(user: User, quick_alone: RunDir) -> None:
+    """Its SLURM_* variables name a step of one task. They shape neither what is trained there, which are two
+    processes of that host, nor a job that is submitted from there.
+    """
+    observed = {"PYTHONPATH": str(user.install_probe())}
+    typed = (
+        f"stk run quick.yaml {TWO_HERE} && stk submit quick.yaml name=other {TWO_HERE}; echo code $?; exit\n"
+    )
+    screen = _type(user, ["srun", "--ntasks=1", "--pty", "bash", "--norc"], typed, observed)
+    assert "code 0" in screen, screen
+    other, here = find_runs(user.runs)
+    _assert_trained(user, here, Way(hosts=[0, 0], local_ranks=[0, 1], is_job=False), quick_alone)
+    assert ranks(here)[0]["host"] in user.cluster.hosts
+    user.wait_until_finished(other, user.status(other)["job_id"])
+    _assert_trained(user, other, Way(hosts=[0, 0], local_ranks=[0, 1], is_job=True), quick_alone)
+
+
+def _type(user: User, command: list[str], typed: str, env: dict[str, str]) -> str:
+    """Run a command on a terminal of its own, type something, and return what the terminal showed."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(user.home)
+        os.execvpe(command[0], command, user.environment | env | {"TERM": "dumb"})
+    os.write(terminal, typed.encode())
+    shown, deadline = b"", time.monotonic() + PATIENCE_S
+    try:
+        while select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:  # Linux's way to say that nobody is left at the other end
+                break
+    finally:
+        os.close(terminal)  # hangs up, so that a command that is still there ends
+        os.waitpid(pid, 0)
+    return shown.decode(errors="replace")

@@ -1,0 +1,121 @@
+"""Worlds of uneven hosts, worlds that share a host, and one that cannot come together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import SCRIPTS, User, curve, ranks, starts, weights
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.run_dir import RunDir
+
+pytestmark = pytest.mark.slow
+
+
+def test_five_ranks_on_three_hosts_train_as_one(user: User, quick_alone: RunDir) -> None:
+    """Dealt out in turn, neighbours are on different hosts. Five is no power of two, so sums are rounded
+    otherwise; the samples are the same.
+    """
+    observed = {"PYTHONPATH": str(user.install_probe()), "STK_CONFIG": "quick.yaml"}
+    shape = ("--nodes=3", "--ntasks=5", "--ntasks-per-node=2", "--distribution=cyclic")
+    job_id = user.sbatch(*shape, SCRIPTS / "train.sh", env=observed)
+    user.wait_for_end(job_id)
+    run = user.only_run()
+    user.wait_until_finished(run, job_id)
+    environments = user.environments_of_ranks()
+    assert {environment["SLURM_STEP_TASKS_PER_NODE"] for environment in environments} == {"2(x2),1"}
+    assert [environment["LOCAL_WORLD_SIZE"] for environment in environments] == ["2", "2", "1", "2", "2"]
+    assert [rank["local_rank"] for rank in ranks(run)] == [0, 0, 0, 1, 1]
+    assert [rank["node"] for rank in ranks(run)] == [0, 1, 2, 0, 1]
+    _assert_close(curve(run), curve(quick_alone))
+
+
+def _assert_close(found: list[dict[str, float]], expected: list[dict[str, float]]) -> None:
+    assert [line["step"] for line in found] == [line["step"] for line in expected]
+    for here, there in zip(found, expected, strict=True):
+        assert math.isclose(here["loss"], there["loss"], rel_tol=1e-5), (here, there)
+
+
+def test_an_uneven_job_is_one_world(user: User, quick_alone: RunDir) -> None:
+    """One host with two GPUs and two with one: one step over both components, each rank with its device."""
+    observed = {"PYTHONPATH": str(user.install_probe())}
+    groups = "resources.groups=[{nodes: 1, gpus: 2}, {nodes: 2, gpus: 1}]"
+    run, job_id = user.submit("quick", groups, env=observed)
+    user.wait_until_finished(run, job_id)
+    found = ranks(run)
+    assert [rank["rank"] for rank in found] == [0, 1, 2, 3]
+    assert [rank["local_rank"] for rank in found] == [0, 1, 0, 0]
+    assert [rank["node"] for rank in found] == [0, 0, 1, 2]
+    assert len({rank["host"] for rank in found}) == 3
+    assert [len(rank["cuda_visible_devices"].split(",")) for rank in found] == [2, 2, 1, 1]
+    sizes = [environment["LOCAL_WORLD_SIZE"] for environment in user.environments_of_ranks()]
+    assert sizes == ["2", "2", "1", "1"]
+    assert user.status(run)["state"] == "finished"
+    assert curve(run) == curve(quick_alone)
+    assert weights(run) == weights(quick_alone)
+
+
+def test_two_jobs_on_one_host_both_train(user: User, quick_alone: RunDir) -> None:
+    where = (f"resources.nodelist={user.cluster.hosts[1]}", "resources.tasks_per_node=2")
+    jobs = [user.submit("quick", *where, f"name={name}") for name in ("one", "other")]
+    for run, job_id in jobs:
+        user.wait_until_finished(run, job_id)
+        assert {rank["host"] for rank in ranks(run)} == {user.cluster.hosts[1]}
+        assert weights(run) == weights(quick_alone)
+    (one, _), (other, _) = jobs
+    begun, ended = (
+        [start[key] for run in (one, other) for start in starts(run)] for key in ("time_start", "time_end")
+    )
+    assert max(begun) < min(ended), "they were to train at the same time"
+    assert ranks(one)[0]["master_port"] != ranks(other)[0]["master_port"]
+
+
+# ---- a host without network
+
+TIMEOUT_S = 6
+
+
+@pytest.fixture
+def cut_off_host(cluster: Cluster) -> Iterator[str]:
+    """The cluster's last host; whatever is done to its network is undone at the end."""
+    host = cluster.hosts[-1]
+    yield host
+    cluster.restore_network(host)
+    cluster.wait_for_host(host)
+
+
+def test_a_host_that_cannot_reach_rank_0_is_named_in_seconds(user: User, cut_off_host: str) -> None:
+    """Its network fails after the ranks were started, before they have found each other."""
+    probe = user.install_probe()
+    (probe / "hold").touch()
+    first = user.cluster.hosts[0]
+    run, job_id = user.submit(
+        "quick",
+        "resources.nodes=2",
+        f"resources.nodelist={first},{cut_off_host}",
+        f"train.rendezvous_timeout_s={TIMEOUT_S}",
+        env={"PYTHONPATH": str(probe)},
+    )
+    try:
+        wait_until(lambda: len([*probe.glob("waiting.*")]) == 2, lambda: user.story(run))
+        user.cluster.cut_network(cut_off_host)
+        (probe / "hold").unlink()
+        failures: list[dict[str, object]] = []
+
+        def have_both_failed() -> bool:
+            failures[:] = [line for line in read_json_lines(run.events) if line["event"] == "failure"]
+            return len(failures) == 2
+
+        wait_until(have_both_failed, lambda: user.story(run))
+    finally:
+        user.run("scancel", job_id)
+    assert {failure["class"] for failure in failures} == {"rendezvous"}
+    failure = read_json(run.failure)
+    assert failure["phase"] == "rendezvous"
+    assert cut_off_host in failure["message"], failure
+    word = f"host {cut_off_host} (rank 1) cannot reach rank 0 on host {first}"
+    assert word in (run.logs / f"{job_id}.0.0.rank_00001.log").read_text()

@@ -1,0 +1,1 @@
+"""Values, folders and strangers that must do no harm."""

@@ -1,0 +1,167 @@
+"""Names and values that shells, sbatch and YAML would take for something else."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import User, starts, weights
+from toolkit.run.run_dir import RunDir
+
+#: What a folder's name may hold; only slash, NUL and what the test at the end refuses are missing.
+FOLDER = """it's "my" $HOME `id` #1; ä 漢字 * ? [a] {b} & | < > ~ ! = , (x) @ ^"""
+COMMENT = """she said "don't $(touch /tmp/never)", #1, 100% \\n"""
+ENVIRONMENT = {
+    "PLAIN": "value",
+    "WITH_COMMAS": "a,b,,c",
+    "WITH_NEWLINES": "one\ntwo\n\nthree\n",
+    "WITH_QUOTES": """it's "quoted" and \\ `ticked` """,
+    "WITH_DOLLARS": "$HOME ${PATH} $(id) $$",
+    "WITH_UNICODE": "Grüße 漢字 🙂",
+    "lower_case": "kept",
+    "WITH_EQUALS": "a=b #c;d&e|f",
+    "LEADING": "  \t spaces \t ",
+    "EMPTY": "",
+}
+
+
+#: What a value is drawn from: all that a shell, sbatch, YAML or a terminal may take for something else.
+_LETTERS = [
+    *map(chr, range(1, 0x7F)),
+    *"\x85\xa0äß漢🙂\u2028\ufeff",
+    "$(id)",
+    "${PATH}",
+    "%j",
+    "\r\n",
+    "--",
+    "~",
+]
+
+
+def _random_values(count: int) -> dict[str, str]:
+    choice = random.Random(28)
+    return {
+        f"RANDOM_{number}": "".join(choice.choices(_LETTERS, k=choice.randrange(1, 40)))
+        for number in range(count)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    user: User
+    run: RunDir
+    job_id: str
+
+
+@pytest.fixture(scope="module")
+def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """A run of two hosts whose home, data, comment and environment are full of traps."""
+    folder = tmp_path_factory.mktemp("hostile") / FOLDER
+    folder.mkdir()
+    copy = folder / "data;rm -rf $X" / "it's.tsv"
+    copy.parent.mkdir()
+    copy.write_bytes(table.read_bytes())
+    user = User(cluster, copy, folder / "home")
+    user.install_probe()
+    setup = """export FROM_SETUP="$(printf 'set up: %s' "it's")" """
+    # A colon would part the probe's folder in two; this one holds none.
+    run, job_id = user.submit(
+        "quick",
+        "resources.nodes=2",
+        f"resources.comment={_literally(COMMENT)}",
+        f"resources.environment={_literally(ENVIRONMENT)}",
+        f"resources.setup={_literally([setup])}",
+        env={"PYTHONPATH": str(user.home / "probe"), "INHERITED": "a,b\nc"},
+    )
+    user.wait_until_finished(run, job_id)
+    return Story(user=user, run=run, job_id=job_id)
+
+
+def _literally(value: object) -> str:
+    """A value for the command line in which ${…} is not a reference but the text itself."""
+    text = json.dumps(value, ensure_ascii=False).replace("${", "\\\\${")
+    # YAML takes these for line breaks, and for the mark at the beginning of a file.
+    return re.sub("[\x85\u2028\ufeff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+@pytest.mark.slow
+def test_a_folder_of_any_name_is_trained_in(story: Story, quick_alone: RunDir) -> None:
+    assert story.run.path.parent == story.user.runs
+    assert weights(story.run) == weights(quick_alone)
+    assert story.user.job_folders() == [str(story.run.path)]
+    logs = {log.name for log in story.run.logs.iterdir()}
+    assert logs >= {f"{story.job_id}.batch.log", *(f"{story.job_id}.0.0.rank_0000{n}.log" for n in (0, 1))}
+
+
+def test_the_code_is_that_of_the_run_folder(story: Story) -> None:
+    for environment in story.user.environments_of_ranks():
+        assert environment["PYTHONPATH"].split(":")[0] == str(story.run.code)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_a_variable_reaches_every_rank_unchanged(story: Story, name: str) -> None:
+    values = [environment.get(name) for environment in story.user.environments_of_ranks()]
+    assert values == [ENVIRONMENT[name]] * 2
+
+
+@pytest.mark.slow
+def test_sixty_random_values_reach_the_rank_through_sbatch_unchanged(user: User) -> None:
+    values = _random_values(60)
+    user.install_probe()
+    environment = f"resources.environment={_literally(values)}"
+    run, job_id = user.submit("quick", environment, env={"PYTHONPATH": str(user.home / "probe")})
+    user.wait_until_finished(run, job_id)
+    (found,) = user.environments_of_ranks()
+    # One by one: pytest would print the difference of all.
+    for name, value in values.items():
+        assert found.get(name) == value
+
+
+def test_what_setup_lines_and_the_submitting_shell_export_reaches_every_rank(story: Story) -> None:
+    for environment in story.user.environments_of_ranks():
+        assert environment["FROM_SETUP"] == "set up: it's"
+        assert environment["INHERITED"] == "a,b\nc"
+
+
+def test_the_comment_reaches_slurm_unchanged(story: Story) -> None:
+    shown = story.user.run("squeue", "--noheader", "--states=all", f"--jobs={story.job_id}", "--format=%k")
+    assert shown.stdout.rstrip("\n") == COMMENT
+    assert not Path("/tmp/never").exists()
+
+
+def test_the_job_was_started_once(story: Story) -> None:
+    assert [start["world_size"] for start in starts(story.run)] == [2]
+
+
+@pytest.mark.parametrize(
+    "character, reason",
+    [
+        ("%", "Slurm expands it as a pattern"),
+        ("\\", "Slurm drops it"),
+        (":", "separates folders in PYTHONPATH"),
+        ("\n", "line by line"),
+    ],
+)
+def test_a_folder_that_slurm_would_change_is_refused(user: User, character: str, reason: str) -> None:
+    parent = user.home / f"a{character}j"
+    refusal = user.run("stk", "submit", "quick.yaml", env={"STK_EXPERIMENT_DIR": str(parent)}, check=False)
+    assert refusal.returncode == 2, refusal.stderr
+    assert reason in refusal.stderr
+    assert "STK_EXPERIMENT_DIR" in refusal.stderr
+    assert "Traceback" not in refusal.stderr
+    assert user.job_folders() == []
+    assert not parent.exists() or [*parent.iterdir()] == []
+
+
+def test_a_line_break_in_an_option_of_sbatch_is_refused(user: User) -> None:
+    refusal = user.run("stk", "submit", "quick.yaml", 'resources.comment="a\\nb"', check=False)
+    assert refusal.returncode == 2, refusal.stderr
+    assert "resources.comment: found 'a\\nb', which holds a line break" in refusal.stderr
+    assert user.job_folders() == []
+    assert not user.runs.exists() or [*user.runs.iterdir()] == []

@@ -1,0 +1,1 @@
+"""Runs that are preempted, killed, out of time, or lose a host."""

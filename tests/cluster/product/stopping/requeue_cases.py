@@ -1,0 +1,120 @@
+"""Runs from which Slurm takes the hosts away, for the tests of what becomes of them.
+
+They train side by side, because each of them mostly waits.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slurm.job.requeue import SETTLED
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import User, curve, slowly, starts, weights
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A user with one run in one job."""
+
+    user: User
+    run: RunDir
+    job_id: str
+
+    def preempt(self) -> None:
+        """Take the hosts of the job for something urgent."""
+        hosts = starts(self.run)[-1]["hosts"]
+        options = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", "--gres=gpu:4", "--time=5")
+        self.user.sbatch("--partition=urgent", *options, "--wrap=true")
+
+    def finish(self) -> None:
+        """Return when the run has finished; result.json is not yet the last word of its ledger."""
+
+        def is_done() -> bool:
+            return self.run.result.exists() and "why" in starts(self.run)[-1]
+
+        wait_until(is_done, lambda: self.user.story(self.run))
+
+    def wait_until_stopped(self) -> None:
+        """Return when the first start has ended, and has asked Slurm why."""
+        wait_until(lambda: bool(self.events(*SETTLED)), lambda: self.user.story(self.run))
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        return [line for line in read_json_lines(self.run.events) if line["event"] in kinds]
+
+    @property
+    def whys(self) -> list[str]:
+        return [start["why"] for start in starts(self.run)]
+
+    @property
+    def signals(self) -> list[str]:
+        """Names of the signals that rank 0 got in the first start, each once, but for those that wake it."""
+        names = [name for name, _ in self.events("signal")[0]["signals"] if name != "SIGCONT"]
+        return list(dict.fromkeys(names))
+
+
+#: Stands before the real program on PATH: what puts a job back into the queue is ended with the job, before
+#: it has said that it was heard.
+_UNANSWERED = """\
+#!/bin/sh
+{program} "$@" || exit
+[ "$1" != requeue ] || exec sleep 600
+"""
+
+
+class Stage:
+    """Makes users, each with a home of its own."""
+
+    def __init__(self, cluster: Cluster, table: Path, folder: Path) -> None:
+        self.cluster = cluster
+        self._table = table
+        self._folder = folder
+
+    def user(self, name: str) -> User:
+        return User(self.cluster, self._table, self._folder / name)
+
+    def submit(self, name: str, *resources: str, step_s: float = 1.0, is_heard: bool = True) -> Case:
+        user = self.user(name)
+        env = slowly(step_s)
+        if not is_heard:
+            env |= user.stand_before("scontrol", _UNANSWERED.format(program=shutil.which("scontrol")))
+        run, job_id = user.submit("long", *(f"resources.{each}" for each in resources), env=env)
+        return Case(user, run, job_id)
+
+
+def host(stage: Stage, number: int) -> str:
+    """A preemptible job has its host for itself, so that only it makes room."""
+    return f"nodelist={stage.cluster.hosts[number]}"
+
+
+@contextmanager
+def under_way(stage: Stage, cases: dict[str, Case], *, unwatched: tuple[str, ...]) -> Iterator[None]:
+    """While the runs train; afterwards their jobs are gone.
+
+    unwatched  those that are not waited for until they train
+    """
+    try:
+        for name, case in cases.items():
+            if name not in unwatched:
+                case.user.wait_for_step(case.run)
+        yield
+    finally:
+        stage.user("janitor").run("scancel", "--user=root", check=False)
+
+
+def assert_as_if_undisturbed(case: Case, alone: RunDir) -> None:
+    """The run was stopped, and ends with the curve and the weights of one that was not; no step is lost."""
+    case.finish()
+    assert len(case.whys) > 1
+    assert case.whys[-1] == "finished"
+    assert curve(case.run) == curve(alone)
+    assert weights(case.run) == weights(alone)
+    for first, second in zip(starts(case.run), starts(case.run)[1:], strict=False):
+        assert second["first_step"] == first["last_step"] > first["first_step"]

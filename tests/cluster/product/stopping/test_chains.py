@@ -1,0 +1,141 @@
+"""Runs that follow each other on the real cluster: only the final success of the first releases the second.
+
+The chains are at it side by side, for each of them mostly waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from slurm.status.dependency import why_not_begun
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import User, slowly, starts
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A user's two runs, of which the second waits for the first."""
+
+    user: User
+    runs: tuple[RunDir, RunDir]
+    jobs: tuple[str, str]
+
+    @property
+    def evaluation(self) -> str:
+        """The job that scores the second run."""
+        (event,) = [line for line in read_json_lines(self.runs[1].events) if line["event"] == "evaluation"]
+        return str(event["job_id"])
+
+    def wait_for_step(self) -> None:
+        self.user.wait_for_step(self.runs[0])
+
+
+def chain(user: User, *given: str, faults: str, then: tuple[str, ...] = ()) -> Chain:
+    """Submit quick, and quick again from its weights."""
+    begins = "train.start_from_checkpoint=${oc.env:STK_EARLIER_RUN}"
+    then = ("--then", "quick.yaml", "name=second", "train.epochs=1", begins, *then)
+    first = user.stk_json("submit", "long.yaml", *given, *then, "--evaluate", env={"STK_FAULTS": faults})
+    (second,) = first["then"]
+    runs = (RunDir(Path(first["run_dir"])), RunDir(Path(second["run_dir"])))
+    return Chain(user, runs, (first["job_id"], second["job_id"]))
+
+
+@pytest.fixture(scope="module")
+def chains(
+    cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Chain]]:
+    """Of one the first run is sent back into the queue, of one it goes on in a new job, of one it fails."""
+    folder = tmp_path_factory.mktemp("chains")
+    short = ("train.epochs=3",)
+    made = {
+        "requeued": chain(
+            User(cluster, table, folder / "requeued"), *short, faults=slowly(1.0)["STK_FAULTS"]
+        ),
+        "chained": chain(
+            User(cluster, table, folder / "chained"),
+            *short,
+            "resources.requeue=chain",
+            then=("resources.requeue=chain",),
+            faults="kill at=forward step=5 attempt=1",
+        ),
+        "failed": chain(
+            User(cluster, table, folder / "failed"),
+            "resources.max_crashes=0",
+            faults="raise at=forward step=3",
+        ),
+    }
+    try:
+        requeued = made["requeued"]
+        requeued.wait_for_step()
+        requeued.user.run("stk", "requeue", requeued.runs[0].run_id)
+        wait_until(
+            lambda: "why" in starts(requeued.runs[0])[0], lambda: requeued.user.story(requeued.runs[0])
+        )
+        wait_for_pending(requeued)
+        yield made
+    finally:
+        for each in made.values():
+            each.user.run("scancel", *each.jobs)
+
+
+def wait_for_pending(each: Chain) -> None:
+    """Let the requeued job start without Slurm's two minutes, once it waits."""
+    waits = ("PENDING",)
+    each.user.cluster.wait_for_state(each.jobs[0], waits)
+    assert each.user.cluster.wait_for_state(each.jobs[1], waits)["Reason"] == "Dependency"
+    each.user.run("stk", "requeue", each.runs[0].run_id)
+
+
+def moved(run: RunDir) -> list[list[str]]:
+    """The jobs that were taken along, each time that the run went on in a new job."""
+    return [line["jobs"] for line in read_json_lines(run.events) if line["event"] == "dependants"]
+
+
+@pytest.mark.cluster
+def test_the_second_run_starts_after_the_final_success_of_the_first(chains: dict[str, Chain]) -> None:
+    requeued = chains["requeued"]
+    first, second = requeued.runs
+    requeued.user.wait_until_finished(second, requeued.jobs[1])
+    assert [start["why"] for start in starts(first)] == ["requested", "finished"]
+    (only,) = starts(second)
+    assert only["time_start"] >= first.result.stat().st_mtime
+
+
+@pytest.mark.cluster
+def test_the_evaluation_starts_after_the_run_that_it_scores(chains: dict[str, Chain]) -> None:
+    requeued = chains["requeued"]
+    assert requeued.user.wait_for_end(requeued.evaluation) == "COMPLETED"
+    log = requeued.runs[1].logs / f"{requeued.evaluation}.evaluate.log"
+    assert "scored" in log.read_text()
+
+
+@pytest.mark.cluster
+def test_a_run_that_goes_on_in_a_new_job_takes_those_that_wait_along(chains: dict[str, Chain]) -> None:
+    """Both runs are killed once and chained; what scores the second is moved as the second was."""
+    chained = chains["chained"]
+    first, second = chained.runs
+    assert chained.user.wait_for_end(chained.evaluation) == "COMPLETED"
+    assert [moved(run) for run in chained.runs] == [[[chained.jobs[1]]], [[chained.evaluation]]]
+    assert [chained.user.wait_for_end(job) for job in chained.jobs] == ["FAILED", "FAILED"]
+    assert second.result.exists()
+    assert starts(second)[0]["time_start"] >= first.result.stat().st_mtime
+
+
+@pytest.mark.cluster
+def test_after_a_failure_the_second_job_leaves_the_queue_and_never_runs(chains: dict[str, Chain]) -> None:
+    failed = chains["failed"]
+    assert failed.user.wait_for_end(failed.jobs[0]) == "FAILED"
+    assert failed.user.wait_for_end(failed.jobs[1]) == "CANCELLED"
+    assert failed.user.wait_for_end(failed.evaluation) == "CANCELLED"
+    second = failed.runs[1]
+    assert starts(second) == []
+    assert f"{failed.runs[0].run_id}, which it waited for, failed" in str(why_not_begun(second))

@@ -1,0 +1,43 @@
+"""Ranks that die: the run goes on in the job that it had, with no wait, as if nothing had happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.product.user import User, curve, starts, weights
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir
+
+
+def test_a_run_goes_on_in_its_job_when_a_rank_was_killed(user: User, quick_alone: RunDir) -> None:
+    run, job_id = user.submit(
+        "quick", "resources.nodes=2", env={"STK_FAULTS": "kill at=forward step=5 rank=1 attempt=1"}
+    )
+    user.wait_until_finished(run, job_id)
+    first, second = starts(run)
+    assert [(start["job_id"], start["restart"]) for start in (first, second)] == [(job_id, 0)] * 2
+    assert (first["why"], second["why"]) == ("killed", "finished")
+    assert first["hosts"] == second["hosts"]
+    assert [event["attempt"] for event in events(run, "started_in_place")] == [1]
+    assert not events(run, "requeue", "chained")
+    assert curve(run) == curve(quick_alone)
+    assert weights(run) == weights(quick_alone)
+    status = user.status(run)
+    assert (status["state"], status["job_id"], status["restarts"]) == ("finished", job_id, 1)
+
+
+@pytest.mark.slow
+def test_a_run_gives_up_in_its_job_after_so_many_crashes(user: User) -> None:
+    """Each start is killed at its second step: none of them comes further than the one before."""
+    run, job_id = user.submit(
+        "quick", "resources.max_crashes=1", env={"STK_FAULTS": "kill at=forward step=2"}
+    )
+    assert user.wait_for_end(job_id) == "FAILED"
+    assert [start["restart"] for start in starts(run)] == [0, 0]
+    (refusal,) = events(run, "not_requeued")
+    assert "failure 2, and resources.max_crashes allows 1" in str(refusal["why"])
+    assert user.status(run)["state"] == "failed"
+
+
+def events(run: RunDir, *kinds: str) -> list[dict[str, object]]:
+    return [line for line in read_json_lines(run.events) if line["event"] in kinds]

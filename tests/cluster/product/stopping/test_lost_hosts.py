@@ -1,0 +1,118 @@
+"""Hosts that die or fall silent, a controller that is away: the run goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import User, curve, slowly, starts, weights
+from tests.cluster.waiting import wait_until
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir
+
+
+@pytest.fixture
+def hosts_mended(cluster: Cluster) -> Iterator[Cluster]:
+    """Whatever a test does to the hosts, the next one finds them all well."""
+    yield cluster
+    # Once and for all: a host that only seemed to be away must be started, too, once it has been killed.
+    for host in [host for host in cluster.hosts if _is_lost(cluster.host_state(host))]:
+        cluster.kill_host(host)
+        cluster.start_host(host)
+
+
+def _is_lost(state: str) -> bool:
+    return state.endswith("*") or "down" in state
+
+
+def _submit_and_watch(user: User, *overrides: str, attempts: Sequence[int] = (1,)) -> tuple[RunDir, str]:
+    slow = slowly(0.12, attempts=attempts)
+    run, job_id = user.submit("long", "resources.nodes=2", *overrides, env=slow)
+    user.wait_for_step(run)
+    return run, job_id
+
+
+def _assert_undisturbed(run: RunDir, alone: RunDir) -> None:
+    assert curve(run) == curve(alone)
+    assert weights(run) == weights(alone)
+
+
+@pytest.mark.parametrize(
+    "node", [pytest.param(0, id="of rank 0"), pytest.param(1, id="of another rank", marks=pytest.mark.slow)]
+)
+def test_a_run_goes_on_without_the_host_that_died(
+    user: User, hosts_mended: Cluster, long_alone: RunDir, node: int
+) -> None:
+    run, job_id = _submit_and_watch(user)
+    dead = starts(run)[0]["hosts"][node]
+    hosts_mended.kill_host(dead)
+    user.wait_until_finished(run, job_id)
+    first, second = starts(run)
+    assert dead in first["hosts"]
+    assert dead not in second["hosts"]
+    assert second["resumed"] == (second["first_step"] > 0)
+    _assert_undisturbed(run, long_alone)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_without_the_host_whose_network_is_cut(
+    user: User, hosts_mended: Cluster, long_alone: RunDir
+) -> None:
+    """Its processes live on, rank 0 among them, which holds the run's lock: nobody waits for it."""
+    run, job_id = _submit_and_watch(user)
+    silent = starts(run)[0]["hosts"][0]
+    hosts_mended.cut_network(silent)
+    user.wait_until_finished(run, job_id)
+    assert silent not in starts(run)[-1]["hosts"]
+    _assert_undisturbed(run, long_alone)
+
+
+@pytest.mark.slow
+def test_a_run_does_not_notice_a_controller_that_restarts(
+    user: User, cluster: Cluster, long_alone: RunDir
+) -> None:
+    run, job_id = _submit_and_watch(user)
+    cluster.restart_controller()
+    user.wait_until_finished(run, job_id)
+    assert len(starts(run)) == 1
+    _assert_undisturbed(run, long_alone)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_waits_with_its_requeue_until_the_controller_is_back(
+    user: User, cluster: Cluster, long_alone: RunDir
+) -> None:
+    run, job_id = _submit_and_watch(user)
+    (start,) = starts(run)
+    rank_0 = next(iter(read_json_lines(run.ranks(start["nonce"]))))
+    cluster.stop_controller()
+    try:
+        cluster.run_on(rank_0["host"], "kill", "-USR2", str(rank_0["pid"]))
+        wait_until(lambda: "time_end" in starts(run)[0], lambda: user.story(run))
+    finally:
+        cluster.start_controller()
+    user.wait_until_finished(run, job_id)
+    assert len(starts(run)) == 2
+    _assert_undisturbed(run, long_alone)
+
+
+@pytest.mark.slow
+def test_a_run_is_preempted_three_times_in_a_row(user: User, cluster: Cluster, long_alone: RunDir) -> None:
+    alone = ("resources.gres=gpu:4", "resources.partition=preemptible")
+    run, job_id = _submit_and_watch(user, *alone, attempts=(1, 2, 3))
+    for number in (1, 2, 3):
+        host = starts(run)[-1]["hosts"][1]
+        urgent = user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--wrap=true")
+        wait_until(
+            lambda wanted=number: cluster.job(job_id)["Restarts"] == str(wanted),  # type: ignore[misc]
+            lambda: f"{cluster.job(job_id)}\n{user.story(run)}",
+        )
+        assert user.wait_for_end(urgent) == "COMPLETED"
+        user.wait_for_step(run)
+    user.wait_until_finished(run, job_id)
+    every = starts(run)
+    assert [start["why"] for start in every] == ["preempted"] * 3 + ["finished"]
+    assert [start["first_step"] for start in every[1:]] == [start["last_step"] for start in every[:-1]]
+    _assert_undisturbed(run, long_alone)

@@ -1,0 +1,97 @@
+"""Ways in which Slurm takes a job's hosts away, and how the run goes on: as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.product.user import User, starts
+from tests.cluster.waiting import wait_until
+from toolkit.run.run_dir import RunDir
+
+from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
+
+
+@pytest.fixture(scope="module")
+def cases(stage: Stage) -> Iterator[dict[str, Case]]:
+    """All runs of this file, each with what happened to it; they are still at it."""
+    two = "tasks_per_node=2"
+    cases = {
+        "grace": stage.submit("grace", "partition=preemptible", host(stage, 0), "gres=gpu:4", two),
+        "no grace": stage.submit("nograce", "partition=preemptible0", host(stage, 1), "gres=gpu:4"),
+        # Two minutes are not enough for all its steps.
+        "chain": stage.submit("chain", "time=2"),
+    }
+    with under_way(stage, cases, unwatched=("chain",)):
+        for name in ("grace", "no grace"):
+            cases[name].preempt()
+        yield cases
+
+
+@pytest.mark.parametrize("name", ["grace", "no grace", "chain"])
+def test_whatever_stops_a_run_it_ends_as_if_undisturbed(
+    cases: dict[str, Case], long_alone: RunDir, name: str
+) -> None:
+    assert_as_if_undisturbed(cases[name], long_alone)
+
+
+def test_with_a_grace_period_the_run_asks_for_its_place_back(cases: dict[str, Case]) -> None:
+    """Slurm would not put back a job that leaves by itself within the grace period."""
+    case = cases["grace"]
+    case.finish()
+    (requeue,) = case.events("requeue")
+    assert (requeue["why"], requeue["by"], case.whys[0]) == ("preempted", "stk", "preempted")
+    assert case.signals == ["SIGTERM"]
+    assert [start["restart"] for start in starts(case.run)] == [0, 1]
+
+
+def test_the_logs_of_both_starts_and_of_the_job_are_at_hand(cases: dict[str, Case]) -> None:
+    case = cases["grace"]
+    case.finish()
+    listed = case.user.stk_json("logs", case.run.run_id, "--list")
+    assert [(each["attempt"], each["rank"], each["why"]) for each in listed if each["attempt"]] == [
+        (1, 0, "preempted"), (1, 1, "preempted"), (2, 0, "finished"), (2, 1, "finished"),
+    ]  # fmt: skip
+    first, second = (
+        case.user.run("stk", "logs", case.run.run_id, "--attempt", attempt, "--rank", "1").stdout
+        for attempt in ("1", "2")
+    )
+    assert "INFO rank 1 of 2" in first
+    assert "INFO rank 1 of 2" in second
+    assert first != second
+    merged = case.user.run("stk", "logs", case.run.run_id, "--merge").stdout
+    assert {line.partition(" |")[0] for line in merged.splitlines()} == {"rank 0", "rank 1"}
+    assert listed[-1]["rank"] == "batch"
+
+
+def test_without_grace_the_step_at_work_is_saved_and_slurm_puts_the_job_back(
+    cases: dict[str, Case],
+) -> None:
+    case = cases["no grace"]
+    case.finish()
+    (requeue,) = case.events("requeue")
+    assert (requeue["why"], requeue["by"], case.whys[0]) == ("preempted", "slurm", "preempted")
+    assert case.signals == ["SIGTERM"]
+
+
+def test_before_its_time_limit_a_job_submits_the_next_one(cases: dict[str, Case]) -> None:
+    case = cases["chain"]
+    case.finish()
+    assert set(case.whys[:-1]) == {"time_limit"}
+    jobs = [start["job_id"] for start in starts(case.run)]
+    assert len(set(jobs)) == len(jobs)
+    assert {start["restart"] for start in starts(case.run)} == {0}
+    assert not case.events("requeue")
+
+
+@pytest.mark.slow
+def test_a_run_that_had_finished_leaves_at_once_when_slurm_starts_it_again(user: User) -> None:
+    run, job_id = user.submit("quick")
+    user.wait_until_finished(run, job_id)
+    before = run.result.read_bytes()
+    user.run("scontrol", "requeue", job_id)
+    wait_until(lambda: user.cluster.job(job_id)["Restarts"] == "1", lambda: str(user.cluster.job(job_id)))
+    user.wait_until_finished(run, job_id)
+    assert len(starts(run)) == 1
+    assert run.result.read_bytes() == before

@@ -1,0 +1,118 @@
+"""Jobs that may not go back into the queue, that are uneven or elastic, or that Slurm puts back unheard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.product.user import User, host_numbers, starts, weights
+from toolkit.files import read_json_lines
+from toolkit.run.run_dir import RunDir
+
+from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cases(stage: Stage) -> Iterator[dict[str, Case]]:
+    """All runs of this file, each with what happened to it; they are still at it."""
+    uneven = "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"
+    cases = {
+        "refused": stage.submit("refused", "partition=preemptible", host(stage, 2), "gres=gpu:4"),
+        "uneven": stage.submit("uneven", uneven),
+        "uneven, refused": stage.submit("unevenly", uneven),
+        "unanswered": stage.submit("unanswered", uneven, is_heard=False),
+        # Two minutes are not enough for all its steps.
+        "same job": stage.submit("same", "time=2", "requeue=same_job"),
+    }
+    with under_way(stage, cases, unwatched=("same job",)):
+        disturb(cases)
+        yield cases
+
+
+def disturb(cases: dict[str, Case]) -> None:
+    # As a site does that lets no job go back; its owner may do it too.
+    for case in (cases["refused"], cases["uneven, refused"]):
+        case.user.run("scontrol", "update", f"jobid={case.job_id}", "requeue=0")
+    cases["refused"].preempt()
+    for name in ("uneven", "uneven, refused", "unanswered"):
+        case = cases[name]
+        assert "asked to save" in case.user.run("stk", "requeue", case.run.run_id).stdout
+    cases["refused"].wait_until_stopped()
+
+
+DISTURBED = ("refused", "uneven", "uneven, refused", "unanswered", "same job")
+
+
+@pytest.mark.parametrize("name", DISTURBED)
+def test_whatever_stops_a_run_it_ends_as_if_undisturbed(
+    cases: dict[str, Case], long_alone: RunDir, name: str
+) -> None:
+    assert_as_if_undisturbed(cases[name], long_alone)
+
+
+def test_where_requeueing_is_disabled_the_run_is_submitted_again(cases: dict[str, Case]) -> None:
+    case = cases["refused"]
+    case.finish()
+    assert case.whys[0] == "preempted"
+    (chained,) = case.events("chained")
+    second = starts(case.run)[1]
+    assert second["job_id"] == chained["next_job_id"] != case.job_id
+    assert [line["job_id"] for line in read_json_lines(case.run.submissions)] == [
+        case.job_id,
+        chained["next_job_id"],
+    ]
+    assert case.user.status(case.run)["job_id"] == chained["next_job_id"]
+
+
+def test_same_job_keeps_its_id_through_its_time_limit(cases: dict[str, Case]) -> None:
+    case = cases["same job"]
+    case.finish()
+    assert set(case.whys[:-1]) == {"time_limit"}
+    assert {start["job_id"] for start in starts(case.run)} == {case.job_id}
+    assert not case.events("chained")
+
+
+def test_a_job_of_uneven_hosts_comes_back_as_a_whole(cases: dict[str, Case]) -> None:
+    case = cases["uneven"]
+    case.finish()
+    assert case.whys == ["requested", "finished"]
+    assert [start["job_id"] for start in starts(case.run)] == [case.job_id] * 2
+    assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
+    listed = case.user.stk_json("logs", case.run.run_id, "--list")
+    assert [(each["attempt"], each["rank"]) for each in listed if each["attempt"]] == [
+        (1, 0), (1, 1), (2, 0), (2, 1),
+    ]  # fmt: skip
+
+
+def test_a_job_of_uneven_hosts_that_may_not_go_back_is_followed_by_another(cases: dict[str, Case]) -> None:
+    case = cases["uneven, refused"]
+    case.finish()
+    assert case.whys == ["requested", "finished"]
+    (chained,) = case.events("chained")
+    assert [start["job_id"] for start in starts(case.run)] == [case.job_id, chained["next_job_id"]]
+    assert [len(start["hosts"]) for start in starts(case.run)] == [2, 2]
+
+
+def test_a_job_that_is_back_before_it_hears_so_is_not_submitted_again(cases: dict[str, Case]) -> None:
+    case = cases["unanswered"]
+    case.finish()
+    assert case.whys == ["requested", "finished"]
+    assert [start["job_id"] for start in starts(case.run)] == [case.job_id] * 2
+    assert not case.events("chained", "dependants")
+
+
+def test_an_elastic_job_starts_on_the_hosts_that_are_free(
+    stage: Stage, user: User, quick_alone: RunDir
+) -> None:
+    blocker = user.sbatch("--nodes=2", "--gres=gpu:4", "--time=5", "--wrap=sleep 60")
+    stage.cluster.wait_for_state(blocker, "RUNNING")
+    overrides = ("resources.nodes=1-4", "resources.gres=gpu:4", "resources.tasks_per_node=2")
+    run, job_id = user.submit("quick", *overrides)
+    user.wait_until_finished(run, job_id)
+    user.run("scancel", blocker)
+    assert starts(run)[0]["world_size"] == 4
+    assert host_numbers(run) == [0, 0, 1, 1]
+    assert weights(run) == weights(quick_alone)

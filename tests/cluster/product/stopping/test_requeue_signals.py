@@ -1,0 +1,90 @@
+"""Preemptions by the warning signal, as some sites have them, and one task of an array that comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.product.user import SCRIPTS, slowly
+from tests.cluster.waiting import wait_until
+from toolkit.run.run_dir import RunDir, find_runs
+
+from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cases(stage: Stage) -> Iterator[dict[str, Case]]:
+    """All runs of this file, each with what happened to it; they are still at it."""
+    shared = (host(stage, 3), "gres=gpu:2")
+    cases = {
+        "signal": stage.submit("signal", "partition=preemptible", *shared),
+        "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared),
+        **array(stage),
+    }
+    with under_way(stage, cases, unwatched=()):
+        disturb(cases)
+        yield cases
+
+
+def disturb(cases: dict[str, Case]) -> None:
+    task = cases["array task"]
+    task.user.run("scancel", "--signal=USR2", task.job_id)
+    with task.user.cluster.preempting_with_user_signal():
+        cases["signal"].preempt()
+        for name in ("signal", "signal, no grace"):
+            cases[name].wait_until_stopped()
+
+
+_ARRAY = """\
+#!/bin/bash
+#SBATCH --array=0-1 --requeue --open-mode=append
+# Only the task that is to be disturbed has to wait for it.
+[ "$SLURM_ARRAY_TASK_ID" = 1 ] || unset STK_FAULTS
+export STK_CONFIG=long.yaml STK_EXPERIMENT_DIR="$STK_EXPERIMENT_DIR/$SLURM_ARRAY_TASK_ID"
+exec {train}
+"""
+
+
+def array(stage: Stage) -> dict[str, Case]:
+    """Two runs as the tasks of an array; the second's own job id is that of the whole array."""
+    user = stage.user("array")
+    script = user.home / "array.sh"
+    script.write_text(_ARRAY.format(train=SCRIPTS / "train.sh"))
+    job_id = user.sbatch("--ntasks=2", script, env=slowly(1.0))
+    folders = [user.runs / "0", user.runs / "1"]
+    wait_until(lambda: all([*find_runs(each)] for each in folders), lambda: f"no runs in {user.runs}")
+    runs = [next(iter(find_runs(folder))) for folder in folders]
+    assert user.cluster.job(f"{job_id}_1")["JobId"] == job_id
+    return {
+        "array sibling": Case(user, runs[0], f"{job_id}_0"),
+        "array task": Case(user, runs[1], f"{job_id}_1"),
+    }
+
+
+@pytest.mark.parametrize("name", ["signal", "signal, no grace", "array task"])
+def test_whatever_stops_a_run_it_ends_as_if_undisturbed(
+    cases: dict[str, Case], long_alone: RunDir, name: str
+) -> None:
+    assert_as_if_undisturbed(cases[name], long_alone)
+
+
+@pytest.mark.parametrize("name", ["signal", "signal, no grace"])
+def test_a_preemption_by_the_warning_signal_is_not_taken_for_the_warning(
+    cases: dict[str, Case], name: str
+) -> None:
+    case = cases[name]
+    case.finish()
+    assert "SIGUSR2" in case.signals
+    assert case.whys == ["preempted", "finished"]
+
+
+def test_one_task_of_an_array_comes_back_and_its_sibling_stays(cases: dict[str, Case]) -> None:
+    task, sibling = cases["array task"], cases["array sibling"]
+    task.finish()
+    sibling.finish()
+    assert sibling.whys == ["finished"]
+    assert task.whys == ["requested", "finished"]
+    assert task.events("requeue")[0]["job_id"] == task.job_id

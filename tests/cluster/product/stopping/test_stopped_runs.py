@@ -1,0 +1,151 @@
+"""One run that is preempted, comes back by itself, is cancelled and resumed: as if nothing had happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.product.user import EPOCHS, User, curve, slowly, starts, weights
+from tests.cluster.waiting import wait_until
+from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
+from toolkit.files import read_json, read_json_lines
+from toolkit.run.run_dir import RunDir
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """The run, its two jobs, and what was there to see between them.
+
+    preempted, cancelled   the steps of the checkpoints right after each stop
+    told                   what its webhook received, on the login node
+    """
+
+    user: User
+    run: RunDir
+    first_job: str
+    second_job: str
+    preempted: list[int]
+    cancelled: list[int]
+    status_when_cancelled: dict[str, Any]
+    record_when_cancelled: dict[str, str]
+    told: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def story(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    user = User(cluster, table, tmp_path_factory.mktemp("stopped"))
+    with receiving(address=cluster.login_address) as receiver:
+        return _live_through(user, receiver)
+
+
+def _live_through(user: User, receiver: Receiver) -> Story:
+    alone = ("resources.nodes=2", "resources.gres=gpu:4", "resources.partition=preemptible")
+    webhook = ("resources.webhook_env=HOOK_URL", "resources.webhook_events=[end,failure,hold,requeue]")
+    environ = {"HOOK_URL": receiver.url}
+    env = environ | slowly(0.12, attempts=(1, 2))
+    run, first_job = user.submit("long", *alone, *webhook, env=env)
+    user.wait_for_step(run)
+    preempted = _preempt(user, run, first_job)
+    user.wait_for_step(run)
+    user.run("stk", "cancel", run.run_id)
+    user.wait_for_end(first_job)
+    cancelled = run.checkpoint_steps()
+    status = user.status(run)
+    record = user.cluster.job(first_job)
+    second_job = user.stk_json("resume", run.run_id, env=environ)["job_id"]
+    user.wait_until_finished(run, second_job)
+    return Story(
+        user=user,
+        run=run,
+        first_job=first_job,
+        second_job=second_job,
+        preempted=preempted,
+        cancelled=cancelled,
+        status_when_cancelled=status,
+        record_when_cancelled=record,
+        told=receiver.messages,
+    )
+
+
+def _preempt(user: User, run: RunDir, job_id: str) -> list[int]:
+    """Take one of the job's hosts for something urgent; return the checkpoints that the run left."""
+    host = starts(run)[0]["hosts"][1]
+    urgent = user.sbatch(
+        "--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true"
+    )
+    wait_until(
+        lambda: user.cluster.job(job_id)["Restarts"] == "1",
+        lambda: f"{user.cluster.job(job_id)}\n{user.story(run)}",
+    )
+    steps = run.checkpoint_steps()
+    assert user.wait_for_end(urgent) == "COMPLETED"
+    return steps
+
+
+def test_a_preempted_run_saves_and_comes_back_by_itself(story: Story) -> None:
+    first, second, _ = starts(story.run)
+    assert first["why"] == "preempted"
+    assert story.preempted[-1] == first["last_step"] == second["first_step"]
+    assert second["resumed"]
+    assert (first["nonce"], second["nonce"]) == (f"{story.first_job}.0.0", f"{story.first_job}.0.1")
+    (requeue,) = _events(story.run, "requeue")
+    assert (requeue["why"], requeue["job_id"]) == ("preempted", story.first_job)
+
+
+def test_a_cancelled_run_saves_and_stays_away(story: Story) -> None:
+    _, second, third = starts(story.run)
+    assert story.cancelled[-1] == second["last_step"] == third["first_step"]
+    assert second["first_step"] < second["last_step"]
+    assert len(_events(story.run, "cancelled")) == 1
+    record = story.record_when_cancelled
+    assert (record["JobState"], record["Restarts"]) == ("CANCELLED", "1")
+    assert story.status_when_cancelled["state"] == "cancelled"
+    assert story.status_when_cancelled["step"] == second["last_step"]
+
+
+def test_a_resumed_run_is_a_new_job_on_the_same_resources(story: Story) -> None:
+    third = starts(story.run)[2]
+    assert third["nonce"] == f"{story.second_job}.0.0"
+    assert story.user.cluster.job(story.second_job)["Partition"] == "preemptible"
+    status = story.user.status(story.run)
+    assert (status["state"], status["job_id"], status["restarts"]) == ("finished", story.second_job, 2)
+    assert read_json(story.run.result)["attempts"] == 3
+
+
+def test_the_webhook_is_told_of_what_nobody_did_on_purpose(story: Story) -> None:
+    requeue, end = story.told
+    last_step = 10 * EPOCHS["long"]
+    assert (requeue["event"], requeue["reason"], requeue["job"]) == ("requeue", "preempted", story.first_job)
+    assert (end["event"], end["job"], end["step"]) == ("end", story.second_job, last_step)
+    assert f"{story.run.run_id} has finished at step {last_step}" in end["text"]
+    scripts = story.run.submitit.glob("*.sh")
+    recorded = [story.run.config, story.run.job, story.run.events, *scripts, *story.run.logs.iterdir()]
+    assert not any("very-secret" in file.read_text() for file in recorded)
+
+
+def test_no_step_is_lost_repeated_or_changed(story: Story, long_alone: RunDir) -> None:
+    assert curve(story.run) == curve(long_alone)
+    assert weights(story.run) == weights(long_alone)
+
+
+def test_the_report_tells_every_wait_and_what_was_asked_for_in_vain(story: Story) -> None:
+    """Submitted, put back by a preemption, cancelled and resumed by hand: only then was nobody asking."""
+    report = story.user.stk_json("report", story.run.run_id)[0]
+    first, second, third = report["starts"]
+    assert min(start["waiting"] for start in report["starts"]) > 0
+    assert first["away"] == second["away"] == 0 < third["away"]
+    assert {start["repeated"] for start in report["starts"]} == {0}
+    parts = ("training", "starting", "saving", "waiting", "away")
+    lived = third["end"] - first["begin"] + first["waiting"]
+    assert sum(start[part] for start in report["starts"] for part in parts) == pytest.approx(lived)
+    assert "GPUs" in [each["topic"] for each in report["advice"]]
+
+
+def _events(run: RunDir, kind: str) -> list[dict[str, Any]]:
+    return [line for line in read_json_lines(run.events) if line["event"] == kind]

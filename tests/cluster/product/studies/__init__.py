@@ -1,0 +1,1 @@
+"""Studies, benchmarks, and runs of earlier versions."""

@@ -1,0 +1,260 @@
+"""scripts/train.sh as a batch script and by itself, and the first reproduction script."""
+
+from __future__ import annotations
+
+import runpy
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.product.user import SCRIPTS, User, curve, host_numbers, ranks, slowly, starts, weights
+from tests.cluster.waiting import wait_until
+from tests.patience import PATIENCE_S
+from tests.toolkit.bert import write_bert
+from toolkit.files import read_json
+from toolkit.nlp.exported_files import ExportedFiles
+from toolkit.run.run_dir import RunDir, find_runs
+
+from .mentions import write_mentions
+
+TRAIN = SCRIPTS / "train.sh"
+
+
+@pytest.mark.slow
+def test_the_world_is_as_large_as_slurm_was_asked_for(user: User, quick_alone: RunDir) -> None:
+    job_id = user.sbatch(
+        "--nodes=4", "--ntasks-per-node=2", "--gres=gpu:2", TRAIN, env={"STK_CONFIG": "quick.yaml"}
+    )
+    user.wait_for_end(job_id)
+    run = user.only_run()
+    user.wait_until_finished(run, job_id)
+    found = ranks(run)
+    assert [rank["rank"] for rank in found] == list(range(8))
+    assert [rank["local_rank"] for rank in found] == [0, 1] * 4
+    assert [rank["host"] for rank in found[::2]] == user.cluster.hosts
+    assert {len(rank["cuda_visible_devices"].split(",")) for rank in found} == {2}
+    assert curve(run) == curve(quick_alone)
+    assert weights(run) == weights(quick_alone)
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_as_a_job_of_uneven_hosts(user: User, long_alone: RunDir) -> None:
+    """It starts here, through a symbolic link in another folder, and ends on hosts with 2, 1 and 1 tasks."""
+    link = user.home / "linked.sh"
+    link.symlink_to(TRAIN)
+    here = user.start(link, env={"STK_CONFIG": "long.yaml", **slowly(0.12)})
+    wait_until(lambda: [*find_runs(user.runs)] != [], lambda: "no run folder")
+    run = user.only_run()
+    user.wait_for_step(run)
+    here.send_signal(signal.SIGTERM)
+    assert here.wait(PATIENCE_S) == 130
+    (first,) = starts(run)
+    assert first["world_size"] == 1
+    assert first["why"] == "SIGTERM"
+
+    job_id = user.sbatch("--nodes=3", "--ntasks=4", link, env={"STK_RESUME": run.run_id})
+    user.wait_until_finished(run, job_id)
+    second = starts(run)[1]
+    assert (second["world_size"], second["first_step"]) == (4, first["last_step"])
+    assert host_numbers(run) == [0, 0, 1, 2]
+    assert curve(run) == curve(long_alone)
+    assert weights(run) == weights(long_alone)
+
+
+# ---- what is started, shown by a stand-in for stk
+
+_STAND_IN = """\
+#!/bin/bash
+echo "stk $* (${STK_FORCE_LOCAL-}) in ${SLURM_STEP_ID:+a step}"
+"""
+
+
+@pytest.fixture
+def path_with_stand_in(user: User) -> str:
+    """PATH with an stk before all others that only says how it was called."""
+    stand_in = user.home / "bin" / "stk"
+    stand_in.parent.mkdir()
+    stand_in.write_text(_STAND_IN)
+    stand_in.chmod(0o755)
+    return f"{stand_in.parent}:{user.environment['PATH']}"
+
+
+TRUE = ("1", "true", "TRUE", "Yes", "on")
+FALSE = ("", "0", "false", "No", "OFF")
+
+
+def test_in_a_job_ranks_are_tasks_unless_forced_local(user: User, path_with_stand_in: str) -> None:
+    lines = ["#!/bin/bash", *(f"STK_FORCE_LOCAL={word} {TRAIN} a=b" for word in (*TRUE, *FALSE))]
+    script = user.home / "all.sh"
+    script.write_text("\n".join(lines) + "\n")
+    environment = {"PATH": path_with_stand_in, "STK_CONFIG": "quick.yaml"}
+    job_id = user.sbatch("--ntasks=2", script, env=environment)
+    assert user.wait_for_end(job_id) == "COMPLETED"
+    local = [f"stk run quick.yaml a=b ({word}) in " for word in TRUE]
+    tasks = [f"stk run quick.yaml a=b ({word}) in a step" for word in FALSE for _ in range(2)]
+    # srun says so on standard error when the hosts of the step before are not free yet, and waits.
+    lines = (user.home / f"{job_id}.out").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("srun: ")] == local + tasks
+
+
+@pytest.mark.slow
+def test_in_a_shell_of_an_allocation_it_trains_there(user: User, path_with_stand_in: str) -> None:
+    environment = {"PATH": path_with_stand_in, "STK_CONFIG": "quick.yaml"}
+    shown = user.run("salloc", "--ntasks=2", TRAIN, env=environment).stdout
+    assert shown == "stk run quick.yaml () in \n"
+
+
+@pytest.mark.parametrize("word", TRUE + FALSE)
+def test_outside_of_a_job_it_trains_here(user: User, path_with_stand_in: str, word: str) -> None:
+    environment = {"PATH": path_with_stand_in, "STK_CONFIG": "a b.yaml", "STK_FORCE_LOCAL": word}
+    shown = user.run(TRAIN, "x=y z", env=environment).stdout
+    assert shown == f"stk run a b.yaml x=y z ({word}) in \n"
+
+
+@pytest.mark.parametrize(
+    "environment, complaint",
+    [
+        ({}, "set STK_CONFIG (an experiment file) or STK_RESUME (a run)"),
+        ({"STK_CONFIG": "", "STK_RESUME": ""}, "set STK_CONFIG (an experiment file) or STK_RESUME (a run)"),
+        ({"STK_CONFIG": "quick.yaml", "STK_RESUME": "quick"}, "both STK_CONFIG and STK_RESUME are set"),
+        ({"STK_CONFIG": "quick.yaml", "STK_FORCE_LOCAL": "maybe"}, "STK_FORCE_LOCAL is 'maybe'"),
+    ],
+)
+def test_a_wrong_environment_is_refused_at_once(
+    user: User, environment: dict[str, str], complaint: str
+) -> None:
+    refusal = user.run(TRAIN, env=environment, check=False)
+    assert refusal.returncode == 2
+    assert refusal.stderr.startswith("error: ")
+    assert complaint in refusal.stderr
+    assert not user.runs.exists()
+
+
+def test_without_stk_on_path_it_uses_the_environment_beside_the_code(user: User) -> None:
+    """Also through a symbolic link: the code is where the script is, not where the link is."""
+    code = user.home / "code"
+    for file, text in {"scripts/train.sh": TRAIN.read_text(), ".venv/bin/stk": _STAND_IN}.items():
+        (code / file).parent.mkdir(parents=True)
+        (code / file).write_text(text)
+        (code / file).chmod(0o755)
+    link = user.home / "link.sh"
+    link.symlink_to(code / "scripts" / "train.sh")
+    bare = {"PATH": "/usr/bin:/bin", "STK_CONFIG": "quick.yaml", "STK_FORCE_LOCAL": ""}
+    for script in (code / "scripts" / "train.sh", link):
+        assert user.run(script, env=bare).stdout == "stk run quick.yaml () in \n"
+    alone = user.home / "alone.sh"
+    alone.write_text(TRAIN.read_text())
+    alone.chmod(0o755)
+    refusal = user.run(alone, env=bare, check=False)
+    assert (refusal.returncode, "the command stk is not on PATH" in refusal.stderr) == (2, True)
+    # A batch script is a copy elsewhere, so there it is the folder from which it was submitted.
+    job_id = user.sbatch("scripts/train.sh", cwd=code, env=bare)
+    assert user.wait_for_end(job_id) == "COMPLETED"
+    assert (user.home / f"{job_id}.out").read_text() == "stk run quick.yaml () in a step\n"
+
+
+# ---- the reproduction script
+
+
+@pytest.mark.slow
+def test_the_docnn_study_is_submitted_as_seven_jobs(user: User) -> None:
+    """The film reviews are the real ones, but one small epoch each; sentences like those of SST-2."""
+    for split in ("train", "dev", "test"):
+        path = user.home / "data" / "sst2" / f"{split}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a gripping film\t1\nno plot , no wit\t0\n" * 8)
+    tiny = ["train.epochs=1", "model.embedding_dim=8", "model.kernels=[3]", "model.filters=8"]
+    environment = {**pretend_it_is_installed(user), "STK_BATCH_SIZE": "1024"}
+    shown = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment).stdout
+    rows = user.stk_json("status")
+    names = sorted(row["run_id"].rpartition("-")[0] for row in rows)
+    assert names == [*("docnn-whitespace",) * 3, *("docnn-words",) * 3, "sst2"]
+    assert len({row["job_id"] for row in rows}) == 7
+    for row in rows:
+        run = RunDir(Path(row["run_dir"]))
+        assert run.run_id in shown
+        user.wait_until_finished(run, row["job_id"])
+        assert read_json(run.result)["metrics"]["test"]["accuracy"] > 0.4
+    again = user.run(SCRIPTS / "train_slurm_docnn.sh", *tiny, env=environment).stdout
+    assert again.count("has finished already") == 7
+
+
+@pytest.mark.slow
+def test_the_bert_study_is_submitted_as_three_jobs(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On tables as large as the real ones, of a word each, with a BERT that is tiny."""
+    environment = pretend_it_is_installed(user)
+    # For what the scripts share.
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    data = user.home / "data"
+    write_bert(data / "minilm")
+    for script, table in (("wiki_topics", "wiki_topics.csv"), ("spam_mails", "spam_mails.csv")):
+        _write_words(data / table, _counts(f"get_{script}"))
+    _write_words(data / "movie_reviews.tsv", _counts("get_movie_reviews"))
+    tiny = ["train.epochs=1", "train.batch_size=2048"]
+    user.run(SCRIPTS / "train_slurm_bert.sh", *tiny, env=environment)
+    rows = user.stk_json("status")
+    assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == [
+        "bert-movies",
+        "bert-spam",
+        "bert-topics",
+    ]
+    for row in rows:
+        run = RunDir(Path(row["run_dir"]))
+        user.wait_until_finished(run, row["job_id"])
+        assert {"accuracy", "text_accuracy", "mcc"} <= read_json(run.result)["metrics"]["test"].keys()
+        assert (ExportedFiles(run).model / "config.json").exists()
+        assert (ExportedFiles(run).model / "tokenizer.json").exists()
+
+
+@pytest.mark.slow
+def test_the_disambiguation_study_is_submitted_as_a_job_for_each_model(user: User) -> None:
+    """On made-up sentences, with a BERT that is tiny."""
+    environment = pretend_it_is_installed(user)
+    write_bert(user.home / "data" / "minilm")
+    write_mentions(user.home / "data" / "wordnet")
+    tiny = ["train.epochs=1"]
+    user.run(SCRIPTS / "train_slurm_ned.sh", *tiny, env=environment)
+    rows = user.stk_json("status")
+    assert sorted(row["run_id"].rpartition("-")[0] for row in rows) == ["ned-co-mention", "ned-wordnet"]
+    for row in rows:
+        run = RunDir(Path(row["run_dir"]))
+        user.wait_until_finished(run, row["job_id"])
+        assert {"accuracy", "popularity", "accuracy/unif_NS_TS"} <= read_json(run.result)["metrics"][
+            "test"
+        ].keys()
+        assert (run.artifacts / "test_disambig_metrics.csv").exists()
+
+
+def _counts(script: str) -> dict[str, int]:
+    """How many rows of each label a script makes."""
+    found: dict[str, int] = runpy.run_path(str(SCRIPTS / script), run_name="counts")["COUNTS"]
+    return found
+
+
+def _write_words(table: Path, counts: dict[str, int]) -> None:
+    """A table with so many rows of each label, all of one word."""
+    lines = [
+        "text,label",
+        *(f"{label.split()[0]},{label}" for label, count in counts.items() for _ in range(count)),
+    ]
+    text = "\n".join(lines) + "\n"
+    table.write_text(text.replace(",", "\t") if table.suffix == ".tsv" else text)
+
+
+def pretend_it_is_installed(user: User) -> dict[str, str]:
+    """Give the script a virtual environment that needs nothing: that of the tests, with a pip that rests."""
+    programs = user.home / "venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "pip").write_text("#!/bin/sh\n")
+    (programs / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    return {
+        "VIRTUAL_ENV": str(user.home / "venv"),
+        "PATH": f"{programs}:{user.environment['PATH']}",
+        "STK_DATA_DIR": str(user.home / "data"),
+        "STK_TASKS_PER_NODE": "1",
+    }

@@ -1,0 +1,1 @@
+"""README, pages and examples."""

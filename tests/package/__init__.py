@@ -1,0 +1,1 @@
+"""Laws of the whole tree, and what is installed of it."""

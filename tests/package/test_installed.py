@@ -1,0 +1,103 @@
+"""The wheel, installed into an environment of its own, does what the README's first screen says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.docs import readme
+from tests.docs.readme import ROOT
+from toolkit.files import read_json
+from toolkit.run.run_dir import find_runs
+from toolkit.workloads.custom.commands.starters import starters
+
+pytestmark = pytest.mark.slow
+
+_IN_THE_WHEEL = ("toolkit", "slurm", "configs", "stk.py", "pyproject.toml", "README.md", "LICENSE")
+_INIT, _RUN, _ = readme.FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who has installed the wheel, and has no copy of the repository."""
+
+    environment: Path
+
+    def run(self, command: str, folder: Path) -> str:
+        """Run a command in a folder; return what it printed, or fail with all of it."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("STK_", "SLURM_"))}
+        own.pop("PYTHONPATH", None)
+        path = f"{self.environment / 'bin'}{os.pathsep}{own['PATH']}"
+        return readme.typed(
+            command, folder, {**own, "PATH": path, "SLURM_CONF": str(folder / "no-slurm.conf")}
+        )
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> User:
+    home = tmp_path_factory.mktemp("installed")
+    source, wheels, environment = home / "source", home / "wheels", home / "environment"
+    source.mkdir()
+    for name in _IN_THE_WHEEL:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    offline = ["--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "wheel", *offline, "--wheel-dir", wheels, source], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    (wheel,) = wheels.glob("*.whl")
+    # Ignoring what is installed: beside this pip lies an editable install, perhaps of the same version.
+    subprocess.run(
+        [*pip, "--python", python, "install", "--no-deps", "--ignore-installed", wheel], check=True
+    )
+    # What the wheel needs comes from the environment of these tests. A .pth file brings no editable install.
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return User(environment)
+
+
+def test_the_first_commands_train_from_an_empty_folder(user: User, tmp_path: Path) -> None:
+    user.run(f"{readme.command(_INIT)} && {readme.command(_RUN)}", tmp_path)
+    (run,) = find_runs(tmp_path / "digits" / "experiments")
+    assert read_json(run.result)["metrics"]["test"]["accuracy"] > 0.9
+    assert user.run('python -c "import toolkit; print(toolkit.__file__)"', tmp_path).startswith(
+        str(user.environment)
+    )
+
+
+def test_experiment_files_are_in_the_wheel(user: User, tmp_path: Path) -> None:
+    listed = user.run("stk init --list", tmp_path).split()
+    assert listed == list(starters())
+    user.run("stk init texts --from quickstart", tmp_path)
+    assert (tmp_path / "texts" / "model" / "docnn.yaml").is_file()
+
+
+def test_folders_of_the_user_with_our_names_do_no_harm(user: User, tmp_path: Path) -> None:
+    user.run(readme.command(_INIT), tmp_path)
+    project = tmp_path / "digits"
+    for name in ("toolkit", "slurm", "configs", "tests"):
+        (project / name).mkdir()
+        (project / name / "__init__.py").write_text("raise ImportError('this is the user\\'s own')\n")
+    short = "train.epochs=null train.steps=5"
+    user.run(f"stk plan digits.yaml && stk run digits.yaml --procs 2 {short} && stk status", project)
+    (run,) = find_runs(project / "experiments")
+    assert read_json(run.result)["step"] == 5
+    user.run(f"stk submit digits.yaml name=behind --cluster local {short} && stk logs -f behind", project)
+    (behind,) = (each for each in find_runs(project / "experiments") if each.run_id.startswith("behind-"))
+    assert read_json(behind.result)["step"] == 5
+
+
+def test_the_drill_finds_equal_bytes(user: User, tmp_path: Path) -> None:
+    told = json.loads(user.run("stk drill --cluster local --json", tmp_path))
+    assert told["verdict"] == "passed", told

@@ -1,0 +1,63 @@
+"""Nothing here runs text as code, hands text to a shell, or reads a pickle that another user may write."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+FILES = sorted(path for package in ("toolkit", "slurm") for path in (HOUSE / package).rglob("*.py"))
+
+BUILTINS = {"eval", "exec", "compile", "__import__"}
+#: By module and name, whatever the module is called here.
+CALLS = {
+    ("os", "system"), ("os", "popen"), ("subprocess", "getoutput"), ("subprocess", "getstatusoutput"),
+    ("pickle", "load"), ("pickle", "loads"), ("torch", "load"), ("marshal", "loads"), ("yaml", "load"),
+    ("yaml", "unsafe_load"), ("yaml", "full_load"), ("joblib", "load"),
+}  # fmt: skip
+
+
+def forbidden(tree: ast.AST) -> Iterator[str]:
+    """What stands in a module and must not, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                if (node.module, each.name) in CALLS:
+                    yield f"{node.lineno}: from {node.module} import {each.name}"
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        if isinstance(called, ast.Name) and called.id in BUILTINS:
+            yield f"{node.lineno}: {called.id}()"
+        if isinstance(called, ast.Attribute) and (ast.unparse(called.value), called.attr) in CALLS:
+            yield f"{node.lineno}: {ast.unparse(called)}()"
+        for keyword in node.keywords:
+            value = keyword.value
+            if keyword.arg == "shell" and not (isinstance(value, ast.Constant) and value.value is False):
+                yield f"{node.lineno}: shell="
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
+def test_no_text_becomes_code(path: Path) -> None:
+    assert list(forbidden(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "eval('1')", "exec(text)", "import os\nos.system('x')", "run('x', shell=True)",
+        "run('x', shell=told)", "torch.load(path)", "from pickle import loads", "yaml.load(text)",
+    ],
+)  # fmt: skip
+def test_what_is_forbidden_is_found(text: str) -> None:
+    assert list(forbidden(ast.parse(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["model.eval()", "re.compile(x)", "torch.compile(m)", "run(['x'], shell=False)"]
+)
+def test_what_is_harmless_is_not(text: str) -> None:
+    assert list(forbidden(ast.parse(text))) == []

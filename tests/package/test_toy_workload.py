@@ -1,0 +1,209 @@
+"""A workload of somebody else: a package outside of this one, installed beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+SOURCE = Path(__file__).parents[1] / "toy_workload"
+EXPERIMENT = """\
+name: line
+task: {kind: toy_points}
+model: {kind: line, hidden: 4, dropout: 0.1}
+data: {path: points.txt}
+train: {epochs: 4, batch_size: 16}
+optimizer: {lr: 0.02}
+evaluation: {metric: distance}
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the package is installed."""
+    folder = tmp_path_factory.mktemp("toy")
+    shutil.copytree(SOURCE, folder / "source")
+    words = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation")
+    target = folder / "site"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *words, "--target", target, folder / "source"], check=True
+    )
+    return target
+
+
+class Shell:
+    """An empty folder of a user who has installed the package."""
+
+    def __init__(self, folder: Path, site: Path) -> None:
+        self.folder, self.site = folder, site
+        points = ((number % 40 / 20 - 1, 3 * (number % 40 / 20 - 1) + 1) for number in range(120))
+        (folder / "points.txt").write_text("".join(f"{x} {y}\n" for x, y in points))
+        (folder / "toy.yaml").write_text(EXPERIMENT)
+
+    def stk(
+        self, *words: str, code: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "PYTHONPATH": str(self.site), "PYTHONSAFEPATH": "1", **(env or {})}
+        environ.pop("STK_EXPERIMENT_DIR", None)
+        command = [sys.executable, "-m", "slurm", *words]
+        done = subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done
+
+    @property
+    def run(self) -> Path:
+        (found,) = (self.folder / "experiments").glob("line-*")
+        return found
+
+    @property
+    def weights(self) -> bytes:
+        return (self.run / "checkpoints/best/model.safetensors").read_bytes()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, site: Path) -> Shell:
+    return Shell(tmp_path, site)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Shell:
+    shell = Shell(tmp_path_factory.mktemp("finished"), site)
+    shell.stk("run", "toy.yaml")
+    return shell
+
+
+def test_its_keys_and_rules_are_checked(shell: Shell) -> None:
+    error = shell.stk("plan", "toy.yaml", "model.hiden=3", code=2).stderr
+    assert "model.hiden" in error
+    assert "hidden" in error
+    assert "model.dropout" in shell.stk("plan", "toy.yaml", "model.hidden=0", code=2).stderr
+    assert "points.tsv" in shell.stk("submit", "toy.yaml", "data.path=points.tsv", code=2).stderr
+
+
+def test_an_editor_completes_and_checks_it(shell: Shell) -> None:
+    valid = Draft202012Validator(json.loads(shell.stk("schema").stdout)).is_valid
+    experiment = yaml.safe_load(EXPERIMENT)
+    assert valid(experiment)
+    assert not valid({**experiment, "model": {"kind": "line", "hiden": 4}})
+    assert not valid({**experiment, "task": {"kind": "toy_point"}})
+
+
+def test_it_trains_and_its_metrics_are_shown(finished: Shell) -> None:
+    result = json.loads((finished.run / "result.json").read_text())
+    assert result["best"]["metric"] == "distance:min"
+    assert result["metrics"]["test"].keys() == {"loss", "distance"}
+    assert "Mean distance" in finished.stk("report", "line").stdout
+    assert "results_not_recorded" not in (finished.run / "events.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_its_sections_stand_in_every_form_of_the_report(finished: Shell) -> None:
+    terminal = finished.stk("report", "line").stdout
+    report = finished.run / "report"
+    markdown, page = (report / "report.md").read_text(), (report / "report.html").read_text()
+    assert all("Range" in form for form in (terminal, markdown, page))
+    assert "&lt;b&gt;a note&lt;/b&gt;" in page
+    told = json.loads((report / "report.json").read_text())["told"]
+    assert (report / "told.csv").read_text().split() == ["y", *map(str, told)]
+    assert "Compared" in finished.stk("report", "line", str(finished.run)).stdout
+
+
+@pytest.mark.slow
+def test_without_its_package_a_run_still_has_a_report(finished: Shell) -> None:
+    done = finished.stk("report", "line", env={"PYTHONPATH": ""})
+    assert "finished" in done.stdout
+    assert "Range" not in done.stdout
+
+
+@pytest.mark.slow
+def test_a_stopped_run_continues_with_its_own_code(site: Path, finished: Shell, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path / "site")
+    shutil.copytree(site, shell.site)
+    shell.stk("run", "toy.yaml", code=130, env={"STK_FAULTS": "term at=forward step=5"})
+    for package in (shell.site / "stk_toy", *shell.site.glob("stk_toy-*.dist-info")):
+        shutil.rmtree(package)
+    shell.stk("resume", "line", code=2)
+    kept = {"PYTHONPATH": str(shell.run / "code")}
+    shell.stk("resume", "line", env=kept)
+    assert shell.weights == finished.weights
+
+
+@pytest.mark.slow
+def test_another_file_can_be_scored(finished: Shell) -> None:
+    (finished.folder / "other.txt").write_text("0 1\n1 4\n0.5 2.5\n-1 -2\n")
+    answer = json.loads(finished.stk("evaluate", "line", "--data", "other.txt", "--json").stdout)
+    assert answer["samples"] == 4
+
+
+@pytest.mark.slow
+def test_a_sweep_ranks_by_the_declared_goal(shell: Shell) -> None:
+    shell.stk("sweep", "toy.yaml", "optimizer.lr=0.02,0.0001", "--cluster", "local", "--name", "rates")
+    shell.stk("status", "--json")
+    done = shell.stk("sweep", "report", "rates", "--json")
+    assert json.loads(done.stdout)["goal"] == "min"
+
+
+@pytest.mark.slow
+def test_one_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) -> None:
+    broken = shell.folder / "site"
+    shutil.copytree(site, broken)
+    (broken / "stk_toy" / "sections.py").write_text("import nowhere_to_be_found\n")
+    shell.site = broken
+    error = shell.stk("plan", "toy.yaml", code=2).stderr
+    assert "stk_toy.workload" in error
+    assert "nowhere_to_be_found" in error
+    other = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+    shell.stk("plan", str(other), f"data.path={shell.folder / 'points.txt'}", code=2)
+    assert "nowhere_to_be_found" not in shell.stk("status").stderr
+
+
+@pytest.mark.slow
+def test_a_command_that_cannot_be_imported_costs_no_other(shell: Shell, site: Path) -> None:
+    broken = shell.folder / "site"
+    shutil.copytree(site, broken)
+    (broken / "stk_toy" / "commands.py").write_text("import nowhere_to_be_found  # 100 %\n")
+    shell.site = broken
+    assert "nowhere_to_be_found" in shell.stk("line", "a-run", code=2).stderr
+    assert "nowhere_to_be_found" in shell.stk("--help").stdout
+    assert "nowhere_to_be_found" in shell.stk("evaluate", "--help").stdout
+    assert "nowhere_to_be_found" not in shell.stk("evaluate", "a-run", code=2).stderr
+
+
+CHECK = """\
+from pathlib import Path
+
+from toolkit.config import load
+from toolkit.testing import check_task
+
+check_task(load(Path("toy.yaml")), Path("checks"))
+"""
+
+
+@pytest.mark.slow
+def test_its_command_works_with_the_code_of_a_run(finished: Shell) -> None:
+    assert re.search(r"^commands of toy:\n +line ", finished.stk("--help").stdout, re.MULTILINE)
+    place = Path(finished.stk("line", "line-").stdout.strip())
+    assert place.is_relative_to(finished.run.resolve() / "code")
+    assert "nowhere" in finished.stk("line", "nowhere", code=2).stderr
+
+
+@pytest.mark.slow
+def test_it_scores_what_is_not_a_run(finished: Shell) -> None:
+    assert finished.stk("evaluate", "--points", "points.txt").stdout == "120 points\n"
+    refused = finished.stk("evaluate", "line-", "--points", "points.txt", code=2).stderr
+    assert "--points does not go with RUN" in refused
+
+
+@pytest.mark.slow
+def test_it_passes_the_checks_of_a_task(shell: Shell) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(shell.site)}
+    subprocess.run([sys.executable, "-c", CHECK], cwd=shell.folder, env=environ, check=True)

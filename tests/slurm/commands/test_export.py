@@ -1,0 +1,91 @@
+"""`stk export` writes what others need to use a finished run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.commands.test_predict import POINTS
+from tests.slurm.house import House, house_in
+from toolkit.run.run_dir import WEIGHTS, RunDir
+
+#: Names in the folder, besides those of the code.
+KEPT = {"config.yaml", "result.json", "code", "checkpoints"}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
+        house.config = house.write("line.yaml", POINTS)
+        yield house
+
+
+@pytest.fixture(scope="module")
+def finished(house: House) -> RunDir:
+    answer = house.call("run", house.config)
+    assert answer.code == 0, answer.err
+    return house.run()
+
+
+@pytest.fixture
+def run(finished: RunDir, tmp_path: Path) -> RunDir:
+    """A copy, to be damaged."""
+    return RunDir(Path(shutil.copytree(finished.path, tmp_path / finished.run_id, symlinks=True)))
+
+
+def test_the_folder_predicts_as_the_run_does(house: House, finished: RunDir, tmp_path: Path) -> None:
+    folder = tmp_path / "slim"
+    answer = house.call("export", finished.run_id, str(folder))
+    assert answer.code == 0, answer.err
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"x": 0.5}\n{"x": 2}\n')
+    expected = house.call("predict", finished.run_id, str(rows))
+    assert expected.out.count("\n") == 2
+    assert house.call("predict", str(folder), str(rows)).out == expected.out
+
+
+def test_the_state_of_training_and_the_logs_are_left_out(
+    house: House, finished: RunDir, tmp_path: Path
+) -> None:
+    folder = tmp_path / "slim"
+    house.call("export", finished.run_id, str(folder))
+    assert {path.name for path in folder.iterdir()} == KEPT
+    (checkpoint,) = [path for path in (folder / "checkpoints").iterdir() if not path.is_symlink()]
+    assert checkpoint.name == finished.best.resolve().name
+    held = {path.name: path.stat().st_size for path in checkpoint.iterdir()}
+    assert held["training.safetensors"] < 100 < held[WEIGHTS]
+    assert RunDir(folder).best.resolve() == checkpoint.resolve()
+
+
+@pytest.mark.parametrize("place", ["exists", "missing/slim", "{run}/slim"])
+def test_a_folder_that_cannot_be_made_is_refused(
+    house: House, run: RunDir, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "exists").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    answer = house.call("export", str(run.path), str(tmp_path / place.format(run=run.path)))
+    assert answer.code == 2
+    assert "Traceback" not in answer.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_run_that_has_not_finished_is_refused(house: House, run: RunDir, tmp_path: Path) -> None:
+    run.result.unlink()
+    answer = house.call("export", str(run.path), str(tmp_path / "slim"))
+    assert answer.code == 2
+    assert "has not finished" in answer.err
+
+
+def test_damaged_weights_are_not_handed_on(house: House, run: RunDir, tmp_path: Path) -> None:
+    weights = run.best / WEIGHTS
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    answer = house.call("export", str(run.path), str(tmp_path / "slim"))
+    assert answer.code != 0
+    assert str(run.best.resolve()) in answer.err
+    assert not (tmp_path / "slim").exists()

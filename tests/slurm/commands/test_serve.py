@@ -1,0 +1,117 @@
+"""`stk serve` answers rows over HTTP as `stk predict` does."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.slurm.commands.test_predict import POINTS
+from tests.slurm.house import House, house_in
+from toolkit.errors import ExitCode
+
+ROWS = '{"x": 0.5}\n{"x": 2}\n'
+
+
+class Server:
+    """A server of a run that was trained once."""
+
+    def __init__(self, house: House, run_id: str) -> None:
+        self.process = house.start("serve", run_id, "--port", "0", environ={"STK_SERVE_TOKEN": "right"})
+        assert self.process.stdout is not None
+        address = self.process.stdout.readline().split()[1]
+        assert address.startswith("http://127.0.0.1:")
+        self.port = int(address.split(":")[2].split("/")[0])
+
+    def ask(
+        self, body: str = ROWS, *, method: str = "POST", path: str = "/predict", **headers: str
+    ) -> tuple[int, str]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        connection.request(method, path, body.encode(), {"Authorization": "Bearer right", **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house_in(tmp_path_factory.mktemp("house")) as house:
+        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
+        house.config = house.write("line.yaml", POINTS)
+        assert house.call("run", house.config).code == 0
+        yield house
+
+
+@pytest.fixture(scope="module")
+def server(house: House) -> Iterator[Server]:
+    found = Server(house, house.run().run_id)
+    yield found
+    found.process.send_signal(signal.SIGINT)
+    assert found.process.wait(PATIENCE_S) == ExitCode.INTERRUPTED
+
+
+def test_it_says_what_predict_says(house: House, server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(ROWS)
+    expected = house.call("predict", house.run().run_id, file).out
+    assert expected.count("\n") == 2
+    assert server.ask() == (200, expected)
+    assert server.ask("") == (200, "")
+
+
+def test_a_connection_is_used_again(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    for _ in range(2):
+        connection.request("POST", "/predict", ROWS, {"Authorization": "Bearer right"})
+        assert connection.getresponse().read().count(b"\n") == 2
+
+
+@pytest.mark.parametrize("sent", ["", "Bearer wrong", "right", "Bearer right ", "Bearer r\xefght"])
+def test_without_the_token_nothing_is_answered(server: Server, sent: str) -> None:
+    for method in ("POST", "GET"):
+        status, said = server.ask(method=method, Authorization=sent)
+        assert status == 401
+        assert "prediction" not in said
+
+
+@pytest.mark.parametrize("row", ['{"y": 1}', "{", "\0", '{"x": "many"}'])
+def test_a_wrong_row_is_named_and_the_server_goes_on(server: Server, row: str) -> None:
+    status, said = server.ask(f'{{"x": 1}}\n{row}\n')
+    assert status == 400
+    assert json.loads(said)["error"].startswith("the request:2: ")
+    assert server.ask()[0] == 200
+
+
+def test_another_path_method_or_size_is_refused(server: Server) -> None:
+    assert server.ask(path="/")[0] == 404
+    assert server.ask(method="GET")[0] == 405
+    assert server.ask("", **{"Content-Length": str(1 << 27)})[0] == 413
+    assert server.ask("", **{"Content-Length": "9" * 400})[0] == 413
+    assert server.ask("", **{"Content-Length": "-1"})[0] == 411
+    assert server.ask()[0] == 200
+
+
+def test_a_port_that_is_taken_is_named(house: House) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        answer = house.call("serve", house.run().run_id, "--port", port)
+    assert answer.code == 2
+    assert f"port {port}" in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_token_is_made_where_none_is_given(house: House) -> None:
+    process = house.start("serve", house.run().run_id, "--port", "0")
+    assert process.stdout is not None
+    process.stdout.readline()
+    _, token = process.stdout.readline().split()
+    assert len(token) >= 32
+    process.terminate()
+    assert process.wait(PATIENCE_S) == -signal.SIGTERM

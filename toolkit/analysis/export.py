@@ -1,0 +1,77 @@
+"""The part of a finished run that others need to use it, as a folder of its own. Imports no torch."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.paths import matches_manifest
+from toolkit.config import load_resolved
+from toolkit.errors import CheckpointError, UserError
+from toolkit.files import crc32, read_json, write_json
+from toolkit.registry import task_kinds
+from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS, RunDir
+
+#: A safetensors file without tensors: the length of its header in 8 bytes, and the header.
+_NO_TENSORS = (2).to_bytes(8, "little") + b"{}"
+
+
+def export_run(run: RunDir, folder: Path) -> RunDir:
+    """Copy what using a finished run needs: best weights, experiment, code, and what its task keeps for that.
+
+    folder   is made, and appears when it is whole. `stk predict` and `stk.load` take it as they take a run
+    Logs, metrics, reports and the state of the optimizer are left out, so that it cannot train further.
+
+    Raises UserError where the run has not finished or its task has no model, or where the folder exists or
+    cannot be written; CheckpointError where the best checkpoint is gone or damaged.
+    """
+    kind = task_kinds()[load_resolved(run.config).task.kind]
+    if not kind.task:
+        raise UserError(f"{run.run_id} is a run of task.kind {kind.kind}, whose model is not known here")
+    checkpoint = best_checkpoint(run)
+    if not matches_manifest(checkpoint):
+        raise CheckpointError(f"{checkpoint} is damaged: its files are not those that its {MANIFEST} lists")
+    if folder.exists():
+        raise UserError(f"{folder} exists: name a folder that does not, so that nothing of it is mixed in")
+    if folder.absolute().is_relative_to(run.path.absolute()):
+        raise UserError(f"{folder} is in the run's own folder: name another one")
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as beside:
+            made = RunDir(Path(beside, "run"))
+            _copy(run, made, kind.kept_artifacts)
+            _copy_weights(checkpoint, made.checkpoint(int(checkpoint.name.rpartition("_")[2])))
+            made.best.symlink_to(checkpoint.name)
+            made.path.rename(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
+    return RunDir(folder)
+
+
+def _copy(run: RunDir, made: RunDir, artifacts: tuple[str, ...]) -> None:
+    made.path.mkdir()
+    for source in _parts(run, artifacts):
+        target = made.path / source.relative_to(run.path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy2(source, target)
+
+
+def _parts(run: RunDir, artifacts: tuple[str, ...]) -> Iterator[Path]:
+    places = (run.config, run.result, run.code, *(run.artifacts / name for name in artifacts))
+    return (place for place in places if place.exists())
+
+
+def _copy_weights(checkpoint: Path, made: Path) -> None:
+    """A checkpoint with the weights, and nothing to train on with."""
+    made.mkdir(parents=True)
+    for name in (WEIGHTS, PROGRESS):
+        shutil.copyfile(checkpoint / name, made / name)
+    (made / TRAINING).write_bytes(_NO_TENSORS)
+    manifest = read_json(checkpoint / MANIFEST)
+    manifest["files"][TRAINING] = {"bytes": len(_NO_TENSORS), "crc32": crc32(made / TRAINING)}
+    write_json(made / MANIFEST, manifest)

@@ -1,0 +1,149 @@
+"""Answer rows over HTTP with a finished run, with the run's own code:
+
+python -P -m toolkit.analysis.prediction.serve RUN_DIR '{"host": …}'
+
+Whoever sends the token may ask. Requests are read side by side and answered one after the other.
+"""
+
+from __future__ import annotations
+
+import hmac
+import io
+import json
+import os
+import secrets
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from toolkit.analysis.prediction.formats import JSON_LINES
+from toolkit.analysis.prediction.output import writer
+from toolkit.analysis.prediction.source import TextLines
+from toolkit.errors import StkError, UserError
+from toolkit.run.run_dir import RunDir
+from toolkit.system.process_main import exit_status, process_main
+
+if TYPE_CHECKING:
+    from toolkit.analysis.prediction.predict import Answering
+
+#: The module that serves a run, with its own code.
+MODULE = "toolkit.analysis.prediction.serve"
+#: The environment variable with the token; without it one is made.
+TOKEN = "STK_SERVE_TOKEN"
+_PATH = "/predict"
+#: Bytes of a request at most, and seconds that a client may be silent.
+_LARGEST, _SILENT_S = 1 << 26, 30
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The address, and the rows of a batch; None: as in the run's evaluations."""
+
+    host: str
+    port: int
+    batch_size: int | None = None
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: JSON lines in, a prediction for each in JSON lines out. An error is JSON, too."""
+
+    answering: ClassVar[Answering]
+    token: ClassVar[str]
+    protocol_version = "HTTP/1.1"
+    timeout = _SILENT_S
+    #: A model answers one request at a time.
+    _model = threading.Lock()
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not self._is_known():
+            self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
+        elif self.path != _PATH:
+            self._refuse(HTTPStatus.NOT_FOUND, f"there is only {_PATH}")
+        elif not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length")
+        elif len(length) > len(str(_LARGEST)) or int(length) > _LARGEST:
+            problem = f"expected at most {_LARGEST:,} bytes: send the rows in several requests"
+            self._refuse(HTTPStatus(413), problem)
+        else:
+            self._answer(self.rfile.read(int(length)))
+
+    def do_GET(self) -> None:
+        if self._is_known():
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, f"POST rows as JSON lines to {_PATH}")
+        else:
+            self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing of each request."""
+
+    def _is_known(self) -> bool:
+        sent = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        return hmac.compare_digest(sent, f"Bearer {self.token}".encode())
+
+    def _answer(self, body: bytes) -> None:
+        text = io.StringIO()
+        write, read = writer(text, JSON_LINES), io.BytesIO(body).read
+        lines = TextLines("the request", self.answering.predictor.format.encoding, lambda: read(_BLOCK))
+        try:
+            with self._model:
+                for part in self.answering.parts(lines, JSON_LINES):
+                    write(part)
+        except StkError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+            return
+        self._send(HTTPStatus.OK, "application/x-ndjson", text.getvalue())
+
+    def _refuse(self, status: HTTPStatus, problem: str) -> None:
+        # A body that was not read would be taken for the next request.
+        self.close_connection = True
+        self._send(status, "application/json", json.dumps({"error": problem}) + "\n")
+
+    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+        content = text.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def serve(run: RunDir, service: Service) -> None:
+    """Answer until the process is ended. Raises as `answer`, and UserError where nothing can listen there."""
+    # Imported late, since it takes seconds in which Ctrl-C may be pressed.
+    from toolkit.analysis.prediction.predict import answering
+
+    token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+    try:
+        server = ThreadingHTTPServer((service.host, service.port), Handler, bind_and_activate=True)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"cannot listen on {service.host}, port {service.port}: {reason}. Choose others with --host and "
+            "--port; port 0 is any free one"
+        ) from error
+    with server:
+        Handler.answering, Handler.token = answering(run, service.batch_size), token
+        address = f"http://{service.host}:{server.server_port}{_PATH}"
+        sys.stdout.write(f"address  {address}\ntoken    {token}\n")
+        sys.stdout.flush()
+        if service.host not in ("127.0.0.1", "localhost"):
+            sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
+        server.serve_forever()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve a run; return the exit status."""
+    return exit_status(lambda: serve(RunDir(Path(argv[0])), Service(**json.loads(argv[1]))))
+
+
+if __name__ == "__main__":
+    process_main(main)

@@ -26,6 +26,7 @@ from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
+from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 from toolkit.workloads.spelling.inference.chunks import (
     Passage,
@@ -33,7 +34,6 @@ from toolkit.workloads.spelling.inference.chunks import (
     passages_of_words,
     whole,
 )
-from toolkit.workloads.spelling.inference.in_memory_set import TextsAtHand
 
 #: Padded tokens that a model reads at once.
 BATCH_TOKENS = 16384

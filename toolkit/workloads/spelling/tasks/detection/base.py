@@ -65,24 +65,12 @@ class DetectionTask(SpellingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> LabelledBatch:
         samples = self.splits[split]
-        pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
         labels, real = self._labels(samples, indices)
-        arrays = {
-            "tokens": samples.rows(layout.TOKENS, indices, self._data.pad_id),
-            "lengths": samples.lengths[indices].astype(np.int64),
-            "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
-            "words": samples.rows(layout.WORDS, indices, NONE),
-            "labels": labels,
-        }
-        if self._experiment.model.word_features:
-            arrays["features"] = samples.features(indices)
+        with_features = self._experiment.model.word_features
         texts = DetectionBatch(
-            **{name: on(values, device) for name, values in arrays.items()},
-            word_count=max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
-            real_tokens=int(arrays["lengths"].sum()),
+            **fields_of_texts(samples, indices, self._data.pad_id, with_features, device),
+            labels=on(labels, device),
             labelled=int((labels != NONE).sum()),
-            host_pieces=on(arrays["pieces"], _HOST),
-            host_words=on(arrays["words"], _HOST),
         )
         return LabelledBatch(texts=texts, real=on(real, device))
 
@@ -91,10 +79,7 @@ class DetectionTask(SpellingTask):
         if self.of_texts:
             errors = samples.errors[indices]
             return errors, np.zeros(errors.shape, dtype=bool)
-        labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
-        labels = np.where(labels == layout.UNKNOWN, NONE, labels)
-        known = self._data.has_dictionary
-        return labels, samples.real_words(indices) if known else np.zeros(labels.shape, dtype=bool)
+        return labels_of_words(samples, indices, has_dictionary=self._data.has_dictionary)
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         scores, labels = _scores(model, batch)
@@ -152,6 +137,35 @@ class DetectionTask(SpellingTask):
         counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
         facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
         write_json(files.detection_counts(split), facts)
+
+
+def fields_of_texts(
+    samples: SpellingSamples, indices: Array, pad_id: int, with_features: bool, device: torch.device
+) -> dict[str, Any]:
+    """Fields of a DetectionBatch of these samples, without labels."""
+    pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
+    arrays = {
+        "tokens": samples.rows(layout.TOKENS, indices, pad_id),
+        "lengths": samples.lengths[indices].astype(np.int64),
+        "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
+        "words": samples.rows(layout.WORDS, indices, NONE),
+    }
+    if with_features:
+        arrays["features"] = samples.features(indices)
+    return {
+        **{name: on(values, device) for name, values in arrays.items()},
+        "word_count": max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
+        "real_tokens": int(arrays["lengths"].sum()),
+        "host_pieces": on(arrays["pieces"], _HOST),
+        "host_words": on(arrays["words"], _HOST),
+    }
+
+
+def labels_of_words(samples: SpellingSamples, indices: Array, *, has_dictionary: bool) -> tuple[Array, Array]:
+    """Labels of the words, NONE where they are not known, and which words are real; both [n, most words]."""
+    labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
+    real = samples.real_words(indices) if has_dictionary else np.zeros(labels.shape, dtype=bool)
+    return np.where(labels == layout.UNKNOWN, NONE, labels), real
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:

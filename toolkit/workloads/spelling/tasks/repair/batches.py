@@ -12,7 +12,7 @@ from toolkit.data.ragged import Array
 from toolkit.task import Ragged
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
-from toolkit.workloads.spelling.models.batches import NONE, RepairBatch, RepairPlusBatch
+from toolkit.workloads.spelling.models.batches import NONE, RepairBatch
 from toolkit.workloads.spelling.tasks.correction.batches import on
 
 
@@ -32,36 +32,6 @@ def repair_batch(
         labels=None if repairs is None else known_labels(repairs, device),
         real_tokens=int(lengths.sum()),
         labelled=None if repairs is None else int((repairs != layout.UNKNOWN).sum()),
-    )
-
-
-def plus_batch(
-    tokens: Array,
-    lengths: Array,
-    pieces: Array,
-    words: Array,
-    device: torch.device,
-    *,
-    features: Array | None = None,
-    word_count: int,
-) -> RepairPlusBatch:
-    """Texts with the words that they have once white space is repaired, without labels.
-
-    tokens, lengths  as for `repair_batch`
-    pieces           [B, L] piece of each token; NOBODY for special ones, spaces and padding
-    words            [B, P] word of each piece; NONE where there are no more
-    features         [B, P, F] of the pieces; None where the model reads none
-    word_count       most words of a text
-    """
-    lengths = lengths.astype(np.int64)
-    return RepairPlusBatch(
-        tokens=on(tokens, device),
-        lengths=on(lengths, device),
-        pieces=on(np.where(pieces == layout.NOBODY, NONE, pieces), device),
-        words=on(words, device),
-        features=None if features is None else on(features, device),
-        word_count=max(word_count, 1),
-        real_tokens=int(lengths.sum()),
     )
 
 

@@ -106,7 +106,7 @@ class TokenizationRepairPlus(nn.Module):
         """Encode a batch: a language model of one sequence for each word."""
         assert self.decoder is not None
         states = self._states(batch)
-        words = batch.structure.of_tokens()
+        words = batch.words_of_tokens()
         characters, pieces = blocks_of(words), blocks_of(batch.words)
         contexts = [
             Context(states=characters.gather(states.characters), mask=characters.mask),
@@ -132,25 +132,24 @@ class TokenizationRepairPlus(nn.Module):
         characters = torch.stack(
             [share * states for share, states in zip(shares, layers[::-1], strict=False)]
         ).sum(0)
-        structure = batch.structure
-        pieces = group_means(characters, structure.pieces, structure.words.shape[1])
+        pieces = group_means(characters, batch.pieces, batch.words.shape[1])
         if self._with_features:
-            pieces = with_features(pieces, structure.features)
-        places = first_places(structure.pieces, structure.words.shape[1])
+            pieces = with_features(pieces, batch.features)
+        places = first_places(batch.pieces, batch.words.shape[1])
         pieces = self.norm(self.mix(pieces) + sines(places, characters.shape[-1]))
-        pieces = self.words(pieces, readable(structure.words != NONE))
+        pieces = self.words(pieces, readable(batch.words != NONE))
         return _States(
             repair=self.repair.head(layers[-1]),
             characters=characters,
             pieces=pieces,
-            words=group_means(pieces, structure.words, structure.count),
+            words=group_means(pieces, batch.words, batch.word_count),
         )
 
     def _written(self, batch: RepairPlusBatch, states: _States) -> torch.Tensor:
         assert self.decoder is not None
         assert batch.targets is not None
         assert batch.target_words is not None
-        words = batch.structure.of_tokens()
+        words = batch.words_of_tokens()
         contexts = [
             Context(states=states.characters, mask=block_cross(batch.target_words, words)),
             Context(states=states.pieces, mask=block_cross(batch.target_words, batch.words)),

@@ -83,17 +83,15 @@ class DetectionTask(SpellingTask):
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         scores, labels = _scores(model, batch)
-        found = summed_cross_entropy(scores, labels, count=batch.texts.labelled)
+        texts, total = batch.texts, summed_cross_entropy(scores, labels)
         correct = ((scores.argmax(-1) == labels) & (labels != NONE)).sum()
-        return Loss(
-            total=found.total, count=found.count, tokens=batch.texts.real_tokens, sums=correct[None].double()
-        )
+        return Loss(total=total, count=texts.labelled, tokens=texts.real_tokens, sums=correct[None].double())
 
     def score(self, model: nn.Module, batch: LabelledBatch) -> Score:
         scores, labels = _scores(model, batch)
-        found = summed_cross_entropy(scores, labels, count=batch.texts.labelled)
+        total, count = summed_cross_entropy(scores, labels), batch.texts.labelled
         probabilities = scores.float().softmax(-1)[..., 1]
-        head = torch.stack([found.total.double(), found.total.new_tensor(found.count, dtype=torch.float64)])
+        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
         counts = counts_of(probabilities > THRESHOLD, labels, batch.real)
         return Score(sums=torch.cat([head, counts]), outputs={_OUTPUT: self._labelled(probabilities, batch)})
 
@@ -112,13 +110,9 @@ class DetectionTask(SpellingTask):
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {self.accuracy: sums["correct"] / count}
 
-    def detection_score(self, evaluation: Evaluation) -> DetectionScore:
-        """Return the counts of a detection."""
-        return score_of(evaluation.sums[2:])
-
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count = evaluation.sums[:2]
-        score = self.detection_score(evaluation)
+        score = score_of(evaluation.sums[2:])
         found = {
             "loss": float(total / count) if count else 0.0,
             **score.counts.figures(),

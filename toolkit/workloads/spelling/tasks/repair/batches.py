@@ -31,7 +31,7 @@ def repair_batch(
         lengths=on(lengths, device),
         labels=None if repairs is None else known_labels(repairs, device),
         real_tokens=int(lengths.sum()),
-        labelled=None if repairs is None else int((repairs != layout.UNKNOWN).sum()),
+        labelled=0 if repairs is None else int((repairs != layout.UNKNOWN).sum()),
     )
 
 

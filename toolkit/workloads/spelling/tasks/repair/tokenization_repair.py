@@ -61,8 +61,7 @@ class TokenizationRepairTask(RepairingTask):
     def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> tuple[torch.Tensor, int]:
         assert batch.labels is not None
         weights = self._experiment.model.class_weights
-        found = summed_cross_entropy(scores, batch.labels, weights, batch.labelled)
-        return found.total, found.count
+        return summed_cross_entropy(scores, batch.labels, weights), batch.labelled
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"f1": positives(*(sums[name] for name in self.train_sums)).f1}

@@ -31,7 +31,6 @@ from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
-from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, RepairPlusBatch
 from toolkit.workloads.spelling.models.losses import losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
@@ -179,7 +178,6 @@ class TokenizationRepairPlusTask(RepairingTask):
             weights = self._repair.class_weights
             repair, characters = losses_of_texts(scores.repair, texts.repair_labels, weights)
             total = total + words * repair / characters.clamp(min=1)
-        assert texts.labelled is not None
         return total.sum(), texts.labelled
 
     def score(self, model: Any, batch: PlusBatch) -> Score:
@@ -273,14 +271,10 @@ class TokenizationRepairPlusTask(RepairingTask):
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}
 
-    def detection_score(self, evaluation: Evaluation) -> DetectionScore:
-        """Return the counts of a detection."""
-        return score_of(evaluation.sums[2 : 2 + len(COUNTS)])
-
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         """Metrics of a split; only words that were written have those of corrections."""
         sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
-        score = self.detection_score(evaluation)
+        score = score_of(evaluation.sums[2 : 2 + len(COUNTS)])
         found = {
             "loss": ratio(sums["loss"], sums["count"]),
             **score.counts.figures(),

@@ -44,7 +44,7 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
     units_of,
     word_targets,
 )
-from toolkit.workloads.spelling.tasks.detection.base import (
+from toolkit.workloads.spelling.tasks.detection import (
     COUNTS,
     THRESHOLD,
     counts_of,

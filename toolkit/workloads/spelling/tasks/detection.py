@@ -1,4 +1,4 @@
-"""Common parts of the tasks that detect spelling errors."""
+"""Detection of spelling errors: which words of a text are misspelt, or whether a text has any."""
 
 from __future__ import annotations
 
@@ -131,6 +131,20 @@ class DetectionTask(SpellingTask):
         counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
         facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
         write_json(files.detection_counts(split), facts)
+
+
+class SedWordsTask(DetectionTask):
+    """Right or wrong, for each word; with a dictionary, real-word errors are also counted separately."""
+
+    of_texts = False
+    accuracy = "word_accuracy"
+
+
+class SedSequenceTask(DetectionTask):
+    """Right or wrong, for each text."""
+
+    of_texts = True
+    accuracy = "accuracy"
 
 
 def fields_of_texts(

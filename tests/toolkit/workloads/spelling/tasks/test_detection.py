@@ -21,9 +21,12 @@ from toolkit.workloads.spelling.config.noise import NoNoise
 from toolkit.workloads.spelling.config.tasks import SedSequence
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import DetectionBatch
-from toolkit.workloads.spelling.tasks.detection.base import DetectionTask, score_of
-from toolkit.workloads.spelling.tasks.detection.sed_sequence import SedSequenceTask
-from toolkit.workloads.spelling.tasks.detection.sed_words import SedWordsTask
+from toolkit.workloads.spelling.tasks.detection import (
+    DetectionTask,
+    SedSequenceTask,
+    SedWordsTask,
+    score_of,
+)
 
 #: What is read, and what is wrong of it: stoen is no word, under stands for over.
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]

@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.data.samples.lines import (
     line_starts,
     save_array,
 )
-from toolkit.workloads.spelling.data.samples.mixture import DataSet, divide, spread
+from toolkit.workloads.spelling.data.samples.mixture import divide, spread
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
 
 #: Lists of a shard as one array each, with the lengths of the samples' own under this name before theirs.
@@ -125,10 +125,9 @@ def _chosen(
         # Validation has separate files.
         places = spread(np.arange(lines), limit)
         return places, np.zeros(len(places), np.uint8)
-    whole = DataSet(name=source.sha256, samples=lines, val_split=val_split, limit=limit)
-    parts = divide(whole, data.split_seed)
-    places = np.concatenate([parts.train, parts.validation])
-    splits = np.repeat(np.array([0, 1], np.uint8), [len(parts.train), len(parts.validation)])
+    parts = divide(source.sha256, lines, val_split, limit, data.split_seed)
+    places = np.concatenate(parts)
+    splits = np.repeat(np.array([0, 1], np.uint8), [*map(len, parts)])
     order = np.argsort(places, kind="stable")
     return places[order], splits[order]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -28,6 +28,16 @@ def encoder(data: TextTable) -> Encoder:
     if data.tokenizer == "pretrained":
         return PretrainedEncoder(str(data.tokenizer_path), data.max_tokens, key="data.max_tokens")
     return VocabularyEncoder(data)
+
+
+def cut_texts(data: TextTable, texts: Sequence[str], numbers: Callable[[list[str]], bytes]) -> Pieces:
+    """Cut texts into words; `numbers` returns those of the words of a text, at least one."""
+    kind, lowercase = data.tokenizer, data.lowercase
+    cut = tokenizer(kind, lowercase=lowercase)
+    return Pieces(
+        [numbers(cut(text)) for text in texts],
+        lambda places: (token_spans(texts[each], kind, lowercase=lowercase) for each in places),
+    )
 
 
 def _numbering() -> defaultdict[str, int]:
@@ -55,12 +65,9 @@ class VocabularyEncoder:
 
     def encode(self, texts: Sequence[str]) -> Pieces:
         """Cut texts into tokens, at least one each, special ones included."""
-        kind, lowercase = self.data.tokenizer, self.data.lowercase
-        cut, number = tokenizer(kind, lowercase=lowercase), self._numbers.__getitem__
-        nothing = array("I", [_NO_TOKEN]).tobytes()
-        numbers = [array("I", map(number, cut(text))).tobytes() or nothing for text in texts]
-        return Pieces(
-            numbers, lambda places: (token_spans(texts[each], kind, lowercase=lowercase) for each in places)
+        number, nothing = self._numbers.__getitem__, array("I", [_NO_TOKEN]).tobytes()
+        return cut_texts(
+            self.data, texts, lambda tokens: array("I", map(number, tokens)).tobytes() or nothing
         )
 
     def finalize(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:

@@ -11,10 +11,10 @@ from typing import Any
 
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.charset import lines
-from toolkit.workloads.text_classification.data.sources.opening import opened
-from toolkit.workloads.text_classification.data.sources.table import Row
-from toolkit.workloads.text_classification.data.sources.wording import shown
+from toolkit.workloads.text_classification.data.sources.formats.charset import lines
+from toolkit.workloads.text_classification.data.sources.formats.opening import opened
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 
 # Numbers stay as they are written: 1.0 and 1e3 are the same labels as in a delimited file.
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode

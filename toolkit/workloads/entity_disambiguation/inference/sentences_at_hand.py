@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.data.ragged import Array, Lists, offsets_of
+from toolkit.data.ragged import Lists
 from toolkit.data.sources.source_files import TEST
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts
@@ -110,7 +110,7 @@ class SentenceReader:
         return Tables(
             candidates=candidates,
             priors=priors.astype(np.float32),
-            tokens=_lists([text.tokens for text in texts]),
+            tokens=Lists.of([text.tokens for text in texts], np.uint32),
             title_lengths=np.array([text.title for text in texts]),
             masking=np.zeros(len(texts), np.float32),
             types=Lists(links[layout.TYPES], links[layout.TYPE_OFFSETS]),
@@ -123,7 +123,7 @@ def _samples(
     found: Sequence[Context], *, aliases: Sequence[int], sentences: Sequence[int], tables: Tables
 ) -> MentionSamples:
     """Samples without golds, of which nothing is hidden, in no slice."""
-    tokens, count = _lists([each.tokens for each in found]), len(found)
+    tokens, count = Lists.of([each.tokens for each in found], np.uint32), len(found)
     return MentionSamples(
         split=TEST,
         ids=np.arange(count),
@@ -138,8 +138,3 @@ def _samples(
         tables=tables,
         database=Path(),
     )
-
-
-def _lists(rows: Sequence[Array]) -> Lists:
-    lengths = np.array([len(row) for row in rows], np.int64)
-    return Lists(np.concatenate([np.zeros(0, np.uint32), *rows]), offsets_of(lengths))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
-from toolkit.workloads.spelling.data.noise.from_config import noise_of
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
 from toolkit.workloads.spelling.data.noise.noise import Noise, Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import Array, TextEncoder, has_error
@@ -161,7 +161,7 @@ class ShardMaker:
     _encoder: TextEncoder = field(init=False)
 
     def __post_init__(self) -> None:
-        self._noise = noise_of(self.job.data.noise)
+        self._noise = DescribedNoise(self.job.data.noise)
         self._encoder = TextEncoder.of(self.job.data)
 
     def make(self, shard: Shard) -> None:

@@ -8,14 +8,18 @@ from heapq import merge
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment
+from toolkit.data.ragged import Array
 from toolkit.files import open_atomic
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Report
 from toolkit.workloads.spelling.config.data import SpellingTexts
+from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.samples.sources import data_sets
@@ -53,6 +57,24 @@ class SpellingTask:
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem
         export_model(run, model, root, self._data.tokenizer_files)
+
+
+def on(values: Array, device: torch.device) -> torch.Tensor:
+    """An array as a tensor on the device."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
+
+
+def text_fields(
+    samples: SpellingSamples, indices: Array, pad_id: int, device: torch.device
+) -> dict[str, Any]:
+    """Fields of a Batch of these samples."""
+    lengths = samples.lengths[indices].astype(np.int64)
+    tokens = samples.rows(layout.TOKENS, indices, pad_id)
+    return {
+        "tokens": on(tokens, device),
+        "lengths": on(lengths, device),
+        "real_tokens": int(lengths.sum()),
+    }
 
 
 def write_lines(

@@ -21,8 +21,7 @@ from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, write_lines
-from toolkit.workloads.spelling.tasks.correction.batches import on
+from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, text_fields, write_lines
 
 _HOST = torch.device("cpu")
 #: What `counts_of` counts.
@@ -153,17 +152,15 @@ def fields_of_texts(
     """Fields of a DetectionBatch of these samples, without labels."""
     pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
     arrays = {
-        "tokens": samples.rows(layout.TOKENS, indices, pad_id),
-        "lengths": samples.lengths[indices].astype(np.int64),
         "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
         "words": samples.rows(layout.WORDS, indices, NONE),
     }
     if with_features:
         arrays["features"] = samples.features(indices)
     return {
+        **text_fields(samples, indices, pad_id, device),
         **{name: on(values, device) for name, values in arrays.items()},
         "word_count": max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
-        "real_tokens": int(arrays["lengths"].sum()),
         "host_pieces": on(arrays["pieces"], _HOST),
         "host_words": on(arrays["words"], _HOST),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_texts
+from toolkit.workloads.spelling.tasks.base import on, text_fields
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
-from toolkit.workloads.spelling.tasks.correction.batches import on, text_batch, text_of, text_targets
+from toolkit.workloads.spelling.tasks.correction.batches import text_of, text_targets
 
 #: Words that a writing tokenizer must be able to join into a text.
 _PROBE = "a b"
@@ -42,14 +42,16 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
         return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
-        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
         outputs = samples.rows(layout.OUTPUTS, indices, NONE)
         sizes = samples.sizes(layout.OUTPUTS, indices)
         signs = self._output.padding, self._output.begin, self._output.end
         targets, labels = text_targets(outputs, sizes, *signs)
-        batch = text_batch(tokens, samples.lengths[indices], device)
-        labelled = int((labels != NONE).sum())
-        return replace(batch, targets=on(targets, device), labels=on(labels, device), labelled=labelled)
+        return CorrectionBatch(
+            **text_fields(samples, indices, self._data.pad_id, device),
+            targets=on(targets, device),
+            labels=on(labels, device),
+            labelled=int((labels != NONE).sum()),
+        )
 
     def _text(self, text: str, units: Sequence[Written]) -> str:
         (unit,) = units

@@ -12,27 +12,8 @@ from toolkit.data.ragged import Array
 from toolkit.task import Ragged
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
-from toolkit.workloads.spelling.models.batches import NONE, RepairBatch
-from toolkit.workloads.spelling.tasks.correction.batches import on
-
-
-def repair_batch(
-    tokens: Array, lengths: Array, device: torch.device, repairs: Array | None = None
-) -> RepairBatch:
-    """Texts to be repaired.
-
-    tokens   [B, L] special ones included, padded at their ends
-    lengths  [B]
-    repairs  [B, L] what is to be done; UNKNOWN where that is not known
-    """
-    lengths = lengths.astype(np.int64)
-    return RepairBatch(
-        tokens=on(tokens, device),
-        lengths=on(lengths, device),
-        labels=None if repairs is None else known_labels(repairs, device),
-        real_tokens=int(lengths.sum()),
-        labelled=0 if repairs is None else int((repairs != layout.UNKNOWN).sum()),
-    )
+from toolkit.workloads.spelling.models.batches import NONE
+from toolkit.workloads.spelling.tasks.base import on
 
 
 def known_labels(labels: Array, device: torch.device) -> torch.Tensor:

@@ -17,12 +17,12 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import write_lines
+from toolkit.workloads.spelling.tasks.base import text_fields, write_lines
 from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
 from toolkit.workloads.spelling.tasks.repair.batches import (
     REPAIR_SUMS,
     classes_of,
-    repair_batch,
+    known_labels,
     repaired_by,
 )
 
@@ -38,11 +38,11 @@ class TokenizationRepairTask(RepairingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> RepairBatch:
         samples = self.splits[split]
-        return repair_batch(
-            samples.rows(layout.TOKENS, indices, self._data.pad_id),
-            samples.lengths[indices],
-            device,
-            samples.rows(layout.REPAIRS, indices, layout.UNKNOWN),
+        repairs = samples.rows(layout.REPAIRS, indices, layout.UNKNOWN)
+        return RepairBatch(
+            **text_fields(samples, indices, self._data.pad_id, device),
+            labels=known_labels(repairs, device),
+            labelled=int((repairs != layout.UNKNOWN).sum()),
         )
 
     def loss(self, model: nn.Module, batch: RepairBatch) -> Loss:

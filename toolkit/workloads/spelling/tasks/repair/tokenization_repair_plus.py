@@ -31,15 +31,14 @@ from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
-from toolkit.workloads.spelling.models.batches import NONE, RepairPlusBatch
+from toolkit.workloads.spelling.models.batches import NONE, Batch, RepairPlusBatch
 from toolkit.workloads.spelling.models.losses import losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
 from toolkit.workloads.spelling.repair_run import repair_experiment
-from toolkit.workloads.spelling.tasks.base import no_errors, write_lines
+from toolkit.workloads.spelling.tasks.base import no_errors, on, text_fields, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
-    on,
     text_of_words,
     units_of,
     word_targets,
@@ -59,7 +58,6 @@ from toolkit.workloads.spelling.tasks.repair.batches import (
     REPAIR_SUMS,
     classes_of,
     known_labels,
-    repair_batch,
     repaired_by,
 )
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
@@ -248,8 +246,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
         """Return these texts with nothing but their white space repaired."""
         samples = self.splits[split]
-        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
-        batch = repair_batch(tokens, samples.lengths[indices], device)
+        batch = Batch(**text_fields(samples, indices, self._data.pad_id, device))
         classes = lists_of(classes_of(model.repairs(batch), batch.lengths))
         return [
             repaired_by(text, each) for (text, _), each in zip(samples.texts(indices), classes, strict=True)

@@ -83,12 +83,12 @@ class DetectionBatch(Batch):
 class CorrectionBatch(Batch):
     """Texts and what they should say.
 
-    targets  [B, T] what the decoder reads: the beginning sign, then the target; None to decode
+    targets  [B, T] what the decoder reads: the beginning sign, then the target
     labels   [B, T] what it should write: the target, then the end sign; NONE for padding
     """
 
-    targets: torch.Tensor | None = None
-    labels: torch.Tensor | None = None
+    targets: torch.Tensor
+    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +102,9 @@ class WordsCorrectionBatch(Batch):
     """
 
     words: torch.Tensor
-    targets: torch.Tensor | None = None
-    target_words: torch.Tensor | None = None
-    labels: torch.Tensor | None = None
+    targets: torch.Tensor
+    target_words: torch.Tensor
+    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class RepairBatch(Batch):
     labels  [B, L] 0 keep, 1 insert a space before it, 2 delete it; NONE for what is not learnt
     """
 
-    labels: torch.Tensor | None = None
+    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,8 @@ class RepairPlusBatch(DetectionBatch):
     targets, target_words, target_labels  as targets, target_words, labels in `WordsCorrectionBatch`
     """
 
-    repair_labels: torch.Tensor | None = None
+    labels: torch.Tensor
+    repair_labels: torch.Tensor
     targets: torch.Tensor | None = None
     target_words: torch.Tensor | None = None
     target_labels: torch.Tensor | None = None

@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.workloads.spelling.config.models import TokenizationRepair as RepairConfig
 from toolkit.workloads.spelling.config.models import TokenizationRepairPlus as Config
 from toolkit.workloads.spelling.data.texts.features import FEATURES
-from toolkit.workloads.spelling.models.batches import NONE, Batch, RepairPlusBatch
+from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
 from toolkit.workloads.spelling.models.correction import WordsReading
 from toolkit.workloads.spelling.models.detection import CLASSES, with_features
 from toolkit.workloads.spelling.models.generation.decoder import Context, Decoder, DecoderModel, readable
@@ -102,7 +102,7 @@ class TokenizationRepairPlus(nn.Module):
         written = self._written(batch, states) if self.decoder is not None else None
         return PlusScores(words=self.head(states.words), repair=states.repair, written=written)
 
-    def reading(self, batch: RepairPlusBatch) -> WordsReading:
+    def reading(self, batch: DetectionBatch) -> WordsReading:
         """Encode a batch: a language model of one sequence for each word."""
         assert self.decoder is not None
         states = self._states(batch)
@@ -126,7 +126,7 @@ class TokenizationRepairPlus(nn.Module):
             layers: list[torch.Tensor] = self.repair.characters(batch.tokens, batch.real)
         return layers
 
-    def _states(self, batch: RepairPlusBatch) -> _States:
+    def _states(self, batch: DetectionBatch) -> _States:
         layers = self._characters(batch)
         shares = self.shares.softmax(0)
         characters = torch.stack(

@@ -113,7 +113,6 @@ class CorrectionTask(SpellingTask, Generic[B]):
 
     def score(self, model: nn.Module, batch: TargetBatch[B]) -> Score:
         total, right = _scored(model, batch.read)
-        assert batch.read.labels is not None
         known = batch.read.labels != NONE
         texts = known.any(1)
         counts = torch.stack([right.sum(), texts.sum(), (texts & (right == known).all(1)).sum()])
@@ -215,7 +214,6 @@ def _scored(
 
     The rows come first, as torch's DataParallel cuts what comes first.
     """
-    assert batch.labels is not None
     scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
     right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
     return summed_cross_entropy(scores, batch.labels), right

@@ -40,11 +40,8 @@ class RepairingTask(SpellingTask):
             )
         self._space = space
 
-    def _repair_sums(
-        self, scores: torch.Tensor, labels: torch.Tensor | None, tokens: torch.Tensor
-    ) -> torch.Tensor:
+    def _repair_sums(self, scores: torch.Tensor, labels: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """The sums of REPAIR_SUMS of what scores [B, L, 3] say."""
-        assert labels is not None
         return repair_counts(scores.argmax(-1), labels, tokens == self._space)
 
     def repair_score(self, evaluation: Evaluation) -> WhitespaceScore:

@@ -59,7 +59,6 @@ class TokenizationRepairTask(RepairingTask):
         return Score(sums=sums, outputs={CLASSES: classes_of(scores, batch.lengths)})
 
     def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> tuple[torch.Tensor, int]:
-        assert batch.labels is not None
         weights = self._experiment.model.class_weights
         return summed_cross_entropy(scores, batch.labels, weights), batch.labelled
 

@@ -31,7 +31,7 @@ from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
-from toolkit.workloads.spelling.models.batches import NONE, Batch, RepairPlusBatch
+from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
 from toolkit.workloads.spelling.models.losses import losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
@@ -123,8 +123,8 @@ class TokenizationRepairPlusTask(RepairingTask):
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> PlusBatch:
         samples = self.splits[split]
         labels, real = labels_of_words(samples, indices, has_dictionary=self._data.has_dictionary)
-        texts = replace(
-            self._texts(samples, indices, device),
+        texts = RepairPlusBatch(
+            **self._fields(samples, indices, device),
             labels=on(labels, device),
             labelled=int((labels != NONE).sum()),
             repair_labels=known_labels(samples.rows(layout.REPAIRS, indices, layout.UNKNOWN), device),
@@ -137,10 +137,10 @@ class TokenizationRepairPlusTask(RepairingTask):
                 lines = [(text, words, target) for (text, target), words in read]
         return PlusBatch(texts=texts, real=on(real, device), lines=lines)
 
-    def _texts(self, samples: SpellingSamples, indices: Array, device: torch.device) -> RepairPlusBatch:
-        """Texts with the words that they have once white space is repaired, without labels."""
+    def _fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
+        """Fields of texts with the words that they have once white space is repaired."""
         with_features = self._experiment.model.word_features
-        return RepairPlusBatch(**fields_of_texts(samples, indices, self._data.pad_id, with_features, device))
+        return fields_of_texts(samples, indices, self._data.pad_id, with_features, device)
 
     def _with_targets(
         self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
@@ -159,14 +159,11 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def loss(self, model: nn.Module, batch: PlusBatch) -> Loss:
         scores, labels = _scores(model, batch.texts), batch.texts.labels
-        assert labels is not None
         total, count = self._loss(scores, batch.texts)
         correct = ((scores.words.argmax(-1) == labels) & (labels != NONE)).sum()
         return Loss(total=total, count=count, tokens=batch.texts.real_tokens, sums=correct[None].double())
 
     def _loss(self, scores: PlusScores, texts: RepairPlusBatch) -> tuple[torch.Tensor, int]:
-        assert texts.labels is not None
-        assert texts.repair_labels is not None
         total, words = losses_of_texts(scores.words, texts.labels)
         if scores.written is not None:
             assert texts.target_labels is not None
@@ -181,7 +178,6 @@ class TokenizationRepairPlusTask(RepairingTask):
     def score(self, model: Any, batch: PlusBatch) -> Score:
         texts = batch.texts
         scores, labels = _scores(model, texts), texts.labels
-        assert labels is not None
         total, count = self._loss(scores, texts)
         probabilities = scores.words.softmax(-1)[..., 1]
         head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
@@ -199,7 +195,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         sums.append(head.new_tensor([getattr(counts, name) for name in Counts.__slots__]))
         return Score(sums=torch.cat(sums), outputs=outputs)
 
-    def write(self, model: Any, texts: RepairPlusBatch) -> list[list[Written]]:
+    def write(self, model: Any, texts: DetectionBatch) -> list[list[Written]]:
         """Return the words that a model in evaluation mode writes for each of these texts."""
         assert self._output is not None
         task = self._experiment.task
@@ -235,12 +231,12 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def texts_repaired(
         self, texts: Sequence[str], repaired: Sequence[str], device: torch.device
-    ) -> RepairPlusBatch:
+    ) -> DetectionBatch:
         """Return texts with the words that they have with other white space, as `repair` returns it."""
         pairs = zip(texts, repaired, strict=True)
         lists = [self._encoder.lists(text, None, None, spaced) for text, spaced in pairs]
         read = TextsAtHand.of(self._data.path, self._encoder, texts, lists).split(TEST)
-        return self._texts(read, np.arange(len(texts)), device)
+        return DetectionBatch(**self._fields(read, np.arange(len(texts)), device))
 
     @torch.no_grad()
     def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:

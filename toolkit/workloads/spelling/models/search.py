@@ -12,7 +12,7 @@ from toolkit.nlp.decoding.beam import beam
 from toolkit.nlp.decoding.best_first import best_first
 from toolkit.nlp.decoding.greedy import greedy
 from toolkit.nlp.decoding.language_model import Found, LanguageModel, Limits
-from toolkit.workloads.spelling.models.batches import Batch, CorrectionBatch
+from toolkit.workloads.spelling.models.batches import Batch
 from toolkit.workloads.spelling.models.correction import WordsReading
 
 #: Tokens without begin and end; None where the end was not reached within the limit.
@@ -40,12 +40,6 @@ class Search:
         else:
             found = greedy(model, limits)
         return [_written(each) for each in found]
-
-
-@torch.no_grad()
-def write_texts(model: Any, batch: CorrectionBatch, search: Search, limits: Limits) -> list[list[Written]]:
-    """One sequence for each text: [texts][1]. The model is in evaluation mode."""
-    return [[each] for each in search.write(model.reading(batch), limits)]
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from toolkit.nlp.decoding.language_model import Limits
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
-from toolkit.workloads.spelling.models.search import Written, write_texts
+from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.base import on, text_fields
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import text_of, text_targets
@@ -28,6 +28,7 @@ _TIMES, _MORE = 2, 16
 class SecNmtTask(CorrectionTask[CorrectionBatch]):
     """One sequence for each text; words need not keep their places."""
 
+    @torch.no_grad()
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         limits = Limits(
             begin=self._output.begin,
@@ -35,7 +36,7 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
             length=self._experiment.model.max_output_length,
             lengths=[self._most(text) for text in texts],
         )
-        return write_texts(model, batch, self._search, limits)
+        return [[each] for each in self._search.write(model.reading(batch), limits)]
 
     def _most(self, text: str) -> int:
         """Tokens above which what is written is no correction any more, but a model that has lost its way."""

@@ -41,18 +41,6 @@ def write_dump(path: Path, lines: Iterable[Line]) -> None:
             stream.write(json.dumps({**record, "predictions": predictions}, ensure_ascii=False) + "\n")
 
 
-def prediction(candidates: Sequence[str], probabilities: Sequence[float]) -> Prediction:
-    """Return ids and probabilities of a mention's candidates, and the likeliest one, the first of equals."""
-    likeliest = max(range(len(candidates)), key=probabilities.__getitem__)
-    rounded = [round(value, _DIGITS) for value in probabilities]
-    return {
-        "qid": candidates[likeliest],
-        "probability": rounded[likeliest],
-        "candidates": list(candidates),
-        "probabilities": rounded,
-    }
-
-
 def predicted_lines(samples: MentionSamples, probabilities: npt.NDArray[np.floating[Any]]) -> Iterator[Line]:
     """Yield every line of the split in the order of its files, with a prediction for each of its aliases.
 
@@ -93,15 +81,22 @@ def _predictions(
 def among(
     entities: npt.NDArray[np.integer[Any]], probabilities: npt.NDArray[Any], names: Mapping[int, str]
 ) -> Prediction:
-    """The prediction of a mention.
+    """The prediction of a mention: its candidates, and the likeliest one, the first of equals.
 
     entities       numbers of its candidates, [width]; -1 fills up
     probabilities  of each of them, [width]
     names          entity ids, by number
     """
     is_there = entities >= 0
+    candidates = [names[entity] for entity in entities[is_there].tolist()]
     shares = probabilities[is_there].astype(np.float64)
     # They sum to 1 in 32 bits.
-    return prediction(
-        [names[entity] for entity in entities[is_there].tolist()], (shares / shares.sum()).tolist()
-    )
+    whole: list[float] = (shares / shares.sum()).tolist()
+    likeliest = max(range(len(candidates)), key=whole.__getitem__)
+    rounded = [round(value, _DIGITS) for value in whole]
+    return {
+        "qid": candidates[likeliest],
+        "probability": rounded[likeliest],
+        "candidates": candidates,
+        "probabilities": rounded,
+    }

@@ -19,9 +19,11 @@ from toolkit.workloads.text_classification.report.class_values import (
     LabelCounts,
     TwoClassCurves,
     View,
+    read_classes,
+    read_curves,
+    read_labels,
 )
 from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
-from toolkit.workloads.text_classification.report.reading import read_classes, read_curves, read_labels
 
 _PLOTS = "toolkit.workloads.text_classification.report.class_plots"
 _MISTAKES = 20

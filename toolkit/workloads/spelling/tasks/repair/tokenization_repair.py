@@ -18,11 +18,14 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import text_fields, write_lines
-from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
-from toolkit.workloads.spelling.tasks.repair.batches import (
+from toolkit.workloads.spelling.tasks.repair.base import (
+    CLASSES,
     REPAIR_SUMS,
+    RepairingTask,
     classes_of,
     known_labels,
+    positives,
+    repair_facts,
     repaired_by,
 )
 

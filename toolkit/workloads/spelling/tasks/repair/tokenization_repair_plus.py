@@ -53,11 +53,14 @@ from toolkit.workloads.spelling.tasks.detection import (
     of_words,
     score_of,
 )
-from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
-from toolkit.workloads.spelling.tasks.repair.batches import (
+from toolkit.workloads.spelling.tasks.repair.base import (
+    CLASSES,
     REPAIR_SUMS,
+    RepairingTask,
     classes_of,
     known_labels,
+    positives,
+    repair_facts,
     repaired_by,
 )
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer

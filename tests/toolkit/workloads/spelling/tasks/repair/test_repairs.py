@@ -36,7 +36,7 @@ from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.whitespace import score_whitespace
 from toolkit.workloads.spelling.models.batches import NONE, RepairBatch
 from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
-from toolkit.workloads.spelling.tasks.repair.batches import repair_counts, repaired_by
+from toolkit.workloads.spelling.tasks.repair.base import repair_counts, repaired_by
 from toolkit.workloads.spelling.tasks.repair.tokenization_repair import TokenizationRepairTask
 from toolkit.workloads.spelling.tasks.repair.tokenization_repair_plus import (
     TokenizationRepairPlusTask,

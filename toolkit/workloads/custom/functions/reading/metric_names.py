@@ -1,4 +1,4 @@
-"""The metrics whose goals a file says."""
+"""The metrics of a file: the names that `step` returns, where its text says them, and the goals it says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,50 @@ from typing import Any
 from toolkit.workload import Goal, Metric
 from toolkit.workloads.custom.functions.reading.constants import value_of
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def returned_names(step: ast.FunctionDef) -> tuple[str, ...] | None:
+    """The names in the dictionary that `step` returns, in their order; none at all where it returns nothing.
+
+    None where only executing it would tell. Raises Unfit where two places return different names.
+    """
+    found: tuple[str, ...] = ()
+    for node in _returns(step.body):
+        names = _names(node.value)
+        if names is None:
+            return None
+        if found and set(names) != set(found):
+            problem = f"step returns {', '.join(names)} here, but {', '.join(found)} elsewhere"
+            hint = "return the same names each time"
+            raise Unfit([Problem(problem=problem, hint=hint, line=node.lineno)])
+        found = found or names
+    return found
+
+
+def _returns(body: list[ast.stmt]) -> Iterator[ast.Return]:
+    """The returns of a function, without those of functions within it."""
+    waiting: list[ast.AST] = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return):
+            yield node
+        elif not isinstance(node, _SCOPES):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _names(value: ast.expr | None) -> tuple[str, ...] | None:
+    if value is None or (isinstance(value, ast.Constant) and value.value is None):
+        return ()
+    if isinstance(value, ast.Dict):
+        names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        names = [*(each.arg for each in value.keywords), *(None for _ in value.args)]
+    else:
+        return None
+    known = tuple(name for name in names if isinstance(name, str))
+    return known if len(known) == len(names) else None
 
 
 def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator[Metric]:

@@ -98,10 +98,10 @@ class NothingPrepared:
         raise DataError(f"{name} is not known before the run starts: data() makes it")
 
 
-class FunctionData(_Values, DataSection):
-    """Arguments of the function `data` beside the split."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnyData(_Values, DataSection):
+    """Arguments of the function `data` beside the split: its parameters are the keys."""
 
-    __slots__ = ()
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
@@ -117,30 +117,19 @@ class FunctionData(_Values, DataSection):
         return NothingPrepared(path)
 
 
-class FunctionModel(_Values, ModelSection):
-    """Arguments of the function `model`."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnyModel(_Values, ModelSection):
+    """Arguments of the function `model`: its parameters are the keys."""
 
-    __slots__ = ()
     #: Whether the file has a function `prepare`: not known of a stored experiment.
-    needs_preparation = True
+    needs_preparation: ClassVar[bool] = True
+    kind: str = option(MODEL_KIND)
 
     def arguments(self) -> dict[str, Any]:
         """Return the experiment's values by parameter."""
         values = self.values()
         del values["kind"]
         return values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnyData(FunctionData):
-    """Arguments of the function `data`: its parameters are the keys."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnyModel(FunctionModel):
-    """Arguments of the function `model`: its parameters are the keys."""
-
-    kind: str = option(MODEL_KIND)
 
 
 def from_text(text: str) -> Mapping[str, Any] | None:

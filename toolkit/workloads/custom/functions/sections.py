@@ -75,7 +75,8 @@ class _Values:
         return {each.name: _listed(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (_base_of(type(self)), asdict(self))  # type: ignore[call-overload]
+        base = AnyModel if isinstance(self, AnyModel) else AnyData
+        return _restored, (base, asdict(self))  # type: ignore[call-overload]
 
 
 def _listed(value: Any) -> Any:
@@ -178,8 +179,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     }
     return _sections(
         {"task": new, "model": model, "data": data, **made_sections(functions, tree)},
-        _section(AnyModel, functions.model, needs_preparation=functions.prepare is not None),
-        _section(AnyData, _keys_of_data(functions)),
+        _made(AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None),
+        _made(AnyData, map(_field, _keys_of_data(functions))),
     )
 
 
@@ -201,14 +202,12 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     """The metrics of which it is known whether less or more is better."""
     goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
-    # A run of an earlier version has no titles and units.
-    titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
     return [
         Metric(
             name=name,
             goal=goals[goal],
-            title=str(titles.get(name, "")),
-            unit=units[given.get(name, "number")],
+            title=str(task.titles.get(name, "")),
+            unit=units[task.units.get(name, "number")],
         )
         for name, goal in task.metrics.items()
     ]
@@ -295,11 +294,7 @@ def _metric_faults(
 def _stored(base: type, values: Any) -> Any:
     """A section that takes what is there: it was checked when it was stored."""
     names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
-    return _made(base, tuple((name, Any, option()) for name in names if name != "kind"))
-
-
-def _section(base: type, parameters: Sequence[Parameter], **more: Any) -> Any:
-    return _made(base, [_field(each) for each in parameters], **more)
+    return _made(base, ((name, Any, option()) for name in names if name != "kind"))
 
 
 def _keys_of_data(functions: Functions) -> Sequence[Parameter]:
@@ -320,7 +315,7 @@ def _field(parameter: Parameter) -> tuple[str, Any, Any]:
     return parameter.name, hint, option(parameter.default, **limits)
 
 
-def _made(base: type, of: Sequence[tuple[str, Any, Any]], **more: Any) -> Any:
+def _made(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:
     return make_dataclass(
         base.__name__,
         of,
@@ -331,10 +326,6 @@ def _made(base: type, of: Sequence[tuple[str, Any, Any]], **more: Any) -> Any:
         kw_only=True,
         eq=False,
     )
-
-
-def _base_of(cls: type) -> type:
-    return AnyModel if issubclass(cls, AnyModel) else AnyData
 
 
 def _restored(base: type, values: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.prepared.database import reading, rows_in
-from toolkit.files import open_atomic
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 
 #: Of a probability: as much as 32-bit arithmetic knows of it.
@@ -36,9 +36,7 @@ def write_dump(path: Path, lines: Iterable[Line]) -> None:
     Lines keep their order; predictions of an earlier dump are replaced; the file appears when it is whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(path) as stream:
-        for record, predictions in lines:
-            stream.write(json.dumps({**record, "predictions": predictions}, ensure_ascii=False) + "\n")
+    write_lines(path, ({**record, "predictions": predictions} for record, predictions in lines))
 
 
 def predicted_lines(samples: MentionSamples, probabilities: npt.NDArray[np.floating[Any]]) -> Iterator[Line]:

@@ -11,7 +11,7 @@ import torch
 from toolkit.nlp.decoding.beam import beam
 from toolkit.nlp.decoding.best_first import best_first
 from toolkit.nlp.decoding.greedy import greedy
-from toolkit.nlp.decoding.language_model import Found, LanguageModel, Limits
+from toolkit.nlp.decoding.language_model import LanguageModel, Limits
 from toolkit.workloads.spelling.models.batches import Batch
 from toolkit.workloads.spelling.models.correction import WordsReading
 
@@ -39,7 +39,7 @@ class Search:
             found = best_first(model, limits, budget=self.width * limits.length, branches=self.width)
         else:
             found = greedy(model, limits)
-        return [_written(each) for each in found]
+        return [each.tokens if each.complete else None for each in found]
 
 
 @torch.no_grad()
@@ -55,7 +55,3 @@ def by_text(written: Sequence[Written], texts: torch.Tensor, count: int) -> list
     for text, each in zip(texts.tolist(), written, strict=True):
         found[text].append(each)
     return found
-
-
-def _written(found: Found) -> Written:
-    return found.tokens if found.complete else None

@@ -40,10 +40,6 @@ def cut_texts(data: TextTable, texts: Sequence[str], numbers: Callable[[list[str
     )
 
 
-def _numbering() -> defaultdict[str, int]:
-    return defaultdict(itertools.count(_NO_TOKEN + 1).__next__)
-
-
 @dataclass(slots=True)
 class VocabularyEncoder:
     """Words of the texts; which of them get an id is known when all are counted. Memory: distinct words.
@@ -60,7 +56,9 @@ class VocabularyEncoder:
     after: Sequence[int] = ()
     pad_id: int = PAD_ID
     unk_id: int | None = UNK_ID
-    _numbers: defaultdict[str, int] = field(default_factory=_numbering)
+    _numbers: defaultdict[str, int] = field(
+        default_factory=lambda: defaultdict(itertools.count(_NO_TOKEN + 1).__next__)
+    )
     _vocabulary: Vocabulary | None = None
 
     def encode(self, texts: Sequence[str]) -> Pieces:

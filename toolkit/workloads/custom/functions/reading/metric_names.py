@@ -58,7 +58,7 @@ def _names(value: ast.expr | None) -> tuple[str, ...] | None:
 def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator[Metric]:
     """The metrics in `metrics = {"accuracy": "max"}` or `metrics = [Metric(name="accuracy", goal="max")]`."""
     for node in tree.body:
-        if not (isinstance(node, ast.Assign) and any(_is_name(each, "metrics") for each in node.targets)):
+        if not isinstance(node, ast.Assign) or "metrics" not in map(ast.unparse, node.targets):
             continue
         found = value_of(node.value, constants)
         if isinstance(found, dict):
@@ -70,10 +70,6 @@ def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator
             yield from (_called(each, constants) for each in node.value.elts)
         else:
             raise _no_metrics(node.lineno)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _called(node: ast.expr, constants: Mapping[str, Any]) -> Metric:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,12 @@ class Lists:
 
     values: Array
     offsets: Array
+
+    @classmethod
+    def of(cls, rows: Sequence[Array], dtype: npt.DTypeLike) -> Lists:
+        """Make lists of these numbers, as numbers of this type."""
+        values = np.concatenate([np.zeros(0, dtype), *rows]).astype(dtype)
+        return cls(values, offsets_of(np.array([len(row) for row in rows], np.int64)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -1,16 +1,59 @@
-"""Users' own code, as a workload."""
+"""Users' own code, as a workload: three functions of a Python file, and any command."""
 
 from __future__ import annotations
 
-from toolkit.workload import Workload
-from toolkit.workloads.custom.command.spec import SPEC as COMMAND
-from toolkit.workloads.custom.functions.spec import SPEC as FUNCTIONS
+from pathlib import Path
+from typing import Any
+
+from toolkit.workload import LOSS, TaskSpec, Workload
+from toolkit.workloads.custom.command import code, config
+from toolkit.workloads.custom.functions import sections
+from toolkit.workloads.custom.functions.prediction.fault import prediction_fault
+
+_PACKAGE = "toolkit.workloads.custom"
+
+_FUNCTIONS = TaskSpec(
+    kind=sections.KIND,
+    config=sections.FunctionsTask,
+    data=sections.AnyData,
+    models={sections.MODEL_KIND: (sections.AnyModel, "")},
+    task=f"{_PACKAGE}.functions.task:FunctionsTask",
+    metrics=(LOSS,),
+    task_metrics=sections.metrics_of,
+    metric_keys=("task",),
+    report=f"{_PACKAGE}.functions.own_report:FunctionReport",
+    predictor=f"{_PACKAGE}.functions.prediction.predictor:FunctionsPredictor",
+    prediction_fault=prediction_fault,
+    own_files=(),
+    from_text=sections.from_text,
+    own_sections=sections.own_sections,
+    kept_files=sections.kept_files,
+    makes=("optimizer", "lr_scheduler"),
+    has_move=True,
+)
+
+
+def _knows_no_model(experiment: Any, folder: Path) -> str:
+    """Return the reason why a run of a command cannot predict."""
+    return "a command trains no model that is known here. Let your own program predict"
+
+
+_COMMAND = TaskSpec(
+    kind="command",
+    config=config.Command,
+    experiment=config.CommandExperiment,
+    worker=f"{_PACKAGE}.command.worker:run_attempt",
+    rules=config.RULES,
+    file_check=config.missing_script,
+    prediction_fault=_knows_no_model,
+    kept_files=code.kept_files,
+)
 
 WORKLOAD = Workload(
     name="custom",
-    packages=("toolkit.workloads.custom",),
-    tasks=(FUNCTIONS, COMMAND),
-    commands={"init": "toolkit.workloads.custom.commands.init:INIT"},
-    of_words="toolkit.workloads.custom.command.from_words:experiment_of",
-    of_function="toolkit.workloads.custom.calling.from_function:experiment_of",
+    packages=(_PACKAGE,),
+    tasks=(_FUNCTIONS, _COMMAND),
+    commands={"init": f"{_PACKAGE}.commands.init:INIT"},
+    of_words=f"{_PACKAGE}.command.from_words:experiment_of",
+    of_function=f"{_PACKAGE}.calling.from_function:experiment_of",
 )

@@ -79,12 +79,8 @@ class EntityDisambiguationTask:
         self.slices = (WHOLE_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))
         self._known = Known.of(data.meta)
-        self._batches = BatchMaker.of(
-            experiment.model,
-            pad_id=self._known.pad_id,
-            specials=self._known.specials_before,
-            vectors=_fixed_vectors(experiment, data, encoder or experiment.model.path, None),
-        )
+        vectors = _fixed_vectors(experiment, data, encoder or experiment.model.path, None)
+        self._batches = BatchMaker(model=experiment.model, known=self._known, vectors=vectors)
 
     def on(self, data: EntityMentions, report: Report | None = None) -> EntityDisambiguationTask:
         known = prepare(data, report, base=self._data.base())

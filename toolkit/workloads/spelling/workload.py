@@ -95,7 +95,7 @@ def _task(
 
 _SED_WORDS = _task(
     SedWords,
-    "detection.sed_words:SedWordsTask",
+    "detection:SedWordsTask",
     _DETECTION_MODELS,
     _WORD_DETECTION,
     ("f1", "word_accuracy"),
@@ -105,7 +105,7 @@ _SED_WORDS = _task(
 )
 _SED_SEQUENCE = _task(
     SedSequence,
-    "detection.sed_sequence:SedSequenceTask",
+    "detection:SedSequenceTask",
     _DETECTION_MODELS,
     (LOSS, *_F1, *shares("precision", "recall", "accuracy")),
     ("f1", "accuracy"),

@@ -75,13 +75,9 @@ def params_are_values(experiment: Any) -> Iterator[Violation]:
         if not name or name.startswith("-") or any(character.isspace() for character in name):
             problem = f"found {name!r}, expected the name of an option without its dashes"
             yield Violation(key=("params", name), problem=problem, hint="as in: lr: 0.001")
-        elif any(isinstance(each, dict | list) for each in _parts(value)):
+        elif any(isinstance(each, dict | list) for each in (value if isinstance(value, list) else [value])):
             problem = "found values within values, expected a number, a text, true, false or a list of these"
             yield Violation(key=("params", name), problem=problem)
-
-
-def _parts(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 @rule("inputs", holds_for_stored=False)

@@ -14,31 +14,21 @@ _RUN_DIR = "${run.dir}"
 
 def words_of(experiment: Any, run: RunDir) -> list[str]:
     """The program, its arguments, and the parameters."""
-    own = [_filled(word, run) for word in experiment.task.run]
-    return [*own, *_options(filled_params(experiment, run))]
-
-
-def filled_params(experiment: Any, run: RunDir) -> Mapping[str, Any]:
-    """The parameters, with the run's folder where it is named."""
-    found: Mapping[str, Any] = _mapped(experiment.params, run)
-    return found
+    return [*_filled(experiment.task.run, run), *_options(_filled(experiment.params, run))]
 
 
 def params_json(experiment: Any, run: RunDir) -> str:
-    """The same as JSON."""
-    return json.dumps(filled_params(experiment, run), ensure_ascii=False)
+    """The parameters as JSON."""
+    return json.dumps(_filled(experiment.params, run), ensure_ascii=False)
 
 
-def _mapped(value: Any, run: RunDir) -> Any:
+def _filled(value: Any, run: RunDir) -> Any:
+    """A value with the run's folder where it is named."""
     if isinstance(value, dict):
-        return {name: _mapped(inner, run) for name, inner in value.items()}
+        return {name: _filled(inner, run) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_mapped(inner, run) for inner in value]
-    return _filled(value, run) if isinstance(value, str) else value
-
-
-def _filled(text: str, run: RunDir) -> str:
-    return text.replace(_RUN_DIR, str(run.path))
+        return [_filled(inner, run) for inner in value]
+    return value.replace(_RUN_DIR, str(run.path)) if isinstance(value, str) else value
 
 
 def _options(params: Mapping[str, Any]) -> Iterator[str]:

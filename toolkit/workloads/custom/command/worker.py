@@ -29,12 +29,11 @@ from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
 from toolkit.training.attempt.rank_log import log_to_file
-from toolkit.workloads.custom.command import checkpoints
 from toolkit.workloads.custom.command.code import make_work_folder
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
-from toolkit.workloads.custom.command.logged import final, logged
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program
+from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
 from toolkit.workloads.custom.command.words import params_json, words_of
 from toolkit.world import World
@@ -85,7 +84,7 @@ class _Rank:
         self._leaving = Leaving(run, world, stop, self._caught)
         self._attempt: Attempt | None = None
         self._phase = Phase.START
-        self._saved = checkpoints.mark(run)
+        self._saved = save_mark(run)
         self._has_saved = False
         self._number = 0
         self._step: int | None = None
@@ -148,7 +147,7 @@ class _Rank:
 
     def _run_command(self, place: Place) -> Outcome:
         run, world, experiment = self._run, self._world, self._experiment
-        newest = checkpoints.latest(run)
+        newest = newest_save(run)
         words = words_of(experiment, run)
         environ = environment(
             run,
@@ -196,7 +195,7 @@ class _Rank:
         if found is not None and known is None:
             self._attempt.started(found.first_step, found.resumed)
             self._attempt.stepped_at(found.first_step_time)
-        if not self._has_saved and checkpoints.mark(self._run) != self._saved:
+        if not self._has_saved and save_mark(self._run) != self._saved:
             self._has_saved = True
             self._attempt.saved(True)
 
@@ -243,7 +242,7 @@ class _Rank:
         self._attempt.ran_on(each["host"] for each in ends)
         if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
             self._attempt.ended(self._step, self._leaving.why or "requested")
-            if not self._has_saved and checkpoints.latest(self._run) is None:
+            if not self._has_saved and newest_save(self._run) is None:
                 log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: it starts over again")
             return Outcome.YIELDED
         self._finish()

@@ -11,11 +11,11 @@ from torch.nn.parameter import is_lazy
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
-from toolkit.workloads.custom.functions.sections import FunctionModel
+from toolkit.workloads.custom.functions.sections import AnyModel
 from toolkit.workloads.custom.functions.user_code import UserCode
 
 
-def new_model(code: UserCode, section: FunctionModel) -> nn.Module:
+def new_model(code: UserCode, section: AnyModel) -> nn.Module:
     """Return the model that `model` makes of its section. Raises UserError if it cannot be trained here."""
     found = code.model(section.arguments())
     place = code.place("model")

@@ -74,7 +74,8 @@ class _Values:
         return {each.name: _listed(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (_base_of(type(self)), asdict(self))  # type: ignore[call-overload]
+        base = AnyModel if isinstance(self, AnyModel) else AnyData
+        return _restored, (base, asdict(self))  # type: ignore[call-overload]
 
 
 def _listed(value: Any) -> Any:
@@ -97,10 +98,10 @@ class NothingPrepared:
         raise DataError(f"{name} is not known before the run starts: data() makes it")
 
 
-class FunctionData(_Values, DataSection):
-    """Arguments of the function `data` beside the split."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnyData(_Values, DataSection):
+    """Arguments of the function `data` beside the split: its parameters are the keys."""
 
-    __slots__ = ()
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
@@ -116,30 +117,19 @@ class FunctionData(_Values, DataSection):
         return NothingPrepared(path)
 
 
-class FunctionModel(_Values, ModelSection):
-    """Arguments of the function `model`."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnyModel(_Values, ModelSection):
+    """Arguments of the function `model`: its parameters are the keys."""
 
-    __slots__ = ()
     #: Whether the file has a function `prepare`: not known of a stored experiment.
-    needs_preparation = True
+    needs_preparation: ClassVar[bool] = True
+    kind: str = option(MODEL_KIND)
 
     def arguments(self) -> dict[str, Any]:
         """Return the experiment's values by parameter."""
         values = self.values()
         del values["kind"]
         return values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnyData(FunctionData):
-    """Arguments of the function `data`: its parameters are the keys."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnyModel(FunctionModel):
-    """Arguments of the function `model`: its parameters are the keys."""
-
-    kind: str = option(MODEL_KIND)
 
 
 def from_text(text: str) -> Mapping[str, Any] | None:
@@ -188,8 +178,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     }
     return _sections(
         {"task": new, "model": model, "data": data, **made_sections(functions, tree)},
-        _section(AnyModel, functions.model, needs_preparation=functions.prepare is not None),
-        _section(AnyData, _keys_of_data(functions)),
+        _made(AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None),
+        _made(AnyData, map(_field, _keys_of_data(functions))),
     )
 
 
@@ -211,14 +201,12 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     """The metrics of which it is known whether less or more is better."""
     goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
-    # A run of an earlier version has no titles and units.
-    titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
     return [
         Metric(
             name=name,
             goal=goals[goal],
-            title=str(titles.get(name, "")),
-            unit=units[given.get(name, "number")],
+            title=str(task.titles.get(name, "")),
+            unit=units[task.units.get(name, "number")],
         )
         for name, goal in task.metrics.items()
     ]
@@ -305,11 +293,7 @@ def _metric_faults(
 def _stored(base: type, values: Any) -> Any:
     """A section that takes what is there: it was checked when it was stored."""
     names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
-    return _made(base, tuple((name, Any, option()) for name in names if name != "kind"))
-
-
-def _section(base: type, parameters: Sequence[Parameter], **more: Any) -> Any:
-    return _made(base, [_field(each) for each in parameters], **more)
+    return _made(base, ((name, Any, option()) for name in names if name != "kind"))
 
 
 def _keys_of_data(functions: Functions) -> Sequence[Parameter]:
@@ -330,7 +314,7 @@ def _field(parameter: Parameter) -> tuple[str, Any, Any]:
     return parameter.name, hint, option(parameter.default, **limits)
 
 
-def _made(base: type, of: Sequence[tuple[str, Any, Any]], **more: Any) -> Any:
+def _made(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:
     return make_dataclass(
         base.__name__,
         of,
@@ -341,10 +325,6 @@ def _made(base: type, of: Sequence[tuple[str, Any, Any]], **more: Any) -> Any:
         kw_only=True,
         eq=False,
     )
-
-
-def _base_of(cls: type) -> type:
-    return AnyModel if issubclass(cls, AnyModel) else AnyData
 
 
 def _restored(base: type, values: dict[str, Any]) -> Any:

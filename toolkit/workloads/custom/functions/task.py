@@ -27,8 +27,8 @@ from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
     optimizer_values,
     rate_factor,
 )
+from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
-from toolkit.workloads.custom.functions.report.writing import write_sections
 from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode, line_of

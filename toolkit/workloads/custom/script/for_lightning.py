@@ -18,7 +18,7 @@ from lightning.pytorch.callbacks import Callback
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
-from toolkit.workloads.custom.script.trainers import begin_once
+from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
 

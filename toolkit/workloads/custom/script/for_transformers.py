@@ -15,7 +15,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from toolkit.errors import UserError
 from toolkit.files import link_or_copy
 from toolkit.workloads.custom.script.current_run import current_run
-from toolkit.workloads.custom.script.trainers import begin_once
+from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
 

@@ -14,6 +14,8 @@ from toolkit.workloads.custom.script.ranks import from_rank_0, group
 _POLL_S = 0.1
 #: Checking checksums takes rank 0 a second for two gigabytes.
 _TIMEOUT_S = 1800.0
+#: The trainings that callbacks of trainers have begun.
+_begun: list[str] = []
 
 
 def agreed_newest(place: Place, call: int) -> int | None:
@@ -68,3 +70,16 @@ def _told(answer: dict[str, Any]) -> int | None:
         raise CheckpointError(answer["error"])
     step: int | None = answer["step"]
     return step
+
+
+def begin_once(what: str) -> None:
+    """Say that a training begins whose checkpoints the run keeps. Raises UserError at the second one.
+
+    what  the call, such as trainer.fit
+    """
+    if _begun:
+        raise UserError(
+            f"{what} begins a second training in one script, which would continue from the checkpoints of "
+            "the first: give RunCallback to one of them, or use a script for each"
+        )
+    _begun.append(what)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.prepared.database import reading, rows_in
-from toolkit.files import open_atomic
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 
 #: Of a probability: as much as 32-bit arithmetic knows of it.
@@ -36,21 +36,7 @@ def write_dump(path: Path, lines: Iterable[Line]) -> None:
     Lines keep their order; predictions of an earlier dump are replaced; the file appears when it is whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(path) as stream:
-        for record, predictions in lines:
-            stream.write(json.dumps({**record, "predictions": predictions}, ensure_ascii=False) + "\n")
-
-
-def prediction(candidates: Sequence[str], probabilities: Sequence[float]) -> Prediction:
-    """Return ids and probabilities of a mention's candidates, and the likeliest one, the first of equals."""
-    likeliest = max(range(len(candidates)), key=probabilities.__getitem__)
-    rounded = [round(value, _DIGITS) for value in probabilities]
-    return {
-        "qid": candidates[likeliest],
-        "probability": rounded[likeliest],
-        "candidates": list(candidates),
-        "probabilities": rounded,
-    }
+    write_lines(path, ({**record, "predictions": predictions} for record, predictions in lines))
 
 
 def predicted_lines(samples: MentionSamples, probabilities: npt.NDArray[np.floating[Any]]) -> Iterator[Line]:
@@ -93,15 +79,22 @@ def _predictions(
 def among(
     entities: npt.NDArray[np.integer[Any]], probabilities: npt.NDArray[Any], names: Mapping[int, str]
 ) -> Prediction:
-    """The prediction of a mention.
+    """The prediction of a mention: its candidates, and the likeliest one, the first of equals.
 
     entities       numbers of its candidates, [width]; -1 fills up
     probabilities  of each of them, [width]
     names          entity ids, by number
     """
     is_there = entities >= 0
+    candidates = [names[entity] for entity in entities[is_there].tolist()]
     shares = probabilities[is_there].astype(np.float64)
     # They sum to 1 in 32 bits.
-    return prediction(
-        [names[entity] for entity in entities[is_there].tolist()], (shares / shares.sum()).tolist()
-    )
+    whole: list[float] = (shares / shares.sum()).tolist()
+    likeliest = max(range(len(candidates)), key=whole.__getitem__)
+    rounded = [round(value, _DIGITS) for value in whole]
+    return {
+        "qid": candidates[likeliest],
+        "probability": rounded[likeliest],
+        "candidates": candidates,
+        "probabilities": rounded,
+    }

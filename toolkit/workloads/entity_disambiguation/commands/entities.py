@@ -18,11 +18,8 @@ from toolkit.workloads.entity_disambiguation.data.entities.database import (
     edited,
     import_profiles,
 )
-from toolkit.workloads.entity_disambiguation.data.entities.profiles import (
-    Profile,
-    read_profiles,
-    write_profiles,
-)
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile, read_profiles
 from toolkit.workloads.entity_disambiguation.data.entities.rewriting import convert, divide, write_slices
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
 from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCounts, Survey
@@ -66,7 +63,7 @@ def _import(arguments: Namespace) -> None:
 
 def _export(arguments: Namespace) -> None:
     database = EntityDatabase.load(arguments.db)
-    write_profiles(arguments.profiles, database.profiles())
+    write_lines(arguments.profiles, (profile.to_json() for profile in database.profiles()))
     print(f"wrote {arguments.profiles}: {len(database)} entities")
 
 

@@ -65,8 +65,8 @@ class DisambiguationPredictor:
         probabilities = self._probabilities(model, mentions, settings, device)
         said: list[list[Prediction | None]] = [[None] * len(sentence.mentions) for sentence in samples]
         candidates = mentions.candidates(np.arange(len(mentions)))
-        for place, row, shares in zip(found.places, candidates, probabilities, strict=True):
-            said[place.sentence][place.position] = among(row, shares, found.names)
+        for (number, position), row, shares in zip(found.places, candidates, probabilities, strict=True):
+            said[number][position] = among(row, shares, found.names)
         return [{"predictions": each} for each in said]
 
     @cached_property
@@ -88,11 +88,8 @@ class DisambiguationPredictor:
         found = np.zeros(mentions.candidates(np.arange(len(mentions))).shape, np.float32)
         if not len(mentions):
             return found
-        batches = BatchMaker.of(
-            self._experiment.model,
-            pad_id=self._kept.known.pad_id,
-            specials=self._kept.known.specials_before,
-            vectors=self._vectors(mentions, device),
+        batches = BatchMaker(
+            model=self._experiment.model, known=self._kept.known, vectors=self._vectors(mentions, device)
         )
         plan = evaluation_plan(settings, mentions.lengths)
         for number in range(plan.steps):

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.data.ragged import Array, Lists, offsets_of
+from toolkit.data.ragged import Lists
 from toolkit.data.sources.source_files import TEST
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts
 from toolkit.workloads.entity_disambiguation.data.encoding.entity_text import encode_entities
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MarkedTokenizer
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
-from toolkit.workloads.entity_disambiguation.data.entities.sentences import Mention, Sentence
+from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.candidates import candidate_tables
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import NONE, EntityTables, Names
@@ -24,24 +23,17 @@ from toolkit.workloads.entity_disambiguation.data.samples.samples import Mention
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED
 
 
-class Place(NamedTuple):
-    """Which mention of which sentence."""
-
-    sentence: int
-    position: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentencesAtHand:
     """Some sentences as samples.
 
     samples  the mentions that have candidates
-    places   of each sample
+    places   of each sample: number of its sentence, and place among that one's mentions
     names    entity ids, by their numbers in the tables of the samples
     """
 
     samples: MentionSamples
-    places: Sequence[Place]
+    places: Sequence[tuple[int, int]]
     names: Mapping[int, str]
 
 
@@ -61,7 +53,7 @@ class SentenceReader:
     def read(self, sentences: Sequence[Sentence]) -> SentencesAtHand:
         """Make samples of all mentions whose aliases have candidates."""
         found = {
-            Place(number, position): mention
+            (number, position): mention
             for number, sentence in enumerate(sentences)
             for position, mention in enumerate(sentence.mentions)
             if self._candidates(mention.alias)
@@ -70,11 +62,15 @@ class SentenceReader:
         entities = self._entities(aliases)
         row_of = {alias: row for row, alias in enumerate(aliases)}
         samples = _samples(
-            self._contexts([sentences[place.sentence] for place in found], list(found.values())),
+            contexts(
+                [sentences[number].text for number, _ in found],
+                [mention.characters for mention in found.values()],
+                self.tokenizer, window=self.data.window, max_tokens=self.data.max_tokens,
+            ),
             aliases=[row_of[mention.alias] for mention in found.values()],
-            sentences=[place.sentence for place in found],
+            sentences=[number for number, _ in found],
             tables=self._tables(aliases, entities),
-        )
+        )  # fmt: skip
         names = {number: qid for qid, number in entities.numbers.items()}
         return SentencesAtHand(
             samples=samples, places=list(found), names={layout.NONE_OF_THEM: NONE, **names}
@@ -82,12 +78,6 @@ class SentenceReader:
 
     def _candidates(self, alias: str) -> Sequence[tuple[str, float]]:
         return self.database.candidates(alias)[: self.data.max_candidates]
-
-    def _contexts(self, sentences: Sequence[Sentence], mentions: Sequence[Mention]) -> list[Context]:
-        return contexts(
-            [sentence.text for sentence in sentences], [mention.characters for mention in mentions],
-            self.tokenizer, window=self.data.window, max_tokens=self.data.max_tokens,
-        )  # fmt: skip
 
     def _entities(self, aliases: Collection[str]) -> EntityTables:
         """The entities that these aliases may mean, under numbers of their own."""
@@ -110,7 +100,7 @@ class SentenceReader:
         return Tables(
             candidates=candidates,
             priors=priors.astype(np.float32),
-            tokens=_lists([text.tokens for text in texts]),
+            tokens=Lists.of([text.tokens for text in texts], np.uint32),
             title_lengths=np.array([text.title for text in texts]),
             masking=np.zeros(len(texts), np.float32),
             types=Lists(links[layout.TYPES], links[layout.TYPE_OFFSETS]),
@@ -123,7 +113,7 @@ def _samples(
     found: Sequence[Context], *, aliases: Sequence[int], sentences: Sequence[int], tables: Tables
 ) -> MentionSamples:
     """Samples without golds, of which nothing is hidden, in no slice."""
-    tokens, count = _lists([each.tokens for each in found]), len(found)
+    tokens, count = Lists.of([each.tokens for each in found], np.uint32), len(found)
     return MentionSamples(
         split=TEST,
         ids=np.arange(count),
@@ -138,8 +128,3 @@ def _samples(
         tables=tables,
         database=Path(),
     )
-
-
-def _lists(rows: Sequence[Array]) -> Lists:
-    lengths = np.array([len(row) for row in rows], np.int64)
-    return Lists(np.concatenate([np.zeros(0, np.uint32), *rows]), offsets_of(lengths))

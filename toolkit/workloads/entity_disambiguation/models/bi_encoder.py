@@ -58,10 +58,6 @@ class BiEncoder(nn.Module):
         """The encoder that reads the texts of entities."""
         return self.context if self.entity is None else self.entity
 
-    @property
-    def entity_pooling(self) -> str:
-        return str(self._config.pooling)
-
     def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
         """Scores [b, K] of the batch's mentions in these rows [b]; -inf where there is no candidate."""
         batch = batch.take(rows)
@@ -82,7 +78,7 @@ class BiEncoder(nn.Module):
             return batch.vectors
         assert batch.entity_tokens is not None
         parts = [
-            self.entity_encoder.pooled(batch.entity_tokens[first:last, :length], self.entity_pooling)
+            self.entity_encoder.pooled(batch.entity_tokens[first:last, :length], self._config.pooling)
             for first, last, length in batch.chunks
         ]
         return torch.cat(parts)

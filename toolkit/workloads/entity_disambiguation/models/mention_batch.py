@@ -14,6 +14,7 @@ from toolkit.data.ragged import Array
 from toolkit.workloads.entity_disambiguation.config import CoMention
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
+from toolkit.workloads.entity_disambiguation.models.known import Known
 
 #: A stretch of entities that are encoded together: first, last (exclusive), tokens of the longest.
 Chunk = tuple[int, int, int]
@@ -101,32 +102,19 @@ _BY_ENTITY = ("entity_tokens", "titles", "entity_masking", "vectors", "types", "
 class BatchMaker:
     """Makes batches of the parts that a model asks for.
 
-    pad_id   of the tokenizer
-    specials special tokens before every text
-    others   most other mentions of the sentence that are looked at; 0 for none
-    links    whether types and relations are wanted
+    model    its section
+    known    of the data that it is trained on
     vectors  [entities, H] of all entities, in place of their texts; None for the texts
     """
 
-    pad_id: int
-    specials: int
-    others: int = 0
-    links: bool = False
-    texts: bool = True
-    vectors: Array | None = None
+    model: Any
+    known: Known
+    vectors: Array | None
 
-    @classmethod
-    def of(cls, model: Any, *, pad_id: int, specials: int, vectors: Array | None) -> BatchMaker:
-        """What makes batches for a model, as its section describes it."""
-        is_co_mention = isinstance(model, CoMention)
-        return cls(
-            pad_id=pad_id,
-            specials=specials,
-            others=model.max_mentions - 1 if is_co_mention else 0,
-            links=is_co_mention,
-            texts=not is_co_mention,
-            vectors=vectors,
-        )
+    @property
+    def most_others(self) -> int:
+        """Most other mentions of the sentence that are looked at."""
+        return self.model.max_mentions - 1 if isinstance(self.model, CoMention) else 0
 
     def make(self, samples: MentionSamples, indices: Array, device: torch.device) -> MentionBatch:
         """The batch of these samples of a split."""
@@ -134,8 +122,8 @@ class BatchMaker:
         candidates = samples.candidates(indices)
         arrays: dict[str, Array] = {}
         wanted = [candidates]
-        if self.others:
-            others = samples.others(indices, self.others)
+        if self.most_others:
+            others = samples.others(indices, self.most_others)
             arrays["others"] = np.where(
                 (others >= 0)[:, :, None],
                 samples.candidates(np.maximum(others, 0).ravel()).reshape(*others.shape, -1),
@@ -146,7 +134,7 @@ class BatchMaker:
         arrays |= self._entities(tables, distinct)
         order = np.argsort(distinct)
         arrays |= {
-            "tokens": samples.tokens.gather(samples.ids[indices], self.pad_id),
+            "tokens": samples.tokens.gather(samples.ids[indices], self.known.pad_id),
             "spans": samples.spans[indices],
             "labels": samples.labels[indices],
             "places": _rows(candidates, distinct, order),
@@ -154,7 +142,7 @@ class BatchMaker:
             "masking": samples.masking[indices],
             "members": samples.members[indices],
         }
-        if self.others:
+        if self.most_others:
             arrays["others"] = _rows(arrays["others"], distinct, order)
         tokens = int(samples.lengths[indices].sum())
         learnt = int((arrays["labels"] >= 0).sum())
@@ -169,17 +157,18 @@ class BatchMaker:
         return found[order], chunks_of(lengths[order])
 
     def _entities(self, tables: Tables, distinct: Array) -> dict[str, Array]:
+        is_co_mention = isinstance(self.model, CoMention)
         titles = tables.title_lengths[distinct].astype(np.int64)
-        first = np.full_like(titles, self.specials)
+        first = np.full_like(titles, self.known.specials_before)
         arrays: dict[str, Array] = {
             "titles": np.stack([first, first + titles], axis=1),
             "entity_masking": tables.masking[distinct],
         }
         if self.vectors is not None:
             arrays["vectors"] = np.asarray(self.vectors[distinct], dtype=np.float32)
-        elif self.texts:
-            arrays["entity_tokens"] = tables.tokens.gather(distinct, self.pad_id)
-        if self.links:
+        elif not is_co_mention:
+            arrays["entity_tokens"] = tables.tokens.gather(distinct, self.known.pad_id)
+        if is_co_mention:
             ascending = np.argsort(distinct)
             back = np.argsort(ascending)
             arrays["types"] = tables.types.gather(distinct, 0)

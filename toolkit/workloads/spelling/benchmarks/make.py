@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.errors import DataError
 from toolkit.files import open_atomic
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT
-from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
-from toolkit.workloads.spelling.data.noise.noise import (
-    Chained,
-    Noise,
-    Nothing,
-    Replace,
-    Sample,
-    Switch,
-    noised,
+from toolkit.workloads.spelling.config.noise import (
+    ChainedNoise,
+    MixedNoise,
+    NoNoise,
+    ReplaceNoise,
+    SwitchNoise,
+    WhitespaceNoise,
 )
-from toolkit.workloads.spelling.data.noise.space_noise import WhitespaceNoise
-from toolkit.workloads.spelling.data.noise.word_noise import WordNoise
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
+from toolkit.workloads.spelling.data.noise.noise import Noise, Sample, noised
 from toolkit.workloads.spelling.data.texts.words import word_labels
 
 #: Share of misspelt words for the tasks on words and for corrections; and for sed_sequence, where half of the
@@ -60,16 +59,20 @@ def tasks_of(artificial: float, misspellings: Misspellings, rate: float = RATE) 
 
     rate  share of misspelt words, for all but sed_sequence
     """
-    words = WordNoise(rate=rate, artificial=artificial, misspellings=misspellings)
-    some = WordNoise(rate=RATE_OF_SEQUENCES, artificial=artificial, misspellings=misspellings, at_least=1)
-    half = Switch(choices=(Nothing(), some), weights=(1, 1))
+
+    def noise(described: object) -> Noise:
+        return DescribedNoise(described, lambda path: misspellings)
+
+    words = MixedNoise(rate=rate, artificial=artificial, misspellings="")
+    some = replace(words, rate=RATE_OF_SEQUENCES, at_least=1)
+    half = SwitchNoise(choices=(NoNoise(), some))
     # Misspelt words stay: only white space is to be repaired.
-    spaces = Chained(steps=(words, Replace(), WhitespaceNoise()))
+    spaces = ChainedNoise(steps=(words, ReplaceNoise(), WhitespaceNoise()))
     return {
-        "sed_words": Task(noise=words, gold=_labels),
-        "sed_sequence": Task(noise=half, gold=lambda sample: str(int(sample.text != sample.target))),
-        "sec": Task(noise=words, gold=lambda sample: sample.target),
-        "tokenization_repair": Task(noise=spaces, gold=lambda sample: sample.target),
+        "sed_words": Task(noise=noise(words), gold=_labels),
+        "sed_sequence": Task(noise=noise(half), gold=lambda sample: str(int(sample.text != sample.target))),
+        "sec": Task(noise=noise(words), gold=lambda sample: sample.target),
+        "tokenization_repair": Task(noise=noise(spaces), gold=lambda sample: sample.target),
     }
 
 

@@ -46,19 +46,6 @@ class Entry:
     model: str
     made_by: Path | Predictor
 
-    def score(self, sheet: Sheet, tell: Callable[[float], object]) -> Result:
-        """Score on the benchmark's sheet; `tell` is called with the share done. Raises UserError."""
-        texts = sheet.inputs
-
-        def share(lines: int) -> None:
-            tell(lines / len(texts))
-
-        if isinstance(self.made_by, Path):
-            figures = sheet.score(read_lines(self.made_by), str(self.made_by), share)
-        else:
-            figures = sheet.score(self.made_by(texts), self.model, share)
-        return Result(benchmark=self.benchmark, model=self.model, figures=figures)
-
 
 def entries(
     benchmarks: Sequence[Benchmark],
@@ -92,27 +79,22 @@ def score_entries(
     """
     sheets: dict[Benchmark, Sheet | None] = {}
     for entry in wanted:
-        benchmark = entry.benchmark
+        of = entry.benchmark
         try:
-            if benchmark not in sheets:
+            if of not in sheets:
                 # Only one is kept in memory.
-                sheets = {benchmark: None}
-                sheets[benchmark] = open_benchmark(benchmark, dictionary, lowercase)
-            sheet = sheets[benchmark]
-            if sheet is not None:
-                yield entry.score(sheet, tell)
+                sheets = {of: None}
+                is_lower = lowercase or of.lowercase
+                sheets[of] = open_sheet(
+                    of.kind, of.corrupt, of.correct, lowercase=is_lower, dictionary=dictionary
+                )
+            if (sheet := sheets[of]) is not None:
+                yield Result(benchmark=of, model=entry.model, figures=_figures(entry, sheet, tell))
         except UserError as error:
             yield error
 
 
-def open_benchmark(
-    benchmark: Benchmark, dictionary: Collection[str] | None = None, lowercase: bool = False
-) -> Sheet:
-    """Read a benchmark. Raises DataError."""
-    return open_sheet(
-        benchmark.kind,
-        benchmark.corrupt,
-        benchmark.correct,
-        lowercase=lowercase or benchmark.lowercase,
-        dictionary=dictionary,
-    )
+def _figures(entry: Entry, sheet: Sheet, tell: Callable[[float], object]) -> Figures:
+    texts, by = sheet.inputs, entry.made_by
+    predictions, source = (read_lines(by), str(by)) if isinstance(by, Path) else (by(texts), entry.model)
+    return sheet.score(predictions, source, lambda lines: tell(lines / len(texts)))

@@ -20,11 +20,12 @@ from toolkit.workloads.spelling.benchmarks.lines import (
     shortened,
 )
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
 from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
 from toolkit.workloads.spelling.metrics.detection import score_labels
 from toolkit.workloads.spelling.metrics.edits import Words
-from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore, same_characters, score_whitespace
+from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore, score_whitespace
 
 Figures = dict[str, float]
 #: Called with the number of lines that were scored, several times.
@@ -169,7 +170,7 @@ class _Repair:
 
     def _check(self, source: str, lines: Sequence[str]) -> None:
         for number, (text, line) in enumerate(zip(self._texts, lines, strict=True), start=1):
-            if not same_characters(text, line):
+            if not differs_in_space(text, line):
                 raise DataError(
                     f"{source}:{number}: found {shortened(line)!r}, expected the characters of the input "
                     f"({shortened(text)!r}): only white space may differ"

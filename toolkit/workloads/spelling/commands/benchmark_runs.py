@@ -74,7 +74,8 @@ def predict(
     for number, (run, wanted) in enumerate(usable, start=1):
         try:
             if missing := [each for each in wanted if not each.is_there]:
-                report(f"run {number} of {len(usable)}: {run.run_id} on {_titles(missing)}")
+                titles = ", ".join(f"{each.benchmark.kind}/{each.benchmark.title}" for each in missing)
+                report(f"run {number} of {len(usable)}: {run.run_id} on {titles}")
                 _make(run, missing, host)
         except StkError as error:
             unused.append(error)
@@ -105,10 +106,6 @@ def _possible(run: RunDir, benchmarks: Sequence[Benchmark]) -> Iterator[_Wanted]
         # Faults of a benchmark are reported where it is scored.
         if benchmark.kind in forms and benchmark.corrupt.is_file():
             yield _Wanted(run=run, benchmark=benchmark, form=forms[benchmark.kind])
-
-
-def _titles(wanted: Sequence[_Wanted]) -> str:
-    return ", ".join(f"{each.benchmark.kind}/{each.benchmark.title}" for each in wanted)
 
 
 def _make(run: RunDir, wanted: Sequence[_Wanted], host: Host) -> None:

@@ -93,8 +93,8 @@ def _add_single(group: argparse._ArgumentGroup) -> None:
 def score_single(arguments: Namespace, host: Host) -> int:
     """Score one file of predictions and show its metrics. Raises UserError, DataError."""
     from toolkit.workloads.spelling.benchmarks.lines import read_lines
-    from toolkit.workloads.spelling.benchmarks.rendering import figure_lines
     from toolkit.workloads.spelling.benchmarks.sheets import open_sheet
+    from toolkit.workloads.spelling.benchmarks.tables import figure_lines
 
     missing = [f"--{name}" for name in ("input", "gold", "prediction") if getattr(arguments, name) is None]
     if missing:
@@ -186,8 +186,7 @@ def _show(
     from rich.console import Console
 
     from toolkit.report.rendering import markdown
-    from toolkit.workloads.spelling.benchmarks.rendering import latex, terminal
-    from toolkit.workloads.spelling.benchmarks.tables import tables
+    from toolkit.workloads.spelling.benchmarks.tables import latex, tables, terminal
 
     made = [table for _, table in tables(results)]
     # Without results, the tables of an earlier call stay.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from itertools import islice
@@ -77,7 +77,10 @@ def _misspellings(arguments: Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, split in splits.items():
         write_misspellings(arguments.out / f"{name}_misspellings.json", split)
-    sizes = {name: {"misspellings": _size(split), "words": len(split)} for name, split in splits.items()}
+    sizes = {
+        name: {"misspellings": sum(map(len, split.values())), "words": len(split)}
+        for name, split in splits.items()
+    }
     text = ", ".join(
         f"{each['misspellings']} {name} (of {each['words']} words)" for name, each in sizes.items()
     )
@@ -86,10 +89,6 @@ def _misspellings(arguments: Namespace) -> None:
 
 def _listed(path: Path) -> dict[str, list[str]]:
     return read_misspellings(path) if path.suffix == ".json" else read_codespell(path)
-
-
-def _size(listed: Mapping[str, Sequence[str]]) -> int:
-    return sum(map(len, listed.values()))
 
 
 def _tokenizer(arguments: Namespace) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import not_
-from typing import Any
 
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.data.texts.words import normalised
@@ -74,14 +73,8 @@ class Corrector:
         return [next(made if own else written) for own in fits]
 
     def _made(self, what: str, texts: Sequence[str], join: Join, *, by_words: bool = False) -> list[str]:
-        found, task = self.opened.read(texts, by_words=by_words)
-
-        def ask(task: Any, *batch: Any) -> list[str]:
-            said: list[str] = getattr(task, what)(*batch)
-            return said
-
-        made = iter(self.opened.asked(task, ask))
-        return [join(passages, [next(made) for _ in passages]) for passages in found]
+        found = self.opened.answers(what, texts, by_words=by_words)
+        return [join(passages, made) for passages, made in found]
 
     def _marked(self, texts: Sequence[str], labels: Sequence[Labels]) -> list[str]:
         wrong = [text for text, own in zip(texts, labels, strict=True) if any(own)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.capabilities import DETECTORS, check_use
@@ -38,20 +37,13 @@ class Detector:
         A text that is longer than the model reads is cut into passages with context; as a whole it is as
         bad as the worst of them.
         """
-        found, task = self.opened.read(texts, by_words=True)
-        said = iter(self.opened.asked(task, _detect))
-        return [self._joined(passages, [next(said) for _ in passages]) for passages in found]
+        return [self._joined(*each) for each in self.opened.answers("detect", texts, by_words=True)]
 
     def _joined(self, passages: Sequence[Passage], said: Sequence[list[float]]) -> list[float]:
         if self.of_texts:
             return [max((each[0] for each in said), default=0.0)]
         cores = (slice(*passage.words) for passage in passages)
         return [label for core, labels in zip(cores, said, strict=True) for label in labels[core]]
-
-
-def _detect(task: Any, *batch: Any) -> list[list[float]]:
-    found: list[list[float]] = task.detect(*batch)
-    return found
 
 
 def open_detector(run: RunDir, device: str = "auto", *, batch_tokens: int = BATCH_TOKENS) -> Detector:

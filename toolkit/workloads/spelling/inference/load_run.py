@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -26,6 +26,7 @@ from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
+from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 from toolkit.workloads.spelling.inference.chunks import (
     Passage,
@@ -33,13 +34,10 @@ from toolkit.workloads.spelling.inference.chunks import (
     passages_of_words,
     whole,
 )
-from toolkit.workloads.spelling.inference.in_memory_set import TextsAtHand
 
 #: Padded tokens that a model reads at once.
 BATCH_TOKENS = 16384
 _ANY = "a"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +68,21 @@ class OpenRun:
         """Whether the model reads a text at once."""
         return len(self.encoder.lists(normalised(text), None, None)[layout.TOKENS]) <= self.max_tokens
 
-    def read(
-        self, texts: Sequence[str], *, by_words: bool = False
-    ) -> tuple[list[list[Passage]], Task | None]:
-        """Encode texts, in passages where they are too long; the task has all passages in their order.
+    def answers(
+        self, what: str, texts: Sequence[str], *, by_words: bool = False
+    ) -> list[tuple[list[Passage], list[Any]]]:
+        """Return the passages of each text, and the model's answer for each of them.
 
-        A text without words has no passage. There is no task where there is none.
+        A text that is too long has several passages, one without words has none.
 
+        what      the method of the task that asks the model
         by_words  whether passages are cut between words even where characters are read
         """
         found = [self._read(text, by_words) for text in texts]
-        passages = [[passage for passage, _ in each] for each in found]
-        read = [passage.text for each in passages for passage in each]
+        read = [passage.text for each in found for passage, _ in each]
         samples = [lists for each in found for _, lists in each]
-        if not samples:
-            return passages, None
-        return passages, _task(self.experiment, self.encoding, self.encoder, read, samples)
+        said = iter(self._asked(what, read, samples) if samples else ())
+        return [([passage for passage, _ in each], [next(said) for _ in each]) for each in found]
 
     def _read(self, text: str, by_words: bool) -> list[tuple[Passage, dict[str, Array]]]:
         text = normalised(text)
@@ -114,19 +111,16 @@ class OpenRun:
         return len(self.encoder.tokens.tokenizer.encode_word(word)[0])
 
     @torch.no_grad()
-    def asked(
-        self, task: Task | None, ask: Callable[[Any, nn.Module, str, Array, torch.device], list[T]]
-    ) -> list[T]:
-        """Return a model's answer for each text of a task; those of similar length are read together."""
-        if task is None:
-            return []
+    def _asked(self, what: str, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]) -> list[Any]:
+        """Return the model's answer for each text; those of similar length are read together."""
+        task = _task(self.experiment, self.encoding, self.encoder, texts, samples)
         lengths = task.splits[TEST].lengths
-        found: dict[int, T] = {}
+        found: dict[int, Any] = {}
         plan = plan_evaluation_tokens(lengths, self.batch_tokens)
         for number in range(plan.steps):
             indices = plan.step(number)
             with torch.autocast(self.device.type, self._precision, enabled=self._precision is not None):
-                said = ask(task, self.model, TEST, indices, self.device)
+                said = getattr(task, what)(self.model, TEST, indices, self.device)
             found.update(zip(indices.tolist(), said, strict=True))
         return [found[index] for index in range(len(lengths))]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from toolkit.ratio import ratio
+from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, spaces_in
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
 
 
@@ -38,7 +38,7 @@ def score_whitespace(
 ) -> WhitespaceScore:
     """Compare which spaces were inserted and deleted with which had to be.
 
-    Raises ValueError if the lines of a place differ in more than white space: see `same_characters`.
+    Raises ValueError if the lines of a place differ in more than white space.
     """
     found = [_counts(*lines) for lines in zip(inputs, predictions, golds, strict=True)]
     return WhitespaceScore(
@@ -49,20 +49,9 @@ def score_whitespace(
     )
 
 
-def same_characters(text: str, other: str) -> bool:
-    """Whether two texts have the same characters in the same order, white space aside."""
-    return "".join(text.split()) == "".join(other.split())
-
-
 def _counts(text: str, prediction: str, gold: str) -> Counts:
-    if not same_characters(text, prediction) or not same_characters(text, gold):
+    if not differs_in_space(text, prediction) or not differs_in_space(text, gold):
         raise ValueError("the lines differ in more than white space")
-    spaces = _spaces(text)
+    spaces = spaces_in(text)
     # What kind of edit a place needs follows from the text: the places are the edits.
-    return Counts.of_sets(spaces ^ _spaces(gold), spaces ^ _spaces(prediction))
-
-
-def _spaces(text: str) -> frozenset[int]:
-    """Return after how many characters there is white space, that around the text left out."""
-    ends: Iterator[int] = accumulate(map(len, text.split()))
-    return frozenset(list(ends)[:-1])
+    return Counts.of_sets(spaces ^ spaces_in(gold), spaces ^ spaces_in(prediction))

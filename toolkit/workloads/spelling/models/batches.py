@@ -18,13 +18,13 @@ class Batch:
     tokens       [B, L] padded at the end, with any number of the vocabulary
     lengths      [B] tokens of each text, without padding
     real_tokens  their sum, for the throughput
-    labelled     labels that are learnt; None where they were not counted
+    labelled     labels that are learnt: to count them on the device, the host would wait for it
     """
 
     tokens: torch.Tensor
     lengths: torch.Tensor
     real_tokens: int = 0
-    labelled: int | None = None
+    labelled: int = 0
 
     @property
     def real(self) -> torch.Tensor:
@@ -47,33 +47,15 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """Which tokens make a piece of a word, and which pieces a word; numbers ascend within a text.
-
-    pieces    [B, L] piece of each token; NONE for special tokens, spaces and padding
-    words     [B, P] word of each piece; NONE where there are no more
-    features  [B, P, F] of the pieces; None where the model reads none
-    count     most words of a text, W
-    """
-
-    pieces: torch.Tensor
-    words: torch.Tensor
-    features: torch.Tensor | None = None
-    count: int
-
-    def of_tokens(self) -> torch.Tensor:
-        """Word of each token, [B, L]."""
-        found = self.words.gather(1, self.pieces.clamp(min=0))
-        return found.masked_fill(self.pieces < 0, NONE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionBatch(Batch):
-    """Texts whose words, or which as a whole, have an error or none.
+    """Texts whose words, or which as a whole, have an error or none; numbers ascend within a text.
 
-    pieces, words, features, word_count  as in `Words`
-    labels                               [B, W] of words, or [B] of texts: 1 for an error; None if unknown
-    host_pieces, host_words              pieces and words once more, in the memory of the host, if they are
+    pieces      [B, L] piece of each token; NONE for special tokens, spaces and padding
+    words       [B, P] word of each piece; NONE where there are no more
+    features    [B, P, F] of the pieces; None where the model reads none
+    word_count  most words of a text, W
+    labels      [B, W] of words, or [B] of texts: 1 for an error; None if unknown
+    host_pieces, host_words   pieces and words once more, in the memory of the host, if they are
     """
 
     pieces: torch.Tensor
@@ -85,28 +67,28 @@ class DetectionBatch(Batch):
     host_words: torch.Tensor | None = None
 
     @property
-    def structure_on_host(self) -> Words:
-        """Tokens, pieces and words without features, in the memory of the host if they are there."""
+    def pieces_and_words(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Pieces and words, in the memory of the host if they are there."""
         if self.host_pieces is None or self.host_words is None:
-            return self.structure
-        return Words(pieces=self.host_pieces, words=self.host_words, count=self.word_count)
+            return self.pieces, self.words
+        return self.host_pieces, self.host_words
 
-    @property
-    def structure(self) -> Words:
-        """Tokens, pieces and words."""
-        return Words(pieces=self.pieces, words=self.words, features=self.features, count=self.word_count)
+    def words_of_tokens(self) -> torch.Tensor:
+        """Word of each token, [B, L]."""
+        found = self.words.gather(1, self.pieces.clamp(min=0))
+        return found.masked_fill(self.pieces < 0, NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionBatch(Batch):
     """Texts and what they should say.
 
-    targets  [B, T] what the decoder reads: the beginning sign, then the target; None to decode
+    targets  [B, T] what the decoder reads: the beginning sign, then the target
     labels   [B, T] what it should write: the target, then the end sign; NONE for padding
     """
 
-    targets: torch.Tensor | None = None
-    labels: torch.Tensor | None = None
+    targets: torch.Tensor
+    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +102,9 @@ class WordsCorrectionBatch(Batch):
     """
 
     words: torch.Tensor
-    targets: torch.Tensor | None = None
-    target_words: torch.Tensor | None = None
-    labels: torch.Tensor | None = None
+    targets: torch.Tensor
+    target_words: torch.Tensor
+    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +114,7 @@ class RepairBatch(Batch):
     labels  [B, L] 0 keep, 1 insert a space before it, 2 delete it; NONE for what is not learnt
     """
 
-    labels: torch.Tensor | None = None
+    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +127,8 @@ class RepairPlusBatch(DetectionBatch):
     targets, target_words, target_labels  as targets, target_words, labels in `WordsCorrectionBatch`
     """
 
-    repair_labels: torch.Tensor | None = None
+    labels: torch.Tensor
+    repair_labels: torch.Tensor
     targets: torch.Tensor | None = None
     target_words: torch.Tensor | None = None
     target_labels: torch.Tensor | None = None

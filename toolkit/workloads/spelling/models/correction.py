@@ -55,7 +55,6 @@ class CorrectionNMT(Translation):
     def forward(self, rows: torch.Tensor, batch: CorrectionBatch) -> torch.Tensor:
         """Scores [b, T, V] of what follows each token that the decoder reads, for these rows [b]."""
         batch = batch.take(rows)
-        assert batch.targets is not None
         scores: torch.Tensor = self.decoder(batch.targets, [self._context(batch)])
         return scores
 
@@ -90,8 +89,6 @@ class CorrectionWordsNMT(Translation):
     def forward(self, rows: torch.Tensor, batch: WordsCorrectionBatch) -> torch.Tensor:
         """Scores [b, T, V] of what follows each token that the decoder reads, for these rows [b]."""
         batch = batch.take(rows)
-        assert batch.targets is not None
-        assert batch.target_words is not None
         states = self._states(batch)
         contexts = [Context(states=states, mask=block_cross(batch.target_words, batch.words))]
         if self._with_text:

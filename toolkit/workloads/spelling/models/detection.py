@@ -7,7 +7,7 @@ from torch import nn
 
 from toolkit.workloads.spelling.config.models import DetectionTransformer as Config
 from toolkit.workloads.spelling.data.texts.features import FEATURES
-from toolkit.workloads.spelling.models.batches import DetectionBatch, Words
+from toolkit.workloads.spelling.models.batches import DetectionBatch
 from toolkit.workloads.spelling.models.layers import Encoder, TokenEmbedding, group_means, perceptron
 
 CLASSES = 2
@@ -44,15 +44,15 @@ class DetectionTransformer(nn.Module):
         """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
         batch = batch.take(rows)
         states = self.encoder(self.embedding(batch.tokens), batch.real)
-        scores: torch.Tensor = self.head(self._pooled(states, batch.structure))
+        scores: torch.Tensor = self.head(self._pooled(states, batch))
         return scores
 
-    def _pooled(self, states: torch.Tensor, structure: Words) -> torch.Tensor:
+    def _pooled(self, states: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
         if self.mix is None:
-            return pooled(states, structure.of_tokens(), structure.count, self._of_texts)
-        pieces = group_means(states, structure.pieces, structure.words.shape[1])
-        mixed = self.mix(with_features(pieces, structure.features))
-        return pooled(mixed, structure.words, structure.count, self._of_texts)
+            return pooled(states, batch.words_of_tokens(), batch.word_count, self._of_texts)
+        pieces = group_means(states, batch.pieces, batch.words.shape[1])
+        mixed = self.mix(with_features(pieces, batch.features))
+        return pooled(mixed, batch.words, batch.word_count, self._of_texts)
 
 
 def with_features(states: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from toolkit.workloads.spelling.models.batches import NONE, Words, within
+from toolkit.workloads.spelling.models.batches import NONE, within
 
 #: The kinds of edges. within: between the tokens of a piece; itself: from every node to itself; between:
 #: between the pieces of a text; inside: from a token to its piece.
@@ -68,15 +68,18 @@ def _on(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.to(device, non_blocking=True)
 
 
-def build_graph(structure: Words, *, between_pieces: bool = True, between_tokens: bool = False) -> Graph:
+def build_graph(
+    pieces: torch.Tensor, words: torch.Tensor, *, between_pieces: bool, between_tokens: bool
+) -> Graph:
     """Build the graph of a batch; what belongs to no piece is no node.
 
+    pieces, words   as in a DetectionBatch
     between_pieces  whether the pieces of a text are fully connected
     between_tokens  whether the tokens of a text are, and not those of a piece alone
     """
-    belongs, exists = structure.pieces != NONE, structure.words != NONE
+    belongs, exists = pieces != NONE, words != NONE
     numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
-    owners = numbers.gather(1, structure.pieces.clamp(min=0))[belongs]
+    owners = numbers.gather(1, pieces.clamp(min=0))[belongs]
     count, tokens = int(exists.sum()), len(owners)
     edges = {"inside": torch.stack([torch.arange(tokens, device=owners.device), owners + tokens])}
     complete = {}

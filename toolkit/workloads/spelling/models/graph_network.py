@@ -43,24 +43,23 @@ class DetectionGraph(nn.Module):
     def forward(self, rows: torch.Tensor, batch: DetectionBatch) -> torch.Tensor:
         """Scores of these rows [b] of the batch: [b, W, 2] of words, [b, 2] of texts."""
         batch = batch.take(rows)
-        structure = batch.structure
         # Of what the host knows: how many edges there are decides the sizes of tensors.
         graph = build_graph(
-            batch.structure_on_host,
+            *batch.pieces_and_words,
             between_pieces=self._config.word_fully_connected,
             between_tokens=self._config.token_fully_connected,
         ).to(batch.tokens.device)
         tokens = self.embedding(batch.tokens)
-        pieces = group_means(tokens, structure.pieces, structure.words.shape[1])
+        pieces = group_means(tokens, batch.pieces, batch.words.shape[1])
         if self.features is not None:
-            assert structure.features is not None
-            pieces = pieces + self.features(structure.features.to(pieces.dtype))
+            assert batch.features is not None
+            pieces = pieces + self.features(batch.features.to(pieces.dtype))
         flat = torch.cat([tokens.flatten(0, 1)[graph.tokens], pieces.flatten(0, 1)[graph.pieces]])
         for layer in self.layers:
             flat = layer(flat, graph)
         final = torch.zeros_like(pieces).flatten(0, 1)
         final = final.index_copy(0, graph.pieces, flat[len(graph.tokens) :].to(final.dtype))
-        means = pooled(final.view_as(pieces), structure.words, structure.count, self._of_texts)
+        means = pooled(final.view_as(pieces), batch.words, batch.word_count, self._of_texts)
         scores: torch.Tensor = self.head(means)
         return scores
 

@@ -1,8 +1,6 @@
-"""Losses as sums with counts."""
+"""Losses as sums."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
@@ -10,34 +8,19 @@ from torch.nn import functional
 from toolkit.workloads.spelling.models.batches import NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summed:
-    """A loss, summed.
-
-    total  scalar tensor
-    count  how many labels it is the sum over: texts, words, characters or output tokens
-    """
-
-    total: torch.Tensor
-    count: int
-
-
 def summed_cross_entropy(
     scores: torch.Tensor,
     labels: torch.Tensor,
     weights: tuple[float, ...] | None = None,
-    count: int | None = None,
-) -> Summed:
+) -> torch.Tensor:
     """Cross-entropy of scores [..., C] against labels [...], summed over those that are not NONE.
 
     weights  of the classes. They weigh the sum; the count stays that of the labels, so that a batch's share
              of a step does not depend on its classes.
-    count    of the labels, where it is known: to count them, the host waits for the device
     """
     flat, wanted = scores.flatten(0, -2).float(), labels.flatten()
     weight = None if weights is None else _like(flat, weights)
-    total = functional.cross_entropy(flat, wanted, weight=weight, ignore_index=NONE, reduction="sum")
-    return Summed(total=total, count=int((wanted != NONE).sum()) if count is None else count)
+    return functional.cross_entropy(flat, wanted, weight=weight, ignore_index=NONE, reduction="sum")
 
 
 def losses_of_texts(

@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.workloads.spelling.config.models import TokenizationRepair as RepairConfig
 from toolkit.workloads.spelling.config.models import TokenizationRepairPlus as Config
 from toolkit.workloads.spelling.data.texts.features import FEATURES
-from toolkit.workloads.spelling.models.batches import NONE, Batch, RepairPlusBatch
+from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
 from toolkit.workloads.spelling.models.correction import WordsReading
 from toolkit.workloads.spelling.models.detection import CLASSES, with_features
 from toolkit.workloads.spelling.models.generation.decoder import Context, Decoder, DecoderModel, readable
@@ -102,11 +102,11 @@ class TokenizationRepairPlus(nn.Module):
         written = self._written(batch, states) if self.decoder is not None else None
         return PlusScores(words=self.head(states.words), repair=states.repair, written=written)
 
-    def reading(self, batch: RepairPlusBatch) -> WordsReading:
+    def reading(self, batch: DetectionBatch) -> WordsReading:
         """Encode a batch: a language model of one sequence for each word."""
         assert self.decoder is not None
         states = self._states(batch)
-        words = batch.structure.of_tokens()
+        words = batch.words_of_tokens()
         characters, pieces = blocks_of(words), blocks_of(batch.words)
         contexts = [
             Context(states=characters.gather(states.characters), mask=characters.mask),
@@ -126,31 +126,30 @@ class TokenizationRepairPlus(nn.Module):
             layers: list[torch.Tensor] = self.repair.characters(batch.tokens, batch.real)
         return layers
 
-    def _states(self, batch: RepairPlusBatch) -> _States:
+    def _states(self, batch: DetectionBatch) -> _States:
         layers = self._characters(batch)
         shares = self.shares.softmax(0)
         characters = torch.stack(
             [share * states for share, states in zip(shares, layers[::-1], strict=False)]
         ).sum(0)
-        structure = batch.structure
-        pieces = group_means(characters, structure.pieces, structure.words.shape[1])
+        pieces = group_means(characters, batch.pieces, batch.words.shape[1])
         if self._with_features:
-            pieces = with_features(pieces, structure.features)
-        places = first_places(structure.pieces, structure.words.shape[1])
+            pieces = with_features(pieces, batch.features)
+        places = first_places(batch.pieces, batch.words.shape[1])
         pieces = self.norm(self.mix(pieces) + sines(places, characters.shape[-1]))
-        pieces = self.words(pieces, readable(structure.words != NONE))
+        pieces = self.words(pieces, readable(batch.words != NONE))
         return _States(
             repair=self.repair.head(layers[-1]),
             characters=characters,
             pieces=pieces,
-            words=group_means(pieces, structure.words, structure.count),
+            words=group_means(pieces, batch.words, batch.word_count),
         )
 
     def _written(self, batch: RepairPlusBatch, states: _States) -> torch.Tensor:
         assert self.decoder is not None
         assert batch.targets is not None
         assert batch.target_words is not None
-        words = batch.structure.of_tokens()
+        words = batch.words_of_tokens()
         contexts = [
             Context(states=states.characters, mask=block_cross(batch.target_words, words)),
             Context(states=states.pieces, mask=block_cross(batch.target_words, batch.words)),

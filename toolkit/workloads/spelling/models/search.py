@@ -11,8 +11,8 @@ import torch
 from toolkit.nlp.decoding.beam import beam
 from toolkit.nlp.decoding.best_first import best_first
 from toolkit.nlp.decoding.greedy import greedy
-from toolkit.nlp.decoding.language_model import Found, LanguageModel, Limits
-from toolkit.workloads.spelling.models.batches import Batch, CorrectionBatch
+from toolkit.nlp.decoding.language_model import LanguageModel, Limits
+from toolkit.workloads.spelling.models.batches import Batch
 from toolkit.workloads.spelling.models.correction import WordsReading
 
 #: Tokens without begin and end; None where the end was not reached within the limit.
@@ -39,13 +39,7 @@ class Search:
             found = best_first(model, limits, budget=self.width * limits.length, branches=self.width)
         else:
             found = greedy(model, limits)
-        return [_written(each) for each in found]
-
-
-@torch.no_grad()
-def write_texts(model: Any, batch: CorrectionBatch, search: Search, limits: Limits) -> list[list[Written]]:
-    """One sequence for each text: [texts][1]. The model is in evaluation mode."""
-    return [[each] for each in search.write(model.reading(batch), limits)]
+        return [each.tokens if each.complete else None for each in found]
 
 
 @torch.no_grad()
@@ -61,7 +55,3 @@ def by_text(written: Sequence[Written], texts: torch.Tensor, count: int) -> list
     for text, each in zip(texts.tolist(), written, strict=True):
         found[text].append(each)
     return found
-
-
-def _written(found: Found) -> Written:
-    return found.tokens if found.complete else None

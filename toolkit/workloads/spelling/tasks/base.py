@@ -8,11 +8,14 @@ from heapq import merge
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import torch
 from torch import nn
 
 from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.manifest import read_manifest
 from toolkit.config.schema import Experiment
+from toolkit.data.ragged import Array
 from toolkit.files import open_atomic
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
@@ -68,6 +71,24 @@ class SpellingTask:
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem
         export_model(run, model, root, self._data.tokenizer_files)
+
+
+def on(values: Array, device: torch.device) -> torch.Tensor:
+    """An array as a tensor on the device."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
+
+
+def text_fields(
+    samples: SpellingSamples, indices: Array, pad_id: int, device: torch.device
+) -> dict[str, Any]:
+    """Fields of a Batch of these samples."""
+    lengths = samples.lengths[indices].astype(np.int64)
+    tokens = samples.rows(layout.TOKENS, indices, pad_id)
+    return {
+        "tokens": on(tokens, device),
+        "lengths": on(lengths, device),
+        "real_tokens": int(lengths.sum()),
+    }
 
 
 def write_lines(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,11 +60,6 @@ class TextTokenizer:
     def reads_spaces(self) -> bool:
         """Whether every character is a token, a space, too; others have spaces within their tokens."""
         return self.space is not None
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of all that encodes and decodes."""
-        return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
 
     def encode(self, text: str) -> Numbers:
         """Return the tokens of a text: [tokens]."""

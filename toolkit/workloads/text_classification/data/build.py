@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,99 +53,138 @@ def build(
         database.executemany("INSERT INTO sources VALUES (?, ?, ?, ?)", lines)
         database.executemany("INSERT INTO labels VALUES (?, ?)", enumerate(survey.labels))
         fragments = write_texts(folder, database, data, sources, rows, survey, encoder, progress)
-        splits = _sample_splits(data, sources, survey, fragments)
-        final_ids, tokens = encoder.finalize(_train_counts(folder, survey, fragments, splits))
-        _write_label_counts(database, survey, fragments, splits)
+        splits = survey.text_split
+        of_samples = (
+            cut(data, sources, survey.text_label[fragments.text_ids])
+            if splits is None
+            else splits[fragments.text_ids]
+        )
+        samples = _Samples(folder, database, survey, fragments, of_samples)
+        final_ids, tokens = encoder.finalize(samples.train_counts())
+        samples.write_label_counts()
         counted = ((number, *token) for number, token in enumerate(tokens))
         database.executemany("INSERT INTO tokens VALUES (?, ?, ?)", counted)
         dtype = token_dtype(len(tokens))
-        _encode(folder, database, survey, fragments, splits, final_ids.astype(dtype), progress)
+        samples.encode(final_ids.astype(dtype), progress)
         commit(database, layout.INDICES)
     encoder.save(folder)
-    _write_arrays(folder, survey, fragments, splits)
+    samples.write_arrays()
     for source in sources:
         source.check_unchanged()
-    facts = _summary(sources, survey, fragments, splits, encoder)
-    facts |= {"token_dtype": dtype, "vocabulary_size": len(tokens)}
-    write_manifest(folder, description | facts)
+    tokenizer = {
+        "pad_id": encoder.pad_id, "unk_id": encoder.unk_id, "token_dtype": dtype,
+        "vocabulary_size": len(tokens),
+    }  # fmt: skip
+    files_read = {"files_read": [str(source.path) for source in sources]}
+    write_manifest(folder, description | files_read | samples.summary() | tokenizer)
 
 
-def _sample_splits(
-    data: TextTable, sources: Sequence[Source], survey: Survey, fragments: Fragments
-) -> SplitNumbers:
-    """The split of every sample."""
-    if survey.text_split is None:
-        return cut(data, sources, survey.text_label[fragments.text_ids])
-    return survey.text_split[fragments.text_ids]
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """The samples of a set whose texts are written; `splits` has the number of each one's split, [n]."""
 
+    folder: Path
+    database: sqlite3.Connection
+    survey: Survey
+    fragments: Fragments
+    splits: SplitNumbers
 
-def _blocks(folder: Path, fragments: Fragments) -> Iterator[tuple[slice, npt.NDArray[np.uint32]]]:
-    """Yield runs of whole samples and their provisional tokens, a block at a time."""
-    ends = np.cumsum(fragments.lengths, dtype=np.int64)
-    first = done = 0
-    with open(folder / PROVISIONAL, "rb") as stream:
-        while first < len(ends):
-            stop = max(int(np.searchsorted(ends, done + _BLOCK_TOKENS, side="right")), first + 1)
-            count = int(ends[stop - 1]) - done
-            yield slice(first, stop), np.frombuffer(stream.read(count * NUMBER.itemsize), NUMBER)
-            first, done = stop, done + count
-
-
-def _train_counts(
-    folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers
-) -> npt.NDArray[np.int64]:
-    """Return the count of each provisional number in the training split, if there is one."""
-    counts = np.zeros(1, dtype=np.int64)
-    if TRAIN not in survey.splits:
-        return counts
-    for part, numbers in _blocks(folder, fragments):
-        chosen = np.repeat(splits[part] == survey.splits.index(TRAIN), fragments.lengths[part])
-        found = np.bincount(numbers[chosen], minlength=len(counts))
-        found[: len(counts)] += counts
-        counts = found
-    return counts
-
-
-def _write_label_counts(
-    database: sqlite3.Connection, survey: Survey, fragments: Fragments, splits: SplitNumbers
-) -> None:
-    """Write how many texts and samples of each label are in each split, zeros included."""
-    shape = len(survey.splits), len(survey.labels)
-
-    def table(text_ids: Numbers, splits: Numbers) -> list[int]:
-        cells = splits.astype(np.int64) * shape[1] + survey.text_label[text_ids]
-        counts: list[int] = np.bincount(cells, minlength=shape[0] * shape[1]).tolist()
+    def train_counts(self) -> npt.NDArray[np.int64]:
+        """Return the count of each provisional number in the training split, if there is one."""
+        counts, names = np.zeros(1, dtype=np.int64), self.survey.splits
+        if TRAIN not in names:
+            return counts
+        for part, numbers in self._blocks():
+            chosen = np.repeat(self.splits[part] == names.index(TRAIN), self.fragments.lengths[part])
+            found = np.bincount(numbers[chosen], minlength=len(counts))
+            found[: len(counts)] += counts
+            counts = found
         return counts
 
-    # One for each text that has a fragment in a split.
-    pairs = np.unique(fragments.text_ids * shape[0] + splits)
-    texts, samples = table(*np.divmod(pairs, shape[0])), table(fragments.text_ids, splits)
-    names = ((split, label) for split in survey.splits for label in range(shape[1]))
-    rows = ((*name, *counts) for name, *counts in zip(names, texts, samples, strict=True))
-    database.executemany("INSERT INTO label_counts VALUES (?, ?, ?, ?)", rows)
+    def write_label_counts(self) -> None:
+        """Write how many texts and samples of each label are in each split, zeros included."""
+        names, text_ids = self.survey.splits, self.fragments.text_ids
+        shape = len(names), len(self.survey.labels)
 
+        def table(text_ids: Numbers, splits: Numbers) -> list[int]:
+            cells = splits.astype(np.int64) * shape[1] + self.survey.text_label[text_ids]
+            counts: list[int] = np.bincount(cells, minlength=shape[0] * shape[1]).tolist()
+            return counts
 
-def _encode(
-    folder: Path,
-    database: sqlite3.Connection,
-    survey: Survey,
-    fragments: Fragments,
-    splits: SplitNumbers,
-    final_ids: npt.NDArray[np.unsignedinteger[Any]],
-    progress: Progress,
-) -> None:
-    """Map the provisional numbers to ids, block by block, and write the samples."""
-    done, total = 0, int(fragments.lengths.sum(dtype=np.int64))
-    lists = JsonLists(int(final_ids.max()) + 1)
-    with open(folder / layout.TOKENS.file, "wb") as stream:
-        for part, numbers in _blocks(folder, fragments):
-            ids = final_ids[numbers]
-            stream.write(ids.data)
-            written = lists.of(ids, np.cumsum(fragments.lengths[part], dtype=np.int64))
-            _write_samples(database, survey, fragments, splits, part, written)
-            done += len(ids)
-            progress("encode", done, total)
-    (folder / PROVISIONAL).unlink()
+        # One for each text that has a fragment in a split.
+        pairs = np.unique(text_ids * shape[0] + self.splits)
+        texts, samples = table(*np.divmod(pairs, shape[0])), table(text_ids, self.splits)
+        cells = ((split, label) for split in names for label in range(shape[1]))
+        rows = ((*cell, *counts) for cell, *counts in zip(cells, texts, samples, strict=True))
+        self.database.executemany("INSERT INTO label_counts VALUES (?, ?, ?, ?)", rows)
+
+    def encode(self, final_ids: npt.NDArray[np.unsignedinteger[Any]], progress: Progress) -> None:
+        """Map the provisional numbers to ids, block by block, and write the samples."""
+        lengths = self.fragments.lengths
+        done, total = 0, int(lengths.sum(dtype=np.int64))
+        lists = JsonLists(int(final_ids.max()) + 1)
+        with open(self.folder / layout.TOKENS.file, "wb") as stream:
+            for part, numbers in self._blocks():
+                ids = final_ids[numbers]
+                stream.write(ids.data)
+                self._write_rows(part, lists.of(ids, np.cumsum(lengths[part], dtype=np.int64)))
+                done += len(ids)
+                progress("encode", done, total)
+        (self.folder / PROVISIONAL).unlink()
+
+    def write_arrays(self) -> None:
+        """Write the flat arrays beside the tokens."""
+        text_ids = self.fragments.text_ids
+        write_array(self.folder, layout.OFFSETS, offsets_of(self.fragments.lengths))
+        write_array(self.folder, layout.LABELS, self.survey.text_label[text_ids])
+        write_array(self.folder, layout.TEXT_IDS, text_ids)
+        for number, split in enumerate(self.survey.splits):
+            write_array(self.folder, split_ids(split), np.flatnonzero(self.splits == number))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the manifest's entries about texts and samples."""
+        survey, fragments = self.survey, self.fragments
+        sizes = np.bincount(self.splits, minlength=len(survey.splits)).tolist()
+        return {
+            "rows_read": survey.source_rows,
+            "skipped": survey.skipped.to_json(),
+            "notable": survey.notable,
+            "texts": fragments.texts,
+            "cut_texts": fragments.cut_texts,
+            "samples": len(fragments),
+            "splits": dict(zip(survey.splits, sizes, strict=True)),
+            "labels": survey.labels,
+            "tokens": int(fragments.lengths.sum(dtype=np.int64)),
+        }
+
+    def _blocks(self) -> Iterator[tuple[slice, npt.NDArray[np.uint32]]]:
+        """Yield runs of whole samples and their provisional tokens, a block at a time."""
+        ends = np.cumsum(self.fragments.lengths, dtype=np.int64)
+        first = done = 0
+        with open(self.folder / PROVISIONAL, "rb") as stream:
+            while first < len(ends):
+                stop = max(int(np.searchsorted(ends, done + _BLOCK_TOKENS, side="right")), first + 1)
+                count = int(ends[stop - 1]) - done
+                yield slice(first, stop), np.frombuffer(stream.read(count * NUMBER.itemsize), NUMBER)
+                first, done = stop, done + count
+
+    def _write_rows(self, part: slice, lists: Iterator[str]) -> None:
+        """Write a run of samples, with the lists of their ids."""
+        survey, fragments = self.survey, self.fragments
+        numbers, text_ids = np.arange(part.start, part.stop), fragments.text_ids[part]
+        columns = (
+            numbers.tolist(),
+            text_ids.tolist(),
+            (numbers - np.searchsorted(fragments.text_ids, text_ids)).tolist(),
+            lists,
+            fragments.lengths[part].tolist(),
+            survey.text_label[text_ids].tolist(),
+            map(survey.splits.__getitem__, self.splits[part].tolist()),
+            (fragments.firsts[part] + 1).tolist(),
+            fragments.characters[part].tolist(),
+        )
+        rows = zip(*columns, strict=True)
+        self.database.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 class JsonLists:
@@ -164,57 +204,3 @@ class JsonLists:
         places = np.cumsum(self._widths[ids])[ends - 1].tolist()
         for a, b in pairwise([0, *places]):
             yield f"[{joined[a : b - 2]}]"
-
-
-def _write_samples(
-    database: sqlite3.Connection,
-    survey: Survey,
-    fragments: Fragments,
-    splits: SplitNumbers,
-    part: slice,
-    lists: Iterator[str],
-) -> None:
-    """Write a run of samples, with the lists of their ids."""
-    numbers, text_ids = np.arange(part.start, part.stop), fragments.text_ids[part]
-    columns = (
-        numbers.tolist(),
-        text_ids.tolist(),
-        (numbers - np.searchsorted(fragments.text_ids, text_ids)).tolist(),
-        lists,
-        fragments.lengths[part].tolist(),
-        survey.text_label[text_ids].tolist(),
-        map(survey.splits.__getitem__, splits[part].tolist()),
-        (fragments.firsts[part] + 1).tolist(),
-        fragments.characters[part].tolist(),
-    )
-    rows = zip(*columns, strict=True)
-    database.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-
-
-def _write_arrays(folder: Path, survey: Survey, fragments: Fragments, splits: SplitNumbers) -> None:
-    write_array(folder, layout.OFFSETS, offsets_of(fragments.lengths))
-    write_array(folder, layout.LABELS, survey.text_label[fragments.text_ids])
-    write_array(folder, layout.TEXT_IDS, fragments.text_ids)
-    for number, split in enumerate(survey.splits):
-        write_array(folder, split_ids(split), np.flatnonzero(splits == number))
-
-
-def _summary(
-    sources: Sequence[Source], survey: Survey, fragments: Fragments, splits: SplitNumbers, encoder: Encoder
-) -> dict[str, Any]:
-    """Return the manifest's entries beyond the description."""
-    sizes = np.bincount(splits, minlength=len(survey.splits)).tolist()
-    return {
-        "files_read": [str(source.path) for source in sources],
-        "rows_read": survey.source_rows,
-        "skipped": survey.skipped.to_json(),
-        "notable": survey.notable,
-        "texts": fragments.texts,
-        "cut_texts": fragments.cut_texts,
-        "samples": len(fragments),
-        "splits": dict(zip(survey.splits, sizes, strict=True)),
-        "labels": survey.labels,
-        "tokens": int(fragments.lengths.sum(dtype=np.int64)),
-        "pad_id": encoder.pad_id,
-        "unk_id": encoder.unk_id,
-    }

@@ -20,6 +20,12 @@ from toolkit.nlp.hub import check_local_model
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
 from toolkit.workload import Violation
 from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
+from toolkit.workloads.text_classification.data.sources.formats.opening import opened
+from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet, unpacked_size
+from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 from toolkit.workloads.text_classification.data.sources.labels import (
     Skipped,
     count_empty,
@@ -27,13 +33,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     nothing_known,
     refuse_unknown,
 )
-from toolkit.workloads.text_classification.data.sources.opening import opened
-from toolkit.workloads.text_classification.data.sources.parquet import is_parquet, unpacked_size
-from toolkit.workloads.text_classification.data.sources.prepared_table import is_database
-from toolkit.workloads.text_classification.data.sources.rows import read_rows
-from toolkit.workloads.text_classification.data.sources.table import Row
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
-from toolkit.workloads.text_classification.data.sources.wording import shown
 
 #: Most bytes of all files together that are read here: a tenth of a second, or four of very short texts.
 _FEW_BYTES = 2 << 20

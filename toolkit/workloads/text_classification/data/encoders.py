@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -30,8 +30,14 @@ def encoder(data: TextTable) -> Encoder:
     return VocabularyEncoder(data)
 
 
-def _numbering() -> defaultdict[str, int]:
-    return defaultdict(itertools.count(_NO_TOKEN + 1).__next__)
+def cut_texts(data: TextTable, texts: Sequence[str], numbers: Callable[[list[str]], bytes]) -> Pieces:
+    """Cut texts into words; `numbers` returns those of the words of a text, at least one."""
+    kind, lowercase = data.tokenizer, data.lowercase
+    cut = tokenizer(kind, lowercase=lowercase)
+    return Pieces(
+        [numbers(cut(text)) for text in texts],
+        lambda places: (token_spans(texts[each], kind, lowercase=lowercase) for each in places),
+    )
 
 
 @dataclass(slots=True)
@@ -50,17 +56,16 @@ class VocabularyEncoder:
     after: Sequence[int] = ()
     pad_id: int = PAD_ID
     unk_id: int | None = UNK_ID
-    _numbers: defaultdict[str, int] = field(default_factory=_numbering)
+    _numbers: defaultdict[str, int] = field(
+        default_factory=lambda: defaultdict(itertools.count(_NO_TOKEN + 1).__next__)
+    )
     _vocabulary: Vocabulary | None = None
 
     def encode(self, texts: Sequence[str]) -> Pieces:
         """Cut texts into tokens, at least one each, special ones included."""
-        kind, lowercase = self.data.tokenizer, self.data.lowercase
-        cut, number = tokenizer(kind, lowercase=lowercase), self._numbers.__getitem__
-        nothing = array("I", [_NO_TOKEN]).tobytes()
-        numbers = [array("I", map(number, cut(text))).tobytes() or nothing for text in texts]
-        return Pieces(
-            numbers, lambda places: (token_spans(texts[each], kind, lowercase=lowercase) for each in places)
+        number, nothing = self._numbers.__getitem__, array("I", [_NO_TOKEN]).tobytes()
+        return cut_texts(
+            self.data, texts, lambda tokens: array("I", map(number, tokens)).tobytes() or nothing
         )
 
     def finalize(self, counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[tuple[str, int]]]:

@@ -27,7 +27,7 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.build import build
 from toolkit.workloads.text_classification.data.encoders import Encoder, VocabularyEncoder, encoder
-from toolkit.workloads.text_classification.data.samples import Samples, pad_batch
+from toolkit.workloads.text_classification.data.samples import Samples
 from toolkit.workloads.text_classification.data.sources.first_pass import survey
 from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
 from toolkit.workloads.text_classification.data.sources.source_files import (
@@ -38,8 +38,6 @@ from toolkit.workloads.text_classification.data.sources.source_files import (
     one_source,
 )
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable
-
-__all__ = ["Prepared", "Samples", "pad_batch", "prepare", "prepare_benchmark"]
 
 
 class Prepared(PreparedFolder[Samples]):

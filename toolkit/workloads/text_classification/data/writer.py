@@ -23,9 +23,9 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.encoders import Encoder
 from toolkit.workloads.text_classification.data.folding import fold
 from toolkit.workloads.text_classification.data.sources.first_pass import Survey
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.labels import is_empty
 from toolkit.workloads.text_classification.data.sources.source_files import Rows, Source
-from toolkit.workloads.text_classification.data.sources.table import Row
 
 PROVISIONAL = "tokens.provisional"
 

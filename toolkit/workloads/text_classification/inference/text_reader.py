@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
@@ -12,30 +11,12 @@ import numpy.typing as npt
 
 from toolkit.data.ragged import Lists, offsets_of
 from toolkit.nlp.tokenizers.pretrained import PretrainedEncoder
-from toolkit.nlp.tokens import NUMBER, Pieces, Vocabulary, token_spans, tokenizer
+from toolkit.nlp.tokens import NUMBER, Pieces, Vocabulary
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
+from toolkit.workloads.text_classification.data.encoders import cut_texts
 from toolkit.workloads.text_classification.data.folding import fold
 from toolkit.workloads.text_classification.inference.kept_encoding import KeptEncoding
-
-
-@dataclass(frozen=True, slots=True)
-class VocabularyReader:
-    """Words with the numbers of a vocabulary that does not grow."""
-
-    data: TextTable
-    vocabulary: Vocabulary
-    before: Sequence[int] = ()
-    after: Sequence[int] = ()
-
-    def encode(self, texts: Sequence[str]) -> Pieces:
-        """Cut texts into tokens, at least one each."""
-        kind, lowercase = self.data.tokenizer, self.data.lowercase
-        cut = tokenizer(kind, lowercase=lowercase)
-        numbers = [self.vocabulary.encode(cut(text)).astype(NUMBER).tobytes() for text in texts]
-        return Pieces(
-            numbers, lambda places: (token_spans(texts[each], kind, lowercase=lowercase) for each in places)
-        )
 
 
 class TextReader:
@@ -43,17 +24,22 @@ class TextReader:
 
     def __init__(self, data: TextTable, kept: KeptEncoding) -> None:
         self._data = data
-        self._encoder: VocabularyReader | PretrainedEncoder
         if data.tokenizer == "pretrained":
-            self._encoder = PretrainedEncoder(str(kept.folder), data.max_tokens, kept.pad_id)
+            encoder = PretrainedEncoder(str(kept.folder), data.max_tokens, kept.pad_id)
+            self._encode, self._before, self._after = encoder.encode, encoder.before, encoder.after
         else:
-            self._encoder = VocabularyReader(data, Vocabulary.load(kept.folder / layout.VOCABULARY))
+            self._encode, self._before, self._after = self._words, (), ()
+            self._vocabulary = Vocabulary.load(kept.folder / layout.VOCABULARY)
+
+    def _words(self, texts: Sequence[str]) -> Pieces:
+        numbers = self._vocabulary.encode
+        return cut_texts(self._data, texts, lambda tokens: numbers(tokens).astype(NUMBER).tobytes())
 
     def read(self, texts: Sequence[str]) -> tuple[Lists, npt.NDArray[np.int64]]:
         """The tokens of all samples of some texts, and the place of the text that each is of: [samples]."""
-        pieces = self._encoder.encode(texts)
+        pieces = self._encode(texts)
         samples = [list(self._cut(text, pieces, place)) for place, text in enumerate(texts)]
-        around = [array("I", each).tobytes() for each in (self._encoder.before, self._encoder.after)]
+        around = [array("I", each).tobytes() for each in (self._before, self._after)]
         whole = [around[0] + each + around[1] for each in chain.from_iterable(samples)]
         lengths = np.array([len(each) // NUMBER.itemsize for each in whole], dtype=np.int64)
         text_of = np.repeat(np.arange(len(texts)), [len(each) for each in samples])
@@ -62,7 +48,7 @@ class TextReader:
     def _cut(self, text: str, pieces: Pieces, place: int) -> Iterator[bytes]:
         """The tokens of each sample of a text, without the special ones around them."""
         numbers, size = pieces.numbers[place], NUMBER.itemsize
-        room = self._data.max_tokens - len(self._encoder.before) - len(self._encoder.after)
+        room = self._data.max_tokens - len(self._before) - len(self._after)
         if len(numbers) <= room * size or self._data.fold == "none":
             yield numbers[: room * size]
             return

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MethodType
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
 
+from toolkit.errors import DataError
 from toolkit.nlp.encoder import network_of, settings_of
 from toolkit.nlp.hub import no_model
 from toolkit.workloads.text_classification.config import Pretrained as PretrainedConfig
-from toolkit.workloads.text_classification.models.cls_pooling import keep_first_token
 
 
 class Pretrained(nn.Module):
@@ -54,3 +56,48 @@ def _load(config: PretrainedConfig, labels: Sequence[str]) -> Any:
         return network_of(AutoModelForSequenceClassification, config.path, settings)
     except (OSError, ValueError) as error:
         raise no_model(config.path, error) from error
+
+
+def keep_first_token(network: Any, path: str) -> None:
+    """Let the last layer of a transformers' BERT for sequence classification map [B, L, H] to [B, 1, H].
+
+    Queries, the output of attention and the feed-forward part are five sixths of a layer's multiplications.
+    Those of the other tokens are never read, and no gradient comes back through them: scores and gradients
+    are the same within rounding. Keys and values still are those of all tokens.
+
+    Names of weights stay. Raises DataError for an architecture whose head may read more than that.
+    """
+    if network.config.model_type != "bert" or network.config.is_decoder:
+        raise DataError(
+            f"model.last_layer is first_token, which is for BERT, but the model in {path} is "
+            f"{network.config.model_type}; set it to all"
+        )
+    attention = network.bert.encoder.layer[-1].attention
+    attention.self.forward = MethodType(_attend, attention.self)
+    attention.output.forward = MethodType(_add, attention.output)
+
+
+def _attend(
+    self: Any, hidden: torch.Tensor, *_: Any, attention_mask: torch.Tensor | None = None, **__: Any
+) -> tuple[torch.Tensor, None]:
+    """Attention of the first token [B, 1, H] to all of them [B, L, H]."""
+    size = self.attention_head_size
+    states = functional.scaled_dot_product_attention(
+        _heads(self.query(hidden[:, :1]), size),
+        _heads(self.key(hidden), size),
+        _heads(self.value(hidden), size),
+        attn_mask=None if attention_mask is None else attention_mask[..., :1, :],
+        dropout_p=self.dropout.p if self.training else 0.0,
+        scale=self.scaling,
+    )
+    return states.transpose(1, 2).flatten(2), None
+
+
+def _heads(states: torch.Tensor, size: int) -> torch.Tensor:
+    """[B, L, H] as [B, heads, L, size]."""
+    return states.view(*states.shape[:2], -1, size).transpose(1, 2)
+
+
+def _add(self: Any, states: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+    added: torch.Tensor = type(self).forward(self, states, hidden[:, :1])
+    return added

@@ -27,7 +27,8 @@ def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
         with open(path, encoding="utf-8", errors="replace") as stream:
             for number, line in enumerate(stream, start=1):
                 token, _, numbers = line.rstrip().partition(" ")
-                if number == 1 and _is_header(token, numbers):
+                # Some files begin with their own numbers of words and of columns.
+                if number == 1 and token.isdecimal() and numbers.strip().isdecimal():
                     continue
                 if (row := rows.pop(token, None)) is not None:
                     values[row], found[row] = _parse(path, number, numbers, into.shape[1]), True
@@ -41,10 +42,6 @@ def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
     with torch.no_grad():
         into[torch.from_numpy(found)] = torch.from_numpy(values[found]).to(into.dtype)
     return int(found.sum())
-
-
-def _is_header(token: str, numbers: str) -> bool:
-    return token.isdecimal() and numbers.strip().isdecimal()
 
 
 def _parse(path: str, line: int, text: str, size: int) -> np.ndarray:

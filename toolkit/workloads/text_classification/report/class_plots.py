@@ -98,9 +98,9 @@ def labels_plot(run_id: str, counts: LabelCounts, theme: Theme) -> bytes:
 
 def _roc(axes: Axes, level: TwoClassCurves, colour: str) -> None:
     area = formats.score(BY_NAME["roc_auc"], level.roc_auc)
-    axes.plot(
-        *level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}", zorder=_depth(level)
-    )
+    # Whole texts lie above their fragments.
+    depth = 2.5 if level.view.level == "fragment" else 3.0
+    axes.plot(*level.roc, color=colour, linewidth=2, label=f"{level.view.title}: area {area}", zorder=depth)
 
 
 def _precision_recall(axes: Axes, level: TwoClassCurves, colour: str) -> None:
@@ -116,11 +116,6 @@ def _precision_recall(axes: Axes, level: TwoClassCurves, colour: str) -> None:
         linewidth=2,
         label=label,
     )
-
-
-def _depth(level: TwoClassCurves) -> float:
-    """Whole texts lie above their fragments."""
-    return 2.5 if level.view.level == "fragment" else 3.0
 
 
 def _predicted(left: Axes, right: Axes, report: ClassReport, theme: Theme, colour: str) -> None:

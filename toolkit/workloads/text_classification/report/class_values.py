@@ -1,9 +1,16 @@
-"""The artifacts of a text classification, as values."""
+"""The artifacts of a text classification, read as values.
+
+Files of runs that are older than a score lack it; it is None then.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
+from toolkit.report.reading import read_artifact, read_artifacts, split_position
+from toolkit.workloads.text_classification.files import ClassificationFiles
 from toolkit.workloads.text_classification.metrics.score_values import ClassScore, OperatingPoint
 
 
@@ -110,3 +117,80 @@ class LabelCounts:
     def folded(self) -> bool:
         """Whether texts are in several samples."""
         return self.samples != self.texts
+
+
+Value = TypeVar("Value", ClassReport, TwoClassCurves)
+Made = TypeVar("Made")
+
+
+def read_classes(files: ClassificationFiles) -> dict[str, ClassReport]:
+    """Return the scores per class of every view that has them. Raises DataError."""
+    return _by_view(read_artifacts(files.classes("*"), _class_report))
+
+
+def read_curves(files: ClassificationFiles) -> dict[str, TwoClassCurves]:
+    """Return the curves of every view that has them. Raises DataError."""
+    return _by_view(read_artifacts(files.curves("*"), _two_class_curves))
+
+
+def read_labels(files: ClassificationFiles) -> LabelCounts | None:
+    """Return how the labels are distributed; None where no file tells. Raises DataError."""
+    return read_artifact(files.labels, _label_counts)
+
+
+def _by_view(found: Iterable[Value]) -> dict[str, Value]:
+    """By split; of one split the whole texts before their fragments."""
+
+    def place(each: Value) -> tuple[int, str, bool]:
+        return split_position(each.view.split), each.view.split, each.view.level == "fragment"
+
+    return {each.view.name: each for each in sorted(found, key=place)}
+
+
+def _class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
+    matrix, mistakes = document["confusion"], document.get("confusions", ())
+    made = {
+        "view": _view(name, document),
+        "labels": tuple(map(str, document["labels"])),
+        "confusion": None if matrix is None else tuple(map(tuple, matrix)),
+        "mistakes": tuple((str(true), str(told), int(count)) for true, told, count in mistakes),
+        "classes": tuple(_known(ClassScore, row, label=str(row["label"])) for row in document["classes"]),
+    }
+    return _known(ClassReport, document, **made)
+
+
+def _two_class_curves(name: str, document: Mapping[str, Any]) -> TwoClassCurves:
+    roc, precision_recall = document["roc"], document["precision_recall"]
+    points = {
+        key: tuple(OperatingPoint(**point) for point in document[key])
+        for key in ("recall_at_precision", "precision_at_recall")
+    }
+    return _known(
+        TwoClassCurves,
+        document,
+        view=_view(name, document),
+        positive=str(document["positive"]),
+        roc=(tuple(roc["false_positive_rate"]), tuple(roc["true_positive_rate"])),
+        precision_recall=(tuple(precision_recall["recall"]), tuple(precision_recall["precision"])),
+        **points,
+    )
+
+
+def _view(name: str, document: Mapping[str, Any]) -> View:
+    return View(name=name, split=str(document.get("split", name)), level=document.get("level"))
+
+
+def _known(kind: type[Made], document: Mapping[str, Any], **made: Any) -> Made:
+    """Make a value of those keys of a document that it knows; what is made already takes their place."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: document[name] for name in names if name in document} | made)
+
+
+def _label_counts(document: Mapping[str, Any]) -> LabelCounts:
+    splits = sorted(document["splits"], key=lambda split: (split_position(split), split))
+    return LabelCounts(
+        labels=tuple(map(str, document["labels"])),
+        samples={split: tuple(document["splits"][split]["samples"]) for split in splits},
+        texts={split: tuple(document["splits"][split]["texts"]) for split in splits},
+        notes=tuple(str(note) for note in document.get("notes", ())),
+    )

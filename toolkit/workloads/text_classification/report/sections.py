@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -19,9 +19,11 @@ from toolkit.workloads.text_classification.report.class_values import (
     LabelCounts,
     TwoClassCurves,
     View,
+    read_classes,
+    read_curves,
+    read_labels,
 )
 from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
-from toolkit.workloads.text_classification.report.reading import read_classes, read_curves, read_labels
 
 _PLOTS = "toolkit.workloads.text_classification.report.class_plots"
 _MISTAKES = 20
@@ -78,7 +80,8 @@ class ClassificationReport(TaskReport):
         for report in self.classes.values():
             if report.view.split == split:
                 scores = tables.classes_table(report)
-                blocks = (scores, *self._confusion(report), *tables.class_numbers(report))
+                confusion = tables.confusion_tables(report, self._confusion_figure(report))
+                blocks: tuple[Block, ...] = (scores, *confusion, *tables.class_numbers(report))
                 yield Section(title=scores.title, blocks=blocks, folded=folded)
         if levels := self._levels(split):
             blocks = (self._curves(levels), *map(tables.thresholds_table, levels))
@@ -88,9 +91,6 @@ class ClassificationReport(TaskReport):
 
     def _levels(self, split: str) -> list[TwoClassCurves]:
         return [curves for curves in self.two_classes.values() if curves.view.split == split]
-
-    def _confusion(self, report: ClassReport) -> Iterable[Block]:
-        return tables.confusion_tables(report, self._confusion_figure(report))
 
     def _confusion_figure(self, report: ClassReport) -> Figure | None:
         if report.confusion is None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.toolkit.tiny_training import Attempt, Lab
-from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
+from tests.toolkit.workloads.custom.own_digits import DIGITS
 from toolkit.config import load
 from toolkit.errors import ConfigError, UserError
 from toolkit.files import read_json_lines
@@ -52,17 +51,6 @@ def report(run, outputs):
 def found(outputs):
     return outputs.items()
 """
-
-
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    paths, modules = list(sys.path), set(sys.modules)
-    yield write_digits(tmp_path / "project")
-    sys.path[:] = paths
-    for name in set(sys.modules) - modules:
-        if name.startswith(("digits", "my_project")):
-            del sys.modules[name]
 
 
 def write(config: Path, *parts: str, yaml: str = "") -> None:

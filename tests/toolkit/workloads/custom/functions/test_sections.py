@@ -13,7 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tests.toolkit.workloads.custom.own_digits import DIGITS, EXPERIMENT, write_digits
+from tests.toolkit.workloads.custom.own_digits import DIGITS, EXPERIMENT
 from toolkit.config import identity, load, load_resolved, to_yaml
 from toolkit.config.json_schema import experiment_schema
 from toolkit.config.schema import Experiment
@@ -22,12 +22,6 @@ from toolkit.errors import ConfigError
 from toolkit.registry import metric_of, metrics_of
 from toolkit.run.create_run import create_run
 from toolkit.workload import Metric
-
-
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return write_digits(tmp_path / "project")
 
 
 def faults(config: Path, *overrides: str) -> Sequence[str]:

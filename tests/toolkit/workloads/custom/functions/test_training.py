@@ -7,7 +7,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,20 +79,9 @@ def test_a_sweep_ranks_by_the_goal_of_the_experiment(tmp_path: Path) -> None:
     assert report["goal"] == "max"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    paths, modules = list(sys.path), set(sys.modules)
-    yield write_digits(tmp_path / "project")
-    sys.path[:] = paths
-    for name in set(sys.modules) - modules:
-        if name.startswith(("digits", "my_project")):
-            del sys.modules[name]
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_it_keeps_what_every_task_promises(here: Path, check) -> None:
-    experiment = load(here)
+def test_it_keeps_what_every_task_promises(config: Path, check) -> None:
+    experiment = load(config)
     task = open_task(experiment)
     check(experiment, task, new_model(task))
 
@@ -104,9 +92,9 @@ def refused(config: Path) -> str:
     return str(raised.value)
 
 
-def test_a_module_that_cannot_be_imported_is_named_with_its_line(here: Path) -> None:
-    (here.parent / "my_project/models.py").unlink()
-    assert "digits.py:9: cannot be imported" in refused(here)
+def test_a_module_that_cannot_be_imported_is_named_with_its_line(config: Path) -> None:
+    (config.parent / "my_project/models.py").unlink()
+    assert "digits.py:9: cannot be imported" in refused(config)
 
 
 @pytest.mark.parametrize(
@@ -119,50 +107,50 @@ def test_a_module_that_cannot_be_imported_is_named_with_its_line(here: Path) -> 
     ],
 )
 def test_what_a_function_returns_is_checked_before_training(
-    here: Path, old: str, new: str, said: str
+    config: Path, old: str, new: str, said: str
 ) -> None:
-    (here.parent / "digits.py").write_text(DIGITS.replace(old, new))
-    assert said in refused(here)
+    (config.parent / "digits.py").write_text(DIGITS.replace(old, new))
+    assert said in refused(config)
 
 
-def test_other_files_cannot_be_scored(here: Path) -> None:
-    experiment = load(here)
+def test_other_files_cannot_be_scored(config: Path) -> None:
+    experiment = load(config)
     task = open_task(experiment)
     with pytest.raises(UserError, match="other files"):
         task.on(experiment.data)
 
 
-def test_metrics_that_the_text_does_not_tell_are_found_by_a_step(here: Path) -> None:
-    (here.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return {} or {"))
-    task = open_task(load(here))
+def test_metrics_that_the_text_does_not_tell_are_found_by_a_step(config: Path) -> None:
+    (config.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return {} or {"))
+    task = open_task(load(config))
     assert task.train_sums == ("accuracy", "accuracy count")
 
 
-def test_a_buffer_may_be_constant_or_computed_anew(here: Path) -> None:
+def test_a_buffer_may_be_constant_or_computed_anew(config: Path) -> None:
     """Such as a mask, which may hold NaN, and what a layer keeps for the next batch of the same shape."""
-    models = here.parent / "my_project" / "models.py"
+    models = config.parent / "my_project" / "models.py"
     mask = "self.register_buffer('mask', torch.full((2,), math.nan))"
     kept = "self.register_buffer('kept', None, persistent=False)"
     passes = "def forward(self, x):\n        self.kept = x[:1].clone()\n        return super().forward(x)"
     models.write_text(f"import math, torch\n{MODELS}        {mask}\n        {kept}\n\n    {passes}\n")
-    task = open_task(load(here))
+    task = open_task(load(config))
     model = new_model(task)
     assert task.loss(model, batch_of(task, 2)).count == 2
 
 
-def test_an_evaluation_whose_samples_all_have_no_weight_has_no_mean(here: Path) -> None:
+def test_an_evaluation_whose_samples_all_have_no_weight_has_no_mean(config: Path) -> None:
     weightless = DIGITS.replace('{"loss":', '{"weights": 0.0 * y, "loss":')
-    (here.parent / "digits.py").write_text(weightless)
-    task = open_task(load(here))
+    (config.parent / "digits.py").write_text(weightless)
+    task = open_task(load(config))
     evaluation = evaluated(task, new_model(task), "test")
     assert math.isnan(task.metrics("test", evaluation)["loss"])
 
 
-def test_predictions_are_written_for_each_sample(here: Path, tmp_path: Path) -> None:
+def test_predictions_are_written_for_each_sample(config: Path, tmp_path: Path) -> None:
     predict = "\n\ndef predict(model, batch):\n    return model(batch[0]).argmax(1)\n"
-    (here.parent / "digits.py").write_text(DIGITS + predict)
+    (config.parent / "digits.py").write_text(DIGITS + predict)
 
-    task = open_task(load(here))
+    task = open_task(load(config))
     evaluation = evaluated(task, new_model(task), "test")
     run = RunDir(tmp_path / "run")
     run.path.mkdir()

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.workloads.entity_disambiguation.artifacts.dump import Line, prediction, write_dump
+from toolkit.workloads.entity_disambiguation.artifacts.dump import Line, Prediction, among, write_dump
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import read_sentences
 
 LINES: list[dict[str, Any]] = [
@@ -27,6 +28,10 @@ LINES: list[dict[str, Any]] = [
     },
     {"sentence": "nothing", "sent_idx_unq": 3, "aliases": [], "char_spans": [], "qids": [], "gold": []},
 ]
+
+
+def prediction(candidates: list[str], shares: list[float]) -> Prediction:
+    return among(np.arange(len(candidates)), np.array(shares), dict(enumerate(candidates)))
 
 
 def lines_of(path: Path, predictions: Any) -> Iterator[Line]:

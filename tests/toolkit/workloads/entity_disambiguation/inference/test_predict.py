@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 
-from tests.slurm.house import surroundings
 from tests.tiers import first_quick
 from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     line,
@@ -24,10 +19,10 @@ from tests.toolkit.workloads.entity_disambiguation.entity_files import (
     tiny_entities,
     write_lines,
 )
+from tests.toolkit.workloads.moved_run import moved_run, stk
 from toolkit.analysis.prediction.load import load_model
 from toolkit.analysis.prediction.predictor import UnfitRow
 from toolkit.config import Experiment
-from toolkit.config.serialize import to_plain
 from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
@@ -49,27 +44,10 @@ MAKE = {
 }
 
 
-def stk(*words: object, given: str = "", code: int = 0) -> str:
-    command = [sys.executable, "-m", "slurm", *map(str, words)]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
-
-
 @pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
-    """A run that was trained once and moved; its data are deleted."""
-    folder = tmp_path_factory.mktemp("house")
-    with surroundings(folder) as patch:
-        patch.chdir(folder)
-        patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
-        experiment = request.param(folder / "files", "train.epochs=1")
-        (folder / "one.yaml").write_text(yaml.safe_dump(to_plain(experiment)))
-        stk("run", "one.yaml")
-        (found,) = (folder / "experiments").iterdir()
-        shutil.rmtree(folder / "files")
-        shutil.move(found, folder / "moved")
-        yield RunDir(folder / "moved")
+    with moved_run(tmp_path_factory.mktemp("house"), request.param, "train.epochs=1") as run:
+        yield run
 
 
 def unlabelled() -> list[dict[str, Any]]:

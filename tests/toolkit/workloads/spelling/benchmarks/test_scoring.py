@@ -17,9 +17,8 @@ from toolkit.errors import UserError
 from toolkit.report.blocks import Table
 from toolkit.report.rendering.markdown import table as markdown
 from toolkit.workloads.spelling.benchmarks.layout import Benchmark, find_benchmarks
-from toolkit.workloads.spelling.benchmarks.rendering import figure_lines, latex, terminal
 from toolkit.workloads.spelling.benchmarks.scoring import Predictors, Result, entries, score_entries
-from toolkit.workloads.spelling.benchmarks.tables import tables
+from toolkit.workloads.spelling.benchmarks.tables import figure_lines, latex, tables, terminal
 
 
 def scored(root: Path, predictors: Predictors | None = None) -> tuple[list[Result], list[str]]:

@@ -19,7 +19,7 @@ from tests.toolkit.workloads.spelling.benchmarks.folders import (
 )
 from toolkit.workloads.spelling.benchmarks.baselines import baselines, english_words
 from toolkit.workloads.spelling.benchmarks.kinds import KINDS
-from toolkit.workloads.spelling.benchmarks.rendering import figure_lines
+from toolkit.workloads.spelling.benchmarks.tables import figure_lines
 
 PAGE = (ROOT / "toolkit/workloads/spelling/docs/evaluation.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^ {4}(stk evaluate .*)$", PAGE, re.MULTILINE)

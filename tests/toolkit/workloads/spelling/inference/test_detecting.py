@@ -88,7 +88,7 @@ def test_texts_without_words_have_no_labels(of_words: RunDir, of_texts: RunDir) 
 def test_a_long_text_is_as_wrong_as_the_worst_of_its_passages(of_texts: RunDir) -> None:
     detector = open_detector(of_texts, "cpu")
     long = f"{'the river over ' * 40} stoen rvier {'bridge, garden ' * 40}"
-    ((*passages,),), _ = detector.opened.read([long], by_words=True)
+    ((passages, _),) = detector.opened.answers("detect", [long], by_words=True)
     assert len(passages) > 2
     alone = [each for (each,) in detector.probabilities([passage.text for passage in passages])]
     ((found,),) = detector.probabilities([long])

@@ -112,7 +112,7 @@ def correction_batch(texts: Sequence[Text]) -> CorrectionBatch:
 def words_batch(texts: Sequence[Text]) -> WordsCorrectionBatch:
     batch = detection_batch(texts)
     return WordsCorrectionBatch(
-        tokens=batch.tokens, lengths=batch.lengths, words=batch.structure.of_tokens(), **targets_of(texts)
+        tokens=batch.tokens, lengths=batch.lengths, words=batch.words_of_tokens(), **targets_of(texts)
     )
 
 

@@ -16,6 +16,7 @@ from tests.toolkit.workloads.spelling.models.making import (
     detection_batch,
     scored,
 )
+from toolkit.workloads.spelling.models.batches import DetectionBatch
 from toolkit.workloads.spelling.models.graph import Graph, build_graph, fully_connected, pairs
 from toolkit.workloads.spelling.models.graph_network import CompleteAttention, EdgeAttention
 
@@ -52,9 +53,15 @@ def edges_of(every: list[Text], between_tokens: bool) -> dict[str, set[tuple[int
     }
 
 
+def graph_of(batch: DetectionBatch, *, between_pieces: bool = True, between_tokens: bool = False) -> Graph:
+    return build_graph(
+        batch.pieces, batch.words, between_pieces=between_pieces, between_tokens=between_tokens
+    )
+
+
 @given(texts, st.booleans())
 def test_edges_are_those_between_the_nodes_that_belong_together(every: list[Text], tokens: bool) -> None:
-    graph = build_graph(detection_batch(every).structure, between_tokens=tokens)
+    graph = graph_of(detection_batch(every), between_tokens=tokens)
     found = {name: list(map(tuple, edges.T.tolist())) for name, edges in written_out(graph).items()}
     assert {name: set(edges) for name, edges in found.items()} == edges_of(every, tokens)
     assert all(len(edges) == len(set(edges)) for edges in found.values())
@@ -69,14 +76,14 @@ def written_out(graph: Graph) -> dict[str, torch.Tensor]:
 @given(texts)
 def test_nodes_are_the_tokens_and_the_pieces_in_their_order(every: list[Text]) -> None:
     batch = detection_batch(every)
-    graph = build_graph(batch.structure)
+    graph = graph_of(batch)
     wanted = [token for text in every for word in text for piece in word for token in piece]
     assert batch.tokens.flatten()[graph.tokens].tolist() == wanted
     assert len(graph.pieces) == sum(len(word) for text in every for word in text)
 
 
 def test_pieces_need_not_be_connected() -> None:
-    graph = build_graph(detection_batch([LONG]).structure, between_pieces=False)
+    graph = graph_of(detection_batch([LONG]), between_pieces=False)
     assert set(written_out(graph)) == {"within", "inside"}
 
 

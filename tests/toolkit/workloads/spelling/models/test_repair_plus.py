@@ -35,7 +35,7 @@ def test_a_fixed_repair_model_learns_nothing(fixed: bool) -> None:
         summed_cross_entropy(scores.written, batch.target_labels),
         *([] if fixed else [summed_cross_entropy(scores.repair, batch.repair_labels, (1.0, 5.0, 5.0))]),
     ]
-    sum(part.total for part in parts).backward()
+    sum(parts).backward()
     learnt = {name for name, weight in model.named_parameters() if weight.grad is not None}
     everything = {name for name, _ in model.named_parameters()}
     assert learnt == {name for name in everything if not fixed or not name.startswith("repair.")}

@@ -32,8 +32,8 @@ def test_loss_and_gradients_are_finite(case: Case) -> None:
     model, (_, batch_of, scores, labels) = made(case).train(), case
     batch = batch_of(TEXTS)
     loss = summed_cross_entropy(scores(model, batch), labels(batch))
-    loss.total.backward()
-    assert loss.total.isfinite()
+    loss.backward()
+    assert loss.isfinite()
     learnt = [name for name, weight in model.named_parameters() if weight.grad is not None]
     assert learnt
     assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)
@@ -82,7 +82,7 @@ def test_a_text_can_be_learnt_by_heart(case: Case) -> None:
     for _ in range(60):
         loss = summed_cross_entropy(scores(model, batch), wanted)
         optimizer.zero_grad()
-        loss.total.backward()
+        loss.backward()
         optimizer.step()
     right = scores(model.eval(), batch).argmax(-1) == wanted
     assert bool(right[wanted != NONE].all())
@@ -93,7 +93,7 @@ def test_same_bytes_twice(case: Case) -> None:
         torch.manual_seed(3)
         model, (_, batch_of, scores, labels) = case[0]().train(), case
         batch = batch_of(TEXTS)
-        summed_cross_entropy(scores(model, batch), labels(batch)).total.backward()
+        summed_cross_entropy(scores(model, batch), labels(batch)).backward()
         return [weight.grad for weight in model.parameters() if weight.grad is not None]
 
     assert all(torch.equal(one, other) for one, other in zip(once(), once(), strict=True))
@@ -110,7 +110,7 @@ def test_half_precision_says_nearly_the_same(case: Case) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         found = scores(model, batch)
         loss = summed_cross_entropy(found, labels(batch))
-    loss.total.backward()
+    loss.backward()
     kept = labels(batch) != NONE
     torch.testing.assert_close(found[kept].float(), wanted[kept], rtol=0.1, atol=0.1)
     assert all(weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None)

@@ -165,13 +165,6 @@ def test_texts_are_read_as_a_stream():
 # ---- files
 
 
-def test_the_fingerprint_tells_tokenizers_apart(tmp_path):
-    prints = {TextTokenizer(tokenizer).fingerprint for tokenizer in MADE.values()}
-    assert len(prints) == len(MADE)
-    save(BPE, tmp_path / "t.json")
-    assert load_tokenizer(tmp_path / "t.json").fingerprint == TextTokenizer(BPE).fingerprint
-
-
 def test_a_file_that_is_none_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"none\.json cannot be read"):
         load_tokenizer(tmp_path / "none.json")

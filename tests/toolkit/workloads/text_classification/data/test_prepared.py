@@ -22,7 +22,8 @@ from tests.toolkit.workloads.text_classification.data.films import (
 from toolkit.errors import DataError
 from toolkit.nlp.tokens import UNK_ID, tokenizer
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.prepared import pad_batch, prepare
+from toolkit.workloads.text_classification.data.prepared import prepare
+from toolkit.workloads.text_classification.data.samples import pad_batch
 
 # -- what it holds ---------------------------------------------------------------------------------
 

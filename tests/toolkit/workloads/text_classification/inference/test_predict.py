@@ -5,22 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
-from tests.slurm.house import surroundings
 from tests.tiers import first_quick
 from tests.toolkit.tiny import rows
+from tests.toolkit.workloads.moved_run import moved_run, stk
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.analysis.prediction.load import load_model
-from toolkit.config.serialize import to_plain
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
@@ -29,27 +24,10 @@ MAKE = {"a DocNN on words": tiny_docnn, "a BERT on folded texts": tiny_bert}
 TEXTS = [text for text, _ in rows("test")]
 
 
-def stk(*words: object, given: str = "", code: int = 0) -> str:
-    command = [sys.executable, "-m", "slurm", *map(str, words)]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
-
-
 @pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
-    """A run that was trained once and moved; its data are deleted."""
-    folder = tmp_path_factory.mktemp("house")
-    with surroundings(folder) as patch:
-        patch.chdir(folder)
-        patch.setenv("STK_EXPERIMENT_DIR", str(folder / "experiments"))
-        experiment = request.param(folder / "files", "train.epochs=3")
-        (folder / "one.yaml").write_text(yaml.safe_dump(to_plain(experiment)))
-        stk("run", "one.yaml")
-        (found,) = (folder / "experiments").iterdir()
-        shutil.rmtree(folder / "files")
-        shutil.move(found, folder / "moved")
-        yield RunDir(folder / "moved")
+    with moved_run(tmp_path_factory.mktemp("house"), request.param, "train.epochs=3") as run:
+        yield run
 
 
 def told(run: RunDir) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
@@ -16,32 +17,12 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
     found = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
     if found is None:
         raise Unfit([Problem(problem=f"has no class {name}", hint=f"class {name}(stk.Task): …")])
+    methods = [node for node in found.body if isinstance(node, ast.FunctionDef)]
     problems = [
-        Problem(
-            problem=f"{name}.__init__ takes {_names(node)}, but the class is called without arguments",
-            hint="keys of an experiment are parameters of model and data",
-            line=node.lineno,
-        )
-        for node in found.body
-        if isinstance(node, ast.FunctionDef) and node.name == "__init__" and _needs_arguments(node)
-    ]
-    problems += [
-        Problem(
-            problem=f"{name}.{node.name} has no parameter for the object",
-            hint=f"def {node.name}(self, …), or @staticmethod before it",
-            line=node.lineno,
-        )
-        for node in found.body
-        if isinstance(node, ast.FunctionDef) and not _is_static(node) and not _takes_object(node)
-    ]
-    problems += [
-        Problem(
-            problem=f"{name}.{node.name} takes {first.arg} in the place of the object",
-            hint=f"def {node.name}(self, {first.arg}, …), or @staticmethod before it",
-            line=node.lineno,
-        )
-        for node in found.body
-        if isinstance(node, ast.FunctionDef) and (first := _no_object(node)) is not None
+        Problem(problem=f"{name}.{node.name}{problem}", hint=hint, line=node.lineno)
+        for check in (_arguments, _no_parameter, _no_object)
+        for node in methods
+        for problem, hint in check(node)
     ]
     if problems:
         raise Unfit(problems)
@@ -49,30 +30,34 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
     return ast.Module(body=body, type_ignores=[])
 
 
-def _needs_arguments(node: ast.FunctionDef) -> bool:
+def _arguments(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """Find arguments that making an object would need."""
     taken = node.args
-    places = len(taken.posonlyargs) + len(taken.args) - 1
-    return places > len(taken.defaults) or None in taken.kw_defaults
+    places = [*taken.posonlyargs, *taken.args][1:]
+    if node.name == "__init__" and (len(places) > len(taken.defaults) or None in taken.kw_defaults):
+        names = ", ".join(each.arg for each in places + taken.kwonlyargs)
+        hint = "keys of an experiment are parameters of model and data"
+        yield f" takes {names}, but the class is called without arguments", hint
 
 
-def _names(node: ast.FunctionDef) -> str:
-    taken = node.args
-    return ", ".join(each.arg for each in [*taken.posonlyargs, *taken.args][1:] + taken.kwonlyargs)
+def _no_parameter(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    if not _is_static(node) and not _takes_object(node):
+        yield " has no parameter for the object", f"def {node.name}(self, …), or @staticmethod before it"
 
 
 def _is_static(node: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
 
 
-def _no_object(node: ast.FunctionDef) -> ast.arg | None:
-    """The first parameter where it is clearly none for the object: named or typed as another is."""
-    taken = node.args
-    places = [*taken.posonlyargs, *taken.args]
+def _no_object(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """Find a first parameter that is clearly none for the object: named or typed as another is."""
+    places = [*node.args.posonlyargs, *node.args.args]
     if not places or _is_static(node) or not _takes_object(node):
-        return None
+        return
     first = places[0]
-    is_other = first.arg in _OTHERS or (first.annotation is not None and first.arg not in _OBJECT)
-    return first if is_other else None
+    if first.arg in _OTHERS or (first.annotation is not None and first.arg not in _OBJECT):
+        hint = f"def {node.name}(self, {first.arg}, …), or @staticmethod before it"
+        yield f" takes {first.arg} in the place of the object", hint
 
 
 def _takes_object(node: ast.FunctionDef) -> bool:

@@ -13,10 +13,9 @@ from toolkit.report.formats import NOT_SCORES
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.reading.class_body import class_body
 from toolkit.workloads.custom.functions.reading.constants import constants_of
-from toolkit.workloads.custom.functions.reading.declared import declared_metrics
+from toolkit.workloads.custom.functions.reading.metric_names import declared_metrics, returned_names
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
-from toolkit.workloads.custom.functions.reading.returns import NotAlike, returned_names
 
 #: What `step` returns beside metrics.
 LOSS, WEIGHTS = "loss", "weights"
@@ -226,12 +225,7 @@ def wrong_name(metrics: Iterable[Any]) -> str:
 
 
 def _metrics(step: ast.FunctionDef) -> tuple[str, ...] | None:
-    try:
-        names = returned_names(step)
-    except NotAlike as error:
-        problem = f"step returns {', '.join(error.names)} here, but {', '.join(error.before)} elsewhere"
-        hint = "return the same names each time"
-        raise Unfit([Problem(problem=problem, hint=hint, line=error.line)]) from error
+    names = returned_names(step)
     if names is None:
         return None
     if LOSS not in names:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +33,6 @@ class EntityDatabase:
     def __init__(self, contents: Contents | None = None) -> None:
         self._held = contents or Contents()
         self._aliases: dict[str, set[str]] | None = None
-        self._fingerprint: str | None = None
 
     @classmethod
     def load(cls, folder: Path) -> EntityDatabase:
@@ -152,7 +149,6 @@ class EntityDatabase:
             held.relations[qid] = _ordered(profile.relations[: self.limits.max_connections])
         for alias, score in dict(profile.mentions).items():
             self._add_candidate(alias, qid, score)
-        self._fingerprint = None
 
     def _add_candidate(self, alias: str, qid: str, score: float) -> None:
         candidates = self._held.candidates.setdefault(alias, [])
@@ -190,7 +186,6 @@ class EntityDatabase:
         for table in (held.titles, held.descriptions, held.relations, *held.types.values()):
             table.pop(qid, None)  # type: ignore[attr-defined]
         self._index().pop(qid, None)
-        self._fingerprint = None
 
     def _check_known(self, qid: str) -> None:
         if qid not in self:
@@ -203,18 +198,6 @@ class EntityDatabase:
                 for qid, _ in candidates:
                     self._aliases.setdefault(qid, set()).add(alias)
         return self._aliases
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of what the database holds, however its files are written."""
-        if self._fingerprint is None:
-            held = self._held
-            digest = hashlib.sha256()
-            for part in (held.candidates, held.titles, held.descriptions, held.types, held.relations):
-                digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
-            digest.update(b"%d\n" % held.limits.max_candidates)
-            self._fingerprint = digest.hexdigest()
-        return self._fingerprint
 
 
 def _ordered(relations: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

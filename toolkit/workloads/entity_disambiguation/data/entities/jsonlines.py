@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from toolkit.errors import DataError
+from toolkit.files import open_atomic
 
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
@@ -21,6 +22,16 @@ def read_lines(path: Path) -> Iterator[Line]:
                     yield Line(path, number, _parsed(path, number, line))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
+    """Write a line for each record; the file appears when it is whole. Returns how many there are."""
+    count = 0
+    with open_atomic(path) as stream:
+        for record in records:
+            stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+            count += 1
+    return count
 
 
 def is_a(value: Any, *kinds: type) -> bool:

@@ -6,12 +6,11 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from toolkit.files import open_atomic
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line, is_a, kind_of, read_lines
 
 #: What becomes of a relation that is named by the number of a Wikidata property, such as P530.
@@ -68,13 +67,6 @@ def read_profiles(
     """
     for line in read_lines(path):
         yield line, _profile(line, pids, as_written)
-
-
-def write_profiles(path: Path, profiles: Iterable[Profile]) -> None:
-    """Write profiles as JSON lines; the file appears when it is whole."""
-    with open_atomic(path) as stream:
-        for profile in profiles:
-            stream.write(json.dumps(profile.to_json(), ensure_ascii=False) + "\n")
 
 
 def _profile(line: Line, pids: Pids, as_written: bool) -> Profile:

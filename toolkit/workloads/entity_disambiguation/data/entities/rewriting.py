@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.division import (
     check_percent,
     split_of,
 )
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence, read_sentences
 from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools, GoldCounts
 from toolkit.workloads.entity_disambiguation.data.entities.spans import words_of_characters
@@ -124,14 +124,5 @@ def write_slices(path: Path, target: Path, slices: Mapping[str, Bools]) -> int:
 
 
 def _rewrite(path: Path, target: Path, keys: Callable[[Sentence], dict[str, Any]]) -> int:
-    count = 0
     target.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(target) as stream_:
-        for sentence in read_sentences(path):
-            _write(stream_, {**sentence.record, **keys(sentence)})
-            count += 1
-    return count
-
-
-def _write(stream_: IO[str], record: Mapping[str, Any]) -> None:
-    stream_.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return write_lines(target, ({**each.record, **keys(each)} for each in read_sentences(path)))

@@ -24,11 +24,11 @@ from toolkit.workloads.entity_disambiguation.data.encoding.masking import maskin
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MARKERS, MarkedTokenizer
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
-from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCounts
+from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCounts, built_slices
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, Names
 from toolkit.workloads.entity_disambiguation.data.samples.rows import MentionRows
-from toolkit.workloads.entity_disambiguation.data.samples.slice_members import Facts, members, slice_names
+from toolkit.workloads.entity_disambiguation.data.samples.slice_members import members, slice_names
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import SPLITS, SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
 
@@ -83,8 +83,11 @@ def build(
         counts = _write_counts(connection, rows)
         commit(connection, layout.INDICES)
         # Conditions are evaluated by another connection, which sees only what is committed.
-        facts = Facts(counts, rows.column("width"), rows.column("popular"))
-        bits = members(folder / DATABASE, data, _labelled(rows), facts)
+        built = built_slices(
+            counts, rows.column("width"), rows.column("popular"),
+            torso_above=data.torso_above, head_above=data.head_above,
+        )  # fmt: skip
+        bits = members(folder / DATABASE, data, _labelled(rows), built)
         sizes = _write_slices(connection, data, rows, bits)
     write_array(folder, layout.MEMBERS, bits)
     rows.write_arrays(folder)

@@ -87,9 +87,9 @@ class EntityTables:
                     stream.write(entity.tokens.astype(token_dtype(tokenizer.size)).data)
                     lengths.append(len(entity.tokens))
                     titles.append(entity.title)
-                    rows.append(
-                        (done + len(rows), *self._row(qid), " ".join(map(str, of)), len(entity.tokens))
-                    )
+                    title = self.database.title(qid) if qid else "none of the candidates"
+                    text, tokens = " ".join(map(str, of)), len(entity.tokens)
+                    rows.append((done + len(rows), qid or NONE, title, text, tokens))
                 connection.executemany(_INSERT, rows)
                 done += len(block)
                 progress("describe entities", done, total)
@@ -101,9 +101,6 @@ class EntityTables:
     def parts(self, qid: str) -> list[Part]:
         """The parts of an entity's text; of none of the candidates, "", there are none."""
         return entity_parts(self.database, qid, self.data) if qid else []
-
-    def _row(self, qid: str) -> tuple[str, str]:
-        return (qid, self.database.title(qid)) if qid else (NONE, "none of the candidates")
 
     def links(self) -> Iterator[tuple[Column, Array]]:
         """Types and relations of the entities, as the arrays of the columns that hold them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from toolkit.data.prepared.database import read_only
 from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.config import BUILT_SLICES, EntityMentions
-from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools, built_slices
+from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 
 #: What a condition may do: read the columns of the table of mentions, and compute.
@@ -21,26 +21,18 @@ _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION)
 _TABLE = "mentions"
 
 
-class Facts(NamedTuple):
-    """The facts behind the built slices, each [n]; counts are those of the golds in training."""
-
-    counts: npt.NDArray[np.integer]
-    candidates: npt.NDArray[np.integer]
-    is_popular: Bools
-
-
 def members(
-    database: Path, data: EntityMentions, labelled: dict[str, Bools], facts: Facts
+    database: Path, data: EntityMentions, labelled: dict[str, Bools], built: dict[str, Bools]
 ) -> npt.NDArray[np.uint8]:
     """The members of every slice of `data.eval_slices`, [n, slices]. Raises DataError.
 
     labelled  [n] members of each slice that the lines of the files name
+    built     the same of the slices that are always there
     """
-    limits = {"torso_above": data.torso_above, "head_above": data.head_above}
-    counts = facts.counts
-    built = built_slices(counts, facts.candidates, facts.is_popular, **limits)
-    columns = [_one(database, name, data, labelled, built) for name in slice_names(data)]
-    return np.stack([*columns], axis=1).astype(np.uint8) if columns else np.zeros((len(counts), 0), np.uint8)
+    found = np.zeros((len(built[BUILT_SLICES[0]]), len(slice_names(data))), np.uint8)
+    for column, name in enumerate(slice_names(data)):
+        found[:, column] = _one(database, name, data, labelled, built)
+    return found
 
 
 def slice_names(data: EntityMentions) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | No
     base  fingerprint of the set that counts and numbers of types are taken from
     """
     settings: dict[str, Any] = {name: getattr(data, name) for name in _SETTINGS}
+    folder = Path(data.entity_db).expanduser()
     settings["tokenizer"] = content(data.tokenizer_path)
     if files[0].split is None:
         settings |= {"split": data.split, "split_by": data.split_by}
@@ -63,12 +64,9 @@ def describe(data: EntityMentions, files: Sequence[SentenceFile], base: str | No
         "settings": settings,
         "sources": [{"split": each.split, "sha256": each.sha256} for each in files],
         # Of its files: what they say is read where the set is built, not by every process at every start.
-        "entity_db": _of_folder(Path(data.entity_db).expanduser(), memory_of(data)),
+        "entity_db": remembered(
+            folder, files_of(folder), lambda: folder_fingerprint(folder), memory_of(data)
+        ),
         "base": base,
     }
     return with_fingerprint(description)
-
-
-def _of_folder(folder: Path, memory: Path) -> str:
-    """Fingerprint of a database, unless it is remembered in the folder of prepared sets."""
-    return remembered(folder, files_of(folder), lambda: folder_fingerprint(folder), memory)

@@ -1,14 +1,13 @@
 """Noise: turns a clean text into a training sample.
 
-A noise is a frozen dataclass with `apply(sample, random) -> Sample`. It draws from the generator only, and
-the generator of sample i is a pure function of (seed, i): any number of workers, in any order, makes the
-same set.
+A noise draws from the generator only that it is given, and the generator of sample i is a pure function of
+(seed, i): any number of workers, in any order, makes the same set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +21,7 @@ class Sample:
 
     text    what the model reads
     target  the right text
-    clean   the target that `Save` kept, if any
+    clean   the target that the noise `save` kept, if any
     spaced  the text before its white space was changed; None if it was not
     """
 
@@ -55,57 +54,3 @@ def noised(noise: Noise, texts: Iterable[str], seed: int, first: int = 0) -> Ite
     """Yield a sample of each clean text; `first` is the number of the first text in the set."""
     for number, text in enumerate(texts, start=first):
         yield noise.apply(Sample.of(text), generator(seed, number))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
-    """Leaves the sample unchanged."""
-
-    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
-        """Return the sample."""
-        return sample
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chained:
-    """Applies one noise after the other."""
-
-    steps: tuple[Noise, ...]
-
-    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
-        """Return the sample after the last step."""
-        for step in self.steps:
-            sample = step.apply(sample, random)
-        return sample
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
-    """Applies one of several noises, chosen for each sample; `weights` need not add up to 1."""
-
-    choices: tuple[Noise, ...]
-    weights: tuple[float, ...]
-
-    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
-        """Return the sample after the chosen noise."""
-        shares = np.cumsum(self.weights)
-        chosen = int(np.searchsorted(shares, random.random() * shares[-1], side="right"))
-        return self.choices[chosen].apply(sample, random)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Save:
-    """Keeps the target as `clean`, before `Replace` changes it."""
-
-    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
-        """Return the sample with its target kept."""
-        return replace(sample, clean=sample.target)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
-    """Makes the text the target: only later noise is to be undone."""
-
-    def apply(self, sample: Sample, random: np.random.Generator) -> Sample:
-        """Return the sample whose target is its text."""
-        return replace(sample, target=sample.text)

@@ -18,11 +18,6 @@ _job: Job | None = None
 _maker: ShardMaker | None = None
 
 
-def usable_cpus() -> int:
-    """Number of CPUs available to this process."""
-    return len(os.sched_getaffinity(0))
-
-
 def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
     """Make shards, in any order; call `done` for each. Raises DataError, OSError.
 

@@ -6,6 +6,7 @@ Its folder also holds the tokenizers and the dictionary that encoded the texts. 
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -24,7 +25,6 @@ from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.build import join, make_shards
-from toolkit.workloads.spelling.data.samples.pool import usable_cpus
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.samples.sources import Source, describe, find_sources
 
@@ -139,7 +139,7 @@ def prepare(
 
     def fill(folder: Path) -> None:
         nonlocal speed
-        workers, start = data.workers or usable_cpus(), time.monotonic()
+        workers, start = data.workers or len(os.sched_getaffinity(0)), time.monotonic()
         job, made = make_shards(parts, data, sources, workers, report)
         speed = _speed(made, time.monotonic() - start, workers)
         join(folder, job, description, report)

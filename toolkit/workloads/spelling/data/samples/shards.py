@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
-from toolkit.workloads.spelling.data.noise.from_config import noise_of
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
 from toolkit.workloads.spelling.data.noise.noise import Noise, Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import Array, TextEncoder, has_error
@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.data.samples.lines import (
     line_starts,
     save_array,
 )
-from toolkit.workloads.spelling.data.samples.mixture import DataSet, divide, spread
+from toolkit.workloads.spelling.data.samples.mixture import divide, spread
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
 
 #: Lists of a shard as one array each, with the lengths of the samples' own under this name before theirs.
@@ -70,40 +70,39 @@ class Job:
             starts = [line_starts(file) for file in source.files]
             _check_parallel(source, [len(each) - 1 for each in starts])
             for place, each in enumerate(starts):
-                save_array(_starts_file(parts, number, place), each)
+                save_array(_file(parts, "starts", number, place), each)
             lines = len(starts[0]) - 1
             places, splits = _chosen(data, source, lines, *known[number : number + 1])
             if source.split is None and not source.has_golds:
                 places, splits = _drawn(places, splits, lines, data.noise_draws)
-            save_array(_places_file(parts, number), places)
-            save_array(_splits_file(parts, number), splits)
+            save_array(_file(parts, "places", number), places)
+            save_array(_file(parts, "splits", number), splits)
         labels = tuple(source.has_golds and holds_labels(source.files[1]) for source in sources)
         return cls(parts, data, sources, labels)
 
-    def places(self, source: int) -> Array:
-        """Return the chosen places of a source, ascending."""
-        return _load(_places_file(self.parts, source))
-
-    def splits(self, source: int) -> Array:
-        """Return the split of each chosen place."""
-        return _load(_splits_file(self.parts, source))
+    def chosen(self, source: int) -> tuple[Array, Array]:
+        """Return the chosen places of a source, ascending, and the split of each."""
+        return self._load("places", source), self._load("splits", source)
 
     def lines(self, source: int) -> int:
         """Return the number of lines of a source."""
-        return len(_load(_starts_file(self.parts, source, 0))) - 1
+        return len(self._load("starts", source, 0)) - 1
 
     def reader(self, source: int) -> LineReader:
         """Return a reader of a source's lines."""
         files = range(len(self.sources[source].files))
-        starts = tuple(_load(_starts_file(self.parts, source, file)) for file in files)
+        starts = tuple(self._load("starts", source, file) for file in files)
         return LineReader(source=self.sources[source], starts=starts, has_labels=self.has_labels[source])
 
     def shards(self) -> Iterator[Shard]:
         """Yield all shards in their order."""
         for number in range(len(self.sources)):
-            count = len(self.places(number))
+            count = len(self._load("places", number))
             for first in range(0, count, layout.SHARD):
                 yield Shard(number, first, min(first + layout.SHARD, count))
+
+    def _load(self, kind: str, *numbers: int) -> Array:
+        return np.load(_file(self.parts, kind, *numbers), mmap_mode="r")  # type: ignore[no-any-return]
 
 
 def _options(data: SpellingTexts) -> Iterator[tuple[float, int | None]]:
@@ -125,10 +124,9 @@ def _chosen(
         # Validation has separate files.
         places = spread(np.arange(lines), limit)
         return places, np.zeros(len(places), np.uint8)
-    whole = DataSet(name=source.sha256, samples=lines, val_split=val_split, limit=limit)
-    parts = divide(whole, data.split_seed)
-    places = np.concatenate([parts.train, parts.validation])
-    splits = np.repeat(np.array([0, 1], np.uint8), [len(parts.train), len(parts.validation)])
+    parts = divide(source.sha256, lines, val_split, limit, data.split_seed)
+    places = np.concatenate(parts)
+    splits = np.repeat(np.array([0, 1], np.uint8), [*map(len, parts)])
     order = np.argsort(places, kind="stable")
     return places[order], splits[order]
 
@@ -149,20 +147,9 @@ def _check_parallel(source: Source, lines: Sequence[int]) -> None:
         raise DataError(f"expected as many lines in both files, found in {names}; are they of one benchmark?")
 
 
-def _load(path: Path) -> Array:
-    return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
-
-
-def _starts_file(parts: Path, source: int, file: int) -> Path:
-    return parts / f"starts-{source}-{file}.npy"
-
-
-def _places_file(parts: Path, source: int) -> Path:
-    return parts / f"places-{source}.npy"
-
-
-def _splits_file(parts: Path, source: int) -> Path:
-    return parts / f"splits-{source}.npy"
+def _file(parts: Path, kind: str, *numbers: int) -> Path:
+    """Starts of the lines of a source's file, or places or splits of a source."""
+    return parts / f"{'-'.join([kind, *map(str, numbers)])}.npy"
 
 
 @dataclass(slots=True)
@@ -174,74 +161,55 @@ class ShardMaker:
     _encoder: TextEncoder = field(init=False)
 
     def __post_init__(self) -> None:
-        self._noise = noise_of(self.job.data.noise)
+        self._noise = DescribedNoise(self.job.data.noise)
         self._encoder = TextEncoder.of(self.job.data)
 
     def make(self, shard: Shard) -> None:
         """Write a shard. Raises DataError naming file and line, OSError."""
-        job = self.job
-        places = np.array(job.places(shard.source)[shard.first : shard.last])
-        splits = np.array(job.splits(shard.source)[shard.first : shard.last])
+        job, samples, left_out = self.job, list[_Row](), list[_LeftOut]()
+        places, splits = (each[shard.first : shard.last].tolist() for each in job.chosen(shard.source))
         seed = job.sources[shard.source].seed(job.data.noise_seed)
-        drawer = _Drawer()
-        lines = places % max(job.lines(shard.source), 1)
-        for place, number, split, line in zip(
-            places.tolist(),
-            lines.tolist(),
-            splits.tolist(),
-            job.reader(shard.source).read(lines),
-            strict=True,
-        ):
-            self._add(drawer, line, number, split, generator(seed, place))
+        numbers = np.array(places, np.int64) % max(job.lines(shard.source), 1)
+        lists: list[dict[str, Array]] = []
+        lines = job.reader(shard.source).read(numbers)
+        for place, number, split, line in zip(places, numbers.tolist(), splits, lines, strict=True):
+            if not line.text:
+                left_out.append((number, split, line.text, 0, layout.EMPTY))
+                continue
+            text, target, encoded = self._encoded(line, generator(seed, place))
+            if (tokens := len(encoded[layout.TOKENS])) > job.data.max_length:
+                left_out.append((number, split, text, tokens, layout.TOO_LONG))
+                continue
+            wrong = has_error(encoded[layout.LABELS], line.labels)
+            samples.append((number, split, wrong, text, target))
+            lists.append(encoded)
         path = shard.file(job.parts)
         temporary = path.with_name(f".{path.name}.tmp")
+        rows = json.dumps({"samples": samples, "left_out": left_out})
+        arrays = {**_joined(lists), _ROWS: np.frombuffer(rows.encode(), dtype=np.uint8)}
         with open(temporary, "wb") as stream:
-            np.savez(stream, allow_pickle=False, **drawer.arrays())
+            np.savez(stream, allow_pickle=False, **arrays)
         temporary.replace(path)
 
-    def _add(self, drawer: _Drawer, line: Line, place: int, split: int, errors: np.random.Generator) -> None:
+    def _encoded(self, line: Line, errors: np.random.Generator) -> tuple[str, str | None, dict[str, Array]]:
+        """Return text and target of a line, with noise where it is a clean text, and the lists of both."""
         text, target, spaced = line.text, line.target, None
-        if not text:
-            drawer.leave_out((place, split, text, 0, layout.EMPTY))
-            return
         if target is None and line.labels is None:
             sample = self._noise.apply(Sample.of(text), errors)
             text, target, spaced = sample.text, sample.clean or sample.target, sample.spaced
-        lists = self._encoder.lists(text, target, line.labels, spaced)
-        tokens = len(lists[layout.TOKENS])
-        if tokens > self.job.data.max_length:
-            drawer.leave_out((place, split, text, tokens, layout.TOO_LONG))
-        else:
-            wrong = has_error(lists[layout.LABELS], line.labels)
-            drawer.keep((place, split, wrong, text, target), lists)
+        return text, target, self._encoder.lists(text, target, line.labels, spaced)
 
 
-class _Drawer:
-    """Collects the contents of a shard."""
-
-    def __init__(self) -> None:
-        self._lists: list[dict[str, Array]] = []
-        self._samples: list[_Row] = []
-        self._left_out: list[_LeftOut] = []
-
-    def keep(self, row: _Row, lists: dict[str, Array]) -> None:
-        self._samples.append(row)
-        self._lists.append(lists)
-
-    def leave_out(self, row: _LeftOut) -> None:
-        self._left_out.append(row)
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the contents of the file: plain arrays only, one of them with JSON."""
-        found: dict[str, Array] = {}
-        for group in layout.LISTS:
-            lengths = [len(lists[group[0]]) for lists in self._lists]
-            found[_LENGTHS + group[0]] = np.array(lengths, dtype=np.int64)
-            for name in group:
-                values = [lists[name] for lists in self._lists]
-                found[name] = np.concatenate([np.zeros(0), *values]).astype(_FLAT[name])
-        rows = json.dumps({"samples": self._samples, "left_out": self._left_out})
-        return found | {_ROWS: np.frombuffer(rows.encode(), dtype=np.uint8)}
+def _joined(lists: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """The lists of samples one after the other, and their lengths."""
+    found: dict[str, Array] = {}
+    for group in layout.LISTS:
+        lengths = [len(of_sample[group[0]]) for of_sample in lists]
+        found[_LENGTHS + group[0]] = np.array(lengths, dtype=np.int64)
+        for name in group:
+            values = [of_sample[name] for of_sample in lists]
+            found[name] = np.concatenate([np.zeros(0), *values]).astype(_FLAT[name])
+    return found
 
 
 @dataclass(frozen=True, slots=True)

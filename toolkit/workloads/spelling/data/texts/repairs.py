@@ -16,11 +16,15 @@ def differs_in_space(text: str, other: str) -> bool:
     return "".join(text.split()) == "".join(other.split())
 
 
+def spaces_in(text: str) -> frozenset[int]:
+    """Return after how many characters there is white space, that around the text left out."""
+    return frozenset(list(accumulate(map(len, text.split())))[:-1])
+
+
 def repairs_of(text: str, target: str) -> list[int]:
     """Return the operation of each character that turns a text into a target of the same characters."""
     assert differs_in_space(text, target)
-    # The numbers of characters after which the target has white space.
-    wanted = frozenset(list(accumulate(map(len, target.split())))[:-1])
+    wanted = spaces_in(target)
     found, count, spaced = [], 0, False
     for character in text:
         is_wanted = count in wanted and not spaced

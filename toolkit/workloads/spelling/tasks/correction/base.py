@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
-from toolkit.workloads.spelling.models.losses import Summed, summed_cross_entropy
+from toolkit.workloads.spelling.models.losses import summed_cross_entropy
 from toolkit.workloads.spelling.models.search import Search, Written
 from toolkit.workloads.spelling.tasks.base import SpellingTask, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
@@ -107,17 +107,16 @@ class CorrectionTask(SpellingTask, Generic[B]):
         return TargetBatch(read=self._batch(samples, indices, device), texts=texts)
 
     def loss(self, model: nn.Module, batch: TargetBatch[B]) -> Loss:
-        found, right = _scored(model, batch.read)
+        total, right = _scored(model, batch.read)
         correct = right.sum()[None].double()
-        return Loss(total=found.total, count=found.count, tokens=batch.read.real_tokens, sums=correct)
+        return Loss(total=total, count=batch.read.labelled, tokens=batch.read.real_tokens, sums=correct)
 
     def score(self, model: nn.Module, batch: TargetBatch[B]) -> Score:
-        found, right = _scored(model, batch.read)
-        assert batch.read.labels is not None
+        total, right = _scored(model, batch.read)
         known = batch.read.labels != NONE
         texts = known.any(1)
         counts = torch.stack([right.sum(), texts.sum(), (texts & (right == known).all(1)).sum()])
-        loss = torch.stack([found.total.double(), counts.new_tensor(found.count).double()])
+        loss = torch.stack([total.double(), counts.new_tensor(batch.read.labelled).double()])
         outputs: dict[str, Ragged] = {}
         compared = [0.0] * len(_WRITTEN_SUMS)
         if batch.texts is not None:
@@ -208,15 +207,16 @@ class CorrectionTask(SpellingTask, Generic[B]):
         """Raise DataError where the tokenizers do not fit."""
 
 
-def _scored(model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch) -> tuple[Summed, torch.Tensor]:
+def _scored(
+    model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss of a batch, and which tokens [B, T] are the most probable ones.
 
     The rows come first, as torch's DataParallel cuts what comes first.
     """
-    assert batch.labels is not None
     scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
     right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
-    return summed_cross_entropy(scores, batch.labels, count=batch.labelled), right
+    return summed_cross_entropy(scores, batch.labels), right
 
 
 def _positives(sums: Mapping[str, float]) -> Counts:

@@ -1,4 +1,4 @@
-"""Batches of texts to correct, and texts of what models write.
+"""Targets of texts to correct, and texts of what models write.
 
 Arrays of tokens are what `spelling_samples` encodes; what is written is what `models.spelling.searching`
 finds: for each text its units, a single one of the whole text or one of each of its words.
@@ -9,53 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from toolkit.data.ragged import Array
 from toolkit.task import Ragged
-from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
-from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
+from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.correction.lost_words import with_lost_words
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
-
-
-def on(values: Array, device: torch.device) -> torch.Tensor:
-    """An array as a tensor on the device."""
-    return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
-
-
-def text_batch(tokens: Array, lengths: Array, device: torch.device) -> CorrectionBatch:
-    """Texts to be written anew.
-
-    tokens   [B, L] special ones included, padded at their ends with the padding token
-    lengths  [B]
-    """
-    lengths = lengths.astype(np.int64)
-    return CorrectionBatch(
-        tokens=on(tokens, device), lengths=on(lengths, device), real_tokens=int(lengths.sum())
-    )
-
-
-def word_batch(
-    tokens: Array, lengths: Array, pieces: Array, words: Array, device: torch.device
-) -> WordsCorrectionBatch:
-    """Texts whose words are to be written.
-
-    tokens, lengths  as for `text_batch`
-    pieces           [B, L] piece of each token; NOBODY for special ones and padding
-    words            [B, P] word of each piece, filled up with anything
-    """
-    lengths = lengths.astype(np.int64)
-    nobody = pieces == layout.NOBODY
-    of_tokens = np.where(nobody, NONE, np.take_along_axis(words, np.where(nobody, 0, pieces), axis=1))
-    return WordsCorrectionBatch(
-        tokens=on(tokens, device),
-        lengths=on(lengths, device),
-        words=on(of_tokens, device),
-        real_tokens=int(lengths.sum()),
-    )
 
 
 def ids_of(written: Sequence[Sequence[Written]], end: int) -> Ragged:

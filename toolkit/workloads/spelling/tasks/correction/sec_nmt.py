@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ from toolkit.nlp.decoding.language_model import Limits
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
-from toolkit.workloads.spelling.models.search import Written, write_texts
+from toolkit.workloads.spelling.models.search import Written
+from toolkit.workloads.spelling.tasks.base import on, text_fields
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
-from toolkit.workloads.spelling.tasks.correction.batches import on, text_batch, text_of, text_targets
+from toolkit.workloads.spelling.tasks.correction.batches import text_of, text_targets
 
 #: Words that a writing tokenizer must be able to join into a text.
 _PROBE = "a b"
@@ -28,6 +28,7 @@ _TIMES, _MORE = 2, 16
 class SecNmtTask(CorrectionTask[CorrectionBatch]):
     """One sequence for each text; words need not keep their places."""
 
+    @torch.no_grad()
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         limits = Limits(
             begin=self._output.begin,
@@ -35,21 +36,23 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
             length=self._experiment.model.max_output_length,
             lengths=[self._most(text) for text in texts],
         )
-        return write_texts(model, batch, self._search, limits)
+        return [[each] for each in self._search.write(model.reading(batch), limits)]
 
     def _most(self, text: str) -> int:
         """Tokens above which what is written is no correction any more, but a model that has lost its way."""
         return _TIMES * len(self._output.encode_words(text)[0]) + _MORE
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
-        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
         outputs = samples.rows(layout.OUTPUTS, indices, NONE)
         sizes = samples.sizes(layout.OUTPUTS, indices)
         signs = self._output.padding, self._output.begin, self._output.end
         targets, labels = text_targets(outputs, sizes, *signs)
-        batch = text_batch(tokens, samples.lengths[indices], device)
-        labelled = int((labels != NONE).sum())
-        return replace(batch, targets=on(targets, device), labels=on(labels, device), labelled=labelled)
+        return CorrectionBatch(
+            **text_fields(samples, indices, self._data.pad_id, device),
+            targets=on(targets, device),
+            labels=on(labels, device),
+            labelled=int((labels != NONE).sum()),
+        )
 
     def _text(self, text: str, units: Sequence[Written]) -> str:
         (unit,) = units

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
+from toolkit.workloads.spelling.tasks.base import on, text_fields
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
-from toolkit.workloads.spelling.tasks.correction.batches import on, text_of_words, word_batch, word_targets
+from toolkit.workloads.spelling.tasks.correction.batches import text_of_words, word_targets
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
@@ -38,14 +38,10 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         return write_words(model, batch, self._search, limits)
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> WordsCorrectionBatch:
-        pad = self._data.pad_id
-        batch = word_batch(
-            samples.rows(layout.TOKENS, indices, pad),
-            samples.lengths[indices],
-            samples.rows(layout.PIECES, indices, layout.NOBODY),
-            samples.rows(layout.WORDS, indices, NONE),
-            device,
-        )
+        pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
+        nobody = pieces == layout.NOBODY
+        of_pieces = samples.rows(layout.WORDS, indices, NONE)
+        of_tokens = np.take_along_axis(of_pieces, np.where(nobody, 0, pieces), axis=1)
         words = samples.rows(layout.OUTPUT_WORDS, indices, NONE)
         words[~self._same_words(samples, indices)] = NONE
         targets, numbers, labels = word_targets(
@@ -55,8 +51,9 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
             self._output.begin,
             self._output.end,
         )
-        return replace(
-            batch,
+        return WordsCorrectionBatch(
+            **text_fields(samples, indices, self._data.pad_id, device),
+            words=on(np.where(nobody, NONE, of_tokens), device),
             targets=on(targets, device),
             target_words=on(numbers, device),
             labels=on(labels, device),

@@ -1,4 +1,7 @@
-"""Common parts of the tasks that repair white space."""
+"""Common parts of the tasks that repair white space, and what models say of texts.
+
+Texts are characters with a special token before and behind them, as prepared sets encode them.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,17 @@ import numpy as np
 import torch
 
 from toolkit.config.schema import Experiment
+from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.task import Evaluation
+from toolkit.task import Evaluation, Ragged
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore
-from toolkit.workloads.spelling.tasks.base import SpellingTask
-from toolkit.workloads.spelling.tasks.repair.batches import REPAIR_SUMS, repair_counts, repaired_by
+from toolkit.workloads.spelling.models.batches import NONE
+from toolkit.workloads.spelling.tasks.base import SpellingTask, on
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 #: The output of what to do with each character.
@@ -40,11 +45,8 @@ class RepairingTask(SpellingTask):
             )
         self._space = space
 
-    def _repair_sums(
-        self, scores: torch.Tensor, labels: torch.Tensor | None, tokens: torch.Tensor
-    ) -> torch.Tensor:
+    def _repair_sums(self, scores: torch.Tensor, labels: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """The sums of REPAIR_SUMS of what scores [B, L, 3] say."""
-        assert labels is not None
         return repair_counts(scores.argmax(-1), labels, tokens == self._space)
 
     def repair_score(self, evaluation: Evaluation) -> WhitespaceScore:
@@ -71,3 +73,61 @@ def repair_facts(score: WhitespaceScore) -> dict[str, int]:
     """Return the counts of a repair, for a file."""
     found = {name: getattr(score.counts, name) for name in Counts.__slots__}
     return found | {"texts": score.lines, "equal_texts": score.equal}
+
+
+def known_labels(labels: Array, device: torch.device) -> torch.Tensor:
+    """Labels of prepared samples as a model's: NONE where they are not known."""
+    return on(np.where(labels == layout.UNKNOWN, NONE, labels), device)
+
+
+def classes_of(scores: torch.Tensor, lengths: torch.Tensor) -> Ragged:
+    """Return the class of each character of texts.
+
+    scores   [B, L, 3] of the tokens
+    lengths  [B] tokens of each text, special ones included
+    """
+    return Ragged(rows=scores[:, 1:].argmax(-1), lengths=lengths - 2)
+
+
+def repaired_by(text: str, classes: Array) -> str:
+    """Return a text with its white space repaired as `classes_of` says; as it is if lengths differ."""
+    return repaired(text, classes.tolist()) if len(classes) == len(text) else text
+
+
+#: What `repair_counts` returns.
+REPAIR_SUMS = ("inserted_or_deleted", "too_many", "too_few", "repaired_texts", "f1_of_texts", "equal_texts")
+
+
+def repair_counts(classes: torch.Tensor, labels: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
+    """Compare the operations on texts with the right ones, by the resulting texts; [6] float64.
+
+    Returns sums over the texts: true positives, false positives, false negatives of spaces, texts with known
+    labels, their F1, texts without faults. Operations without effect, such as deleting a letter or doubling a
+    space, do not count.
+
+    classes  [B, L] what is done with each token
+    labels   [B, L] what had to be; NONE of special tokens, and where that is not known
+    spaces   [B, L] which tokens are spaces
+    """
+    known = labels != NONE
+    before = _space_before(torch.full_like(classes, KEEP), spaces)
+    done = before ^ _space_before(classes, spaces)
+    wanted = before ^ _space_before(labels, spaces)
+    inner = known & ~spaces
+    # Around a text there is no space: the first token is special, the second one begins the text.
+    inner[:, :2] = False
+    pairs = (done & wanted, done & ~wanted, wanted & ~done)
+    found, wrong, missed = ((pair & inner).sum(1) for pair in pairs)
+    texts, faults = known.any(1), wrong + missed
+    # F1 is 1 if there was nothing to do and nothing was done.
+    twice = 2 * found.double()
+    f1 = torch.where(twice + faults == 0, 1.0, twice / (twice + faults).clamp(min=1))
+    facts = [found, wrong, missed, texts, f1 * texts, texts & (faults == 0)]
+    return torch.stack([fact.double().sum() for fact in facts])
+
+
+def _space_before(classes: torch.Tensor, spaces: torch.Tensor) -> torch.Tensor:
+    """Whether a space stands before each token when that is done, [B, L]."""
+    found = classes == INSERT
+    found[:, 1:] |= (spaces & (classes != DELETE))[:, :-1]
+    return found

@@ -17,12 +17,15 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import write_lines
-from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
-from toolkit.workloads.spelling.tasks.repair.batches import (
+from toolkit.workloads.spelling.tasks.base import text_fields, write_lines
+from toolkit.workloads.spelling.tasks.repair.base import (
+    CLASSES,
     REPAIR_SUMS,
+    RepairingTask,
     classes_of,
-    repair_batch,
+    known_labels,
+    positives,
+    repair_facts,
     repaired_by,
 )
 
@@ -38,11 +41,11 @@ class TokenizationRepairTask(RepairingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> RepairBatch:
         samples = self.splits[split]
-        return repair_batch(
-            samples.rows(layout.TOKENS, indices, self._data.pad_id),
-            samples.lengths[indices],
-            device,
-            samples.rows(layout.REPAIRS, indices, layout.UNKNOWN),
+        repairs = samples.rows(layout.REPAIRS, indices, layout.UNKNOWN)
+        return RepairBatch(
+            **text_fields(samples, indices, self._data.pad_id, device),
+            labels=known_labels(repairs, device),
+            labelled=int((repairs != layout.UNKNOWN).sum()),
         )
 
     def loss(self, model: nn.Module, batch: RepairBatch) -> Loss:
@@ -59,10 +62,8 @@ class TokenizationRepairTask(RepairingTask):
         return Score(sums=sums, outputs={CLASSES: classes_of(scores, batch.lengths)})
 
     def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> tuple[torch.Tensor, int]:
-        assert batch.labels is not None
         weights = self._experiment.model.class_weights
-        found = summed_cross_entropy(scores, batch.labels, weights, batch.labelled)
-        return found.total, found.count
+        return summed_cross_entropy(scores, batch.labels, weights), batch.labelled
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"f1": positives(*(sums[name] for name in self.train_sums)).f1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment
-from toolkit.data.ragged import Array
+from toolkit.data.ragged import Array, Lists
+from toolkit.data.sources.source_files import TEST
 from toolkit.files import write_json
 from toolkit.nlp.decoding.language_model import Limits
 from toolkit.ratio import ratio
@@ -21,32 +22,47 @@ from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
 from toolkit.training.warm_start.find import find_weights
 from toolkit.training.warm_start.load import load_exact_weights
 from toolkit.workloads.spelling.data.samples import layout
+from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
+from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
+from toolkit.workloads.spelling.data.texts.repairs import repaired
 from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
-from toolkit.workloads.spelling.metrics.detection import DetectionScore
-from toolkit.workloads.spelling.models.batches import NONE, RepairPlusBatch
+from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
 from toolkit.workloads.spelling.models.losses import losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
 from toolkit.workloads.spelling.repair_run import repair_experiment
-from toolkit.workloads.spelling.tasks.base import no_errors, write_lines
-from toolkit.workloads.spelling.tasks.correction.batches import ids_of, on, text_of_words, word_targets
-from toolkit.workloads.spelling.tasks.detection.base import (
+from toolkit.workloads.spelling.tasks.base import no_errors, on, text_fields, write_lines
+from toolkit.workloads.spelling.tasks.correction.batches import (
+    ids_of,
+    text_of_words,
+    units_of,
+    word_targets,
+)
+from toolkit.workloads.spelling.tasks.detection import (
     COUNTS,
     THRESHOLD,
     counts_of,
+    fields_of_texts,
+    labels_of_words,
     line_of,
     of_words,
     score_of,
 )
-from toolkit.workloads.spelling.tasks.repair.base import CLASSES, RepairingTask, positives, repair_facts
-from toolkit.workloads.spelling.tasks.repair.batches import REPAIR_SUMS, classes_of, known_labels, plus_batch
-from toolkit.workloads.spelling.tasks.repair.plus_outputs import corrections, words_read
-from toolkit.workloads.spelling.tasks.repair.plus_reading import PlusReader
+from toolkit.workloads.spelling.tasks.repair.base import (
+    CLASSES,
+    REPAIR_SUMS,
+    RepairingTask,
+    classes_of,
+    known_labels,
+    positives,
+    repair_facts,
+    repaired_by,
+)
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
 
 #: The split whose words are really written.
@@ -109,24 +125,11 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> PlusBatch:
         samples = self.splits[split]
-        config = self._experiment.model
-        texts = plus_batch(
-            samples.rows(layout.TOKENS, indices, self._data.pad_id),
-            samples.lengths[indices],
-            samples.rows(layout.PIECES, indices, layout.NOBODY),
-            samples.rows(layout.WORDS, indices, NONE),
-            device,
-            features=samples.features(indices) if config.word_features else None,
-            word_count=int(samples.sizes(layout.LABELS, indices).max(initial=0)),
-        )
-        rows = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
-        labels = known_labels(rows, device)
-        known = self._data.has_dictionary
-        real = samples.real_words(indices) if known else np.zeros(labels.shape, dtype=bool)
-        texts = replace(
-            texts,
-            labels=labels,
-            labelled=int((rows != layout.UNKNOWN).sum()),
+        labels, real = labels_of_words(samples, indices, has_dictionary=self._data.has_dictionary)
+        texts = RepairPlusBatch(
+            **self._fields(samples, indices, device),
+            labels=on(labels, device),
+            labelled=int((labels != NONE).sum()),
             repair_labels=known_labels(samples.rows(layout.REPAIRS, indices, layout.UNKNOWN), device),
         )
         lines = None
@@ -136,6 +139,11 @@ class TokenizationRepairPlusTask(RepairingTask):
                 read = zip(samples.texts(indices), words_read(samples, indices), strict=True)
                 lines = [(text, words, target) for (text, target), words in read]
         return PlusBatch(texts=texts, real=on(real, device), lines=lines)
+
+    def _fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
+        """Fields of texts with the words that they have once white space is repaired."""
+        with_features = self._experiment.model.word_features
+        return fields_of_texts(samples, indices, self._data.pad_id, with_features, device)
 
     def _with_targets(
         self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
@@ -154,14 +162,11 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def loss(self, model: nn.Module, batch: PlusBatch) -> Loss:
         scores, labels = _scores(model, batch.texts), batch.texts.labels
-        assert labels is not None
         total, count = self._loss(scores, batch.texts)
         correct = ((scores.words.argmax(-1) == labels) & (labels != NONE)).sum()
         return Loss(total=total, count=count, tokens=batch.texts.real_tokens, sums=correct[None].double())
 
     def _loss(self, scores: PlusScores, texts: RepairPlusBatch) -> tuple[torch.Tensor, int]:
-        assert texts.labels is not None
-        assert texts.repair_labels is not None
         total, words = losses_of_texts(scores.words, texts.labels)
         if scores.written is not None:
             assert texts.target_labels is not None
@@ -171,13 +176,11 @@ class TokenizationRepairPlusTask(RepairingTask):
             weights = self._repair.class_weights
             repair, characters = losses_of_texts(scores.repair, texts.repair_labels, weights)
             total = total + words * repair / characters.clamp(min=1)
-        assert texts.labelled is not None
         return total.sum(), texts.labelled
 
     def score(self, model: Any, batch: PlusBatch) -> Score:
         texts = batch.texts
         scores, labels = _scores(model, texts), texts.labels
-        assert labels is not None
         total, count = self._loss(scores, texts)
         probabilities = scores.words.softmax(-1)[..., 1]
         head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
@@ -195,7 +198,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         sums.append(head.new_tensor([getattr(counts, name) for name in Counts.__slots__]))
         return Score(sums=torch.cat(sums), outputs=outputs)
 
-    def write(self, model: Any, texts: RepairPlusBatch) -> list[list[Written]]:
+    def write(self, model: Any, texts: DetectionBatch) -> list[list[Written]]:
         """Return the words that a model in evaluation mode writes for each of these texts."""
         assert self._output is not None
         task = self._experiment.task
@@ -209,9 +212,11 @@ class TokenizationRepairPlusTask(RepairingTask):
 
         With white space as it repairs it, and the words that this gives as it writes them, if it writes.
         """
+        repaired = self.repair(model, split, indices, device)
+        if self._output is None:
+            return repaired
         texts = [text for text, _ in self.splits[split].texts(indices)]
-        repaired = self._reader.repair(model, texts, device)
-        return repaired if self._output is None else self._written(model, texts, repaired, device)
+        return self._written(model, texts, repaired, device)
 
     def correct_words(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
         """Return the words of these texts, as they stand, as a model that writes would have them."""
@@ -223,14 +228,28 @@ class TokenizationRepairPlusTask(RepairingTask):
     ) -> list[str]:
         """Return the words of repaired texts as they are written: one in the place of each."""
         assert self._output is not None
-        written = self.write(model, self._reader.batch(texts, repaired, device))
+        written = self.write(model, self.texts_repaired(texts, repaired, device))
         words = map(words_of, repaired)
         return [text_of_words(units, own, self._output) for units, own in zip(written, words, strict=True)]
 
+    def texts_repaired(
+        self, texts: Sequence[str], repaired: Sequence[str], device: torch.device
+    ) -> DetectionBatch:
+        """Return texts with the words that they have with other white space, as `repair` returns it."""
+        pairs = zip(texts, repaired, strict=True)
+        lists = [self._encoder.lists(text, None, None, spaced) for text, spaced in pairs]
+        read = TextsAtHand.of(self._data.path, self._encoder, texts, lists).split(TEST)
+        return DetectionBatch(**self._fields(read, np.arange(len(texts)), device))
+
+    @torch.no_grad()
     def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
-        """The same with nothing but their white space repaired."""
-        texts = [text for text, _ in self.splits[split].texts(indices)]
-        return self._reader.repair(model, texts, device)
+        """Return these texts with nothing but their white space repaired."""
+        samples = self.splits[split]
+        batch = Batch(**text_fields(samples, indices, self._data.pad_id, device))
+        classes = lists_of(classes_of(model.repairs(batch), batch.lengths))
+        return [
+            repaired_by(text, each) for (text, _), each in zip(samples.texts(indices), classes, strict=True)
+        ]
 
     def detect(
         self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device
@@ -241,21 +260,17 @@ class TokenizationRepairPlusTask(RepairingTask):
         return [each.tolist() for each in lists_of(of_words(probabilities, texts.words))]
 
     @cached_property
-    def _reader(self) -> PlusReader:
+    def _encoder(self) -> TextEncoder:
         # Evaluations do without its dictionary.
-        return PlusReader.of(self._data, with_features=self._experiment.model.word_features)
+        return TextEncoder.of(layout.encoded_by(self._experiment.data, self._data.path))
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {"word_accuracy": sums["correct"] / count}
 
-    def detection_score(self, evaluation: Evaluation) -> DetectionScore:
-        """Return the counts of a detection."""
-        return score_of(evaluation.sums[2 : 2 + len(COUNTS)])
-
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         """Metrics of a split; only words that were written have those of corrections."""
         sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
-        score = self.detection_score(evaluation)
+        score = score_of(evaluation.sums[2 : 2 + len(COUNTS)])
         found = {
             "loss": ratio(sums["loss"], sums["count"]),
             **score.counts.figures(),
@@ -281,8 +296,21 @@ class TokenizationRepairPlusTask(RepairingTask):
         labels = map(line_of, evaluation.outputs[_PROBABILITIES])
         write_lines(files.detections(split), samples, labels, no_errors)
         if self._output is not None and split == _WRITTEN:
-            ids = evaluation.outputs[_WORDS]
-            write_lines(files.corrections(split), samples, corrections(samples, ids, self._output))
+            made = self._corrections(samples, evaluation.outputs[_WORDS], self._output)
+            write_lines(files.corrections(split), samples, made)
+
+    def _corrections(self, samples: SpellingSamples, written: Lists, output: TextTokenizer) -> Iterator[str]:
+        """Yield each text of a split with what was written in place of its words; see `ids_of`."""
+        for words, ids in zip(words_read(samples, np.arange(len(samples))), written, strict=True):
+            yield text_of_words(units_of(ids, output.end), words, output)
+
+
+def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:
+    """Yield the words of each of these texts with its white space as it should be, where that is known."""
+    for place, (text, _) in enumerate(samples.texts(indices)):
+        repairs = samples.rows(layout.REPAIRS, indices[place : place + 1], layout.UNKNOWN)[0, 1:-1]
+        # What is not known is no class of its own: nothing is done.
+        yield words_of(repaired(text, repairs.tolist()))
 
 
 def _scores(model: nn.Module, batch: RepairPlusBatch) -> PlusScores:

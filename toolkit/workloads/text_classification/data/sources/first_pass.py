@@ -13,6 +13,7 @@ import numpy.typing as npt
 from toolkit.errors import DataError
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.labels import (
     Skipped,
     count_empty,
@@ -23,7 +24,6 @@ from toolkit.workloads.text_classification.data.sources.labels import (
 )
 from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source, split_names
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers, assign_splits
-from toolkit.workloads.text_classification.data.sources.table import Row
 from toolkit.workloads.text_classification.data.sources.table_warnings import notable
 from toolkit.workloads.text_classification.data.sources.text_hashes import TextHashes
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.table import Row
-from toolkit.workloads.text_classification.data.sources.wording import short, shown
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown
 
 #: Unknown labels that the manifest names, most frequent first.
 _NAMED = 20

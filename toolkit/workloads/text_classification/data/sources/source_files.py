@@ -15,13 +15,12 @@ from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
-from toolkit.workloads.text_classification.data.sources.charset import check_encoding
-from toolkit.workloads.text_classification.data.sources.file_kinds import Format
-from toolkit.workloads.text_classification.data.sources.opening import open_problem
-from toolkit.workloads.text_classification.data.sources.parquet import is_parquet
-from toolkit.workloads.text_classification.data.sources.prepared_table import is_database, known_set
-from toolkit.workloads.text_classification.data.sources.rows import read_rows
-from toolkit.workloads.text_classification.data.sources.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.charset import check_encoding
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
+from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet
+from toolkit.workloads.text_classification.data.sources.formats.prepared_table import is_database, known_set
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 #: The split that labels and vocabulary come from.
 TRAIN = "train"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolkit.workloads.text_classification.data.sources.wording import short, shown
+from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown
 
 #: What other programs write where there is no value.
 _MISSING = frozenset({"nan", "null", "none", "n/a", "na", "<na>", "nil"})

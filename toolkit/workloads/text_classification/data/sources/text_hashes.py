@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers
-from toolkit.workloads.text_classification.data.sources.table import Row
 
 #: Most texts that are compared, the first ones: twelve bytes each, and a few seconds of sorting.
 _MOST = 20_000_000

@@ -11,11 +11,8 @@ from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PR
 from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.data.entities.contents import Limits
 from toolkit.workloads.entity_disambiguation.data.entities.database import import_profiles
-from toolkit.workloads.entity_disambiguation.data.entities.profiles import (
-    Profile,
-    read_profiles,
-    write_profiles,
-)
+from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
+from toolkit.workloads.entity_disambiguation.data.entities.profiles import Profile, read_profiles
 
 
 def test_a_profile_is_read_with_normalised_aliases(tmp_path: Path) -> None:
@@ -40,7 +37,7 @@ def test_of_aliases_that_become_equal_the_higher_score_counts(tmp_path: Path) ->
 
 def test_written_profiles_are_read_as_they_were(tmp_path: Path) -> None:
     profiles = [profile for _, profile in read_profiles(write(tmp_path / "p.jsonl", PROFILES))]
-    write_profiles(tmp_path / "again.jsonl", profiles)
+    write_lines(tmp_path / "again.jsonl", (profile.to_json() for profile in profiles))
     assert [profile for _, profile in read_profiles(tmp_path / "again.jsonl")] == profiles
 
 
@@ -105,6 +102,6 @@ def test_a_database_keeps_no_more_than_its_limits(tmp_path: Path) -> None:
 
 def test_an_exported_database_is_imported_as_it_was(tmp_path: Path) -> None:
     database = import_profiles(write(tmp_path / "p.jsonl", PROFILES))
-    write_profiles(tmp_path / "out.jsonl", database.profiles())
-    assert import_profiles(tmp_path / "out.jsonl").fingerprint == database.fingerprint
+    write_lines(tmp_path / "out.jsonl", (profile.to_json() for profile in database.profiles()))
+    assert [*import_profiles(tmp_path / "out.jsonl").profiles()] == [*database.profiles()]
     assert isinstance(next(iter(database.profiles())), Profile)

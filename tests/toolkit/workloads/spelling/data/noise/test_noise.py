@@ -11,19 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.toolkit.nlp.sentences import TEXTS
-from toolkit.workloads.spelling.data.noise.character_edits import misspelt
-from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
-from toolkit.workloads.spelling.data.noise.noise import (
-    Chained,
-    Nothing,
-    Replace,
-    Sample,
-    Save,
-    Switch,
-    generator,
-    noised,
+from toolkit.workloads.spelling.config.noise import (
+    ArtificialNoise,
+    ChainedNoise,
+    MixedNoise,
+    NoNoise,
+    ReplaceNoise,
+    SaveNoise,
+    SubstringNoise,
+    SwitchNoise,
+    WhitespaceNoise,
 )
-from toolkit.workloads.spelling.data.noise.space_noise import Substring, WhitespaceNoise
+from toolkit.workloads.spelling.data.noise.character_edits import misspelt
+from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
+from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
+from toolkit.workloads.spelling.data.noise.noise import Sample, generator, noised
 from toolkit.workloads.spelling.data.noise.word_noise import WordNoise, editable_pieces
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
@@ -51,9 +53,16 @@ LISTED = Misspellings(
 ARTIFICIAL = WordNoise(rate=0.2, artificial=1)
 REALISTIC = WordNoise(rate=0.2, artificial=0, misspellings=LISTED)
 MIXED = WordNoise(rate=0.2, artificial=0.2, misspellings=LISTED)
-CHAIN = Chained(
-    steps=(MIXED, Save(), Replace(), WhitespaceNoise(), Substring(max_characters=60)),
-)
+CHAIN = DescribedNoise(
+    ChainedNoise(
+        steps=(
+            MixedNoise(misspellings="listed.json"), SaveNoise(), ReplaceNoise(), WhitespaceNoise(),
+            SubstringNoise(max_characters=60),
+        )
+    ),
+    lambda path: LISTED,
+)  # fmt: skip
+SPACES = DescribedNoise(WhitespaceNoise())
 
 words = st.text(st.characters(categories=("Lu", "Ll", "Nd")), min_size=1, max_size=12)
 texts = st.lists(
@@ -226,7 +235,7 @@ def test_texts_have_at_least_the_errors_that_are_asked_for():
 
 
 def test_white_space_noise_changes_nothing_else():
-    for sample in noised(WhitespaceNoise(), TEXTS * 5, 5):
+    for sample in noised(SPACES, TEXTS * 5, 5):
         assert sample.text.split() != [""]
         assert "".join(sample.text.split()) == "".join(sample.target.split())
         assert "  " not in sample.text
@@ -234,7 +243,7 @@ def test_white_space_noise_changes_nothing_else():
 
 
 def test_white_space_noise_has_the_shares_that_it_says():
-    samples = list(noised(WhitespaceNoise(), TEXTS * 100, 5))
+    samples = list(noised(SPACES, TEXTS * 100, 5))
     none = sum(" " not in sample.text for sample in samples)
     every = sum(" ".join("".join(sample.target.split())) == sample.text for sample in samples)
     assert within(none / len(samples), 0.1, len(samples))
@@ -243,7 +252,7 @@ def test_white_space_noise_has_the_shares_that_it_says():
 
 def test_spaces_are_lost_and_put_in_as_often_as_is_said():
     text = "abcde " * 5000
-    (sample,) = noised(WhitespaceNoise(none=0, every=0), [text], 1)
+    (sample,) = noised(DescribedNoise(WhitespaceNoise(none=0, every=0)), [text], 1)
     kept = sum(1 for piece in _cut(sample.text, at=5) if piece)
     inside = sample.text.count(" ") - kept
     assert within(kept / 4999, 0.5, 4999)
@@ -263,10 +272,14 @@ def _cut(text: str, at: int) -> list[bool]:
 # ---- parts of texts
 
 
+def substring(most: int) -> DescribedNoise:
+    return DescribedNoise(SubstringNoise(max_characters=most))
+
+
 @given(texts=st.lists(words, min_size=1), limit=st.integers(12, 40), seed=st.integers(0, 2**32))
 def test_a_part_is_of_whole_words_and_not_too_long(texts, limit, seed):
     text = " ".join(texts)
-    sample = Substring(max_characters=limit).apply(Sample.of(text), np.random.default_rng(seed))
+    sample = substring(limit).apply(Sample.of(text), np.random.default_rng(seed))
     assert sample.text == sample.target
     assert len(sample.text) <= limit
     assert f" {sample.text} " in f" {text} "
@@ -275,17 +288,17 @@ def test_a_part_is_of_whole_words_and_not_too_long(texts, limit, seed):
 
 
 def test_a_part_begins_anywhere():
-    cut = Substring(max_characters=5)
+    cut = substring(5)
     parts = {sample.text for sample in noised(cut, ["a b c d e f g"] * 100, 1)}
     assert parts == {"a b c", "b c d", "c d e", "d e f", "e f g"}
 
 
 def test_a_word_that_is_too_long_is_passed_over():
-    assert {sample.text for sample in noised(Substring(max_characters=3), ["abcdefgh ij"] * 9, 1)} == {"ij"}
+    assert {sample.text for sample in noised(substring(3), ["abcdefgh ij"] * 9, 1)} == {"ij"}
 
 
 def test_of_words_that_are_all_too_long_the_shortest_stays():
-    (sample,) = noised(Substring(max_characters=3), ["abcde fghi"], 1)
+    (sample,) = noised(substring(3), ["abcde fghi"], 1)
     assert sample.text == "fghi"
 
 
@@ -300,8 +313,8 @@ def test_parts_of_text_target_and_clean_text_belong_together(seed):
 
 
 def test_without_replacing_the_target_stays_clean():
-    noise = Chained(steps=(ARTIFICIAL, WhitespaceNoise(), Substring(max_characters=40)))
-    samples = list(noised(noise, TEXTS, 4))
+    noise = ChainedNoise(steps=(ArtificialNoise(), WhitespaceNoise(), SubstringNoise(max_characters=40)))
+    samples = list(noised(DescribedNoise(noise), TEXTS, 4))
     assert all(any(f" {each.target} " in f" {text} " for text in TEXTS) for each in samples)
     assert any("".join(each.text.split()) != "".join(each.target.split()) for each in samples)
 
@@ -310,8 +323,8 @@ def test_without_replacing_the_target_stays_clean():
 
 
 def test_a_switch_chooses_for_every_sample_by_weight():
-    noise = Switch(choices=(Nothing(), WordNoise(rate=0, artificial=1, at_least=1)), weights=(3, 1))
-    samples = list(noised(noise, ["some words"] * 2000, 8))
+    noise = SwitchNoise(choices=(NoNoise(), ArtificialNoise(rate=0, at_least=1)), weights=(3, 1))
+    samples = list(noised(DescribedNoise(noise), ["some words"] * 2000, 8))
     changed = [sample.text != sample.target for sample in samples]
     assert within(sum(changed) / 2000, 0.25, 2000)
     assert len(set(islice(zip(*[iter(changed)] * 8, strict=True), 20))) > 10, "not by batches"

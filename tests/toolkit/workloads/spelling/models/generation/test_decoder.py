@@ -104,7 +104,7 @@ def learnt(model: Any, batch: Any, labels: torch.Tensor, scores: Callable[[Any, 
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(80):
         optimizer.zero_grad()
-        summed_cross_entropy(scores(model, batch), labels).total.backward()
+        summed_cross_entropy(scores(model, batch), labels).backward()
         optimizer.step()
     return model.eval()
 

@@ -12,17 +12,14 @@ from tests.toolkit.nlp.decoding.tables import TableModel
 from tests.toolkit.workloads.spelling.spelling_files import texts
 from toolkit.nlp.decoding.language_model import Limits
 from toolkit.task import lists_of
-from toolkit.workloads.spelling.data.samples.layout import NOBODY
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.models.search import Search
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
-    text_batch,
     text_of,
     text_of_words,
     text_targets,
     units_of,
-    word_batch,
     word_targets,
 )
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import train_bpe
@@ -141,16 +138,3 @@ def test_a_decoder_of_words_is_given_each_of_them_by_itself(words):
 def _rows(lists: list[list[int]]) -> np.ndarray:
     width = max(1, *map(len, lists))
     return np.array([[*each, *[NONE] * (width - len(each))] for each in lists])
-
-
-def test_texts_become_batches_without_targets():
-    tokens = np.array([[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]])
-    pieces = np.array([[NOBODY, 0, 1, 2, NOBODY], [NOBODY, 0, NOBODY, NOBODY, NOBODY]])
-    words = np.array([[0, 0, 1], [0, NONE, NONE]])
-    whole, split = (
-        text_batch(tokens, np.array([5, 3]), CPU),
-        word_batch(tokens, np.array([5, 3]), pieces, words, CPU),
-    )
-    assert (whole.real_tokens, whole.targets, split.targets, split.labels) == (8, None, None, None)
-    assert split.words.tolist() == [[-1, 0, 0, 1, -1], [-1, 0, -1, -1, -1]]
-    assert torch.equal(whole.tokens, split.tokens)

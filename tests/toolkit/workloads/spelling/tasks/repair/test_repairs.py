@@ -36,11 +36,12 @@ from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.whitespace import score_whitespace
 from toolkit.workloads.spelling.models.batches import NONE, RepairBatch
 from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
-from toolkit.workloads.spelling.tasks.repair.batches import repair_counts, repaired_by
-from toolkit.workloads.spelling.tasks.repair.plus_outputs import words_read
-from toolkit.workloads.spelling.tasks.repair.plus_reading import PlusReader
+from toolkit.workloads.spelling.tasks.repair.base import repair_counts, repaired_by
 from toolkit.workloads.spelling.tasks.repair.tokenization_repair import TokenizationRepairTask
-from toolkit.workloads.spelling.tasks.repair.tokenization_repair_plus import TokenizationRepairPlusTask
+from toolkit.workloads.spelling.tasks.repair.tokenization_repair_plus import (
+    TokenizationRepairPlusTask,
+    words_read,
+)
 
 CPU = torch.device("cpu")
 #: Read, and as it should be: a space too many, none missing; left out as too long; of which nothing is known.
@@ -197,13 +198,12 @@ def test_a_model_in_use_reads_the_words_of_its_own_repairs(plus: TokenizationRep
     every = np.arange(len(samples))
     evaluation = scored(plus, model)
     made = plus.correct(model.eval(), "test", every, CPU)
-    reader = PlusReader.of(plus._data, with_features=True)
     texts = [text for text, _ in samples.texts(every)]
-    repaired = reader.repair(model, texts, CPU)
+    repaired = plus.repair(model, "test", every, CPU)
     classes = evaluation.outputs["classes"]
     assert repaired == [repaired_by(text, each) for text, each in zip(texts, classes, strict=True)]
     # Where its repair is the right one, it reads what an evaluation reads.
-    read = reader.batch(texts, [" ".join(words) for words in words_read(samples, every)], CPU)
+    read = plus.texts_repaired(texts, [" ".join(words) for words in words_read(samples, every)], CPU)
     whole = plus.collate("test", every, CPU).texts
     for name in ("tokens", "lengths", "pieces", "words", "features"):
         assert torch.equal(getattr(read, name), getattr(whole, name)), name

@@ -12,8 +12,8 @@ from toolkit.errors import DataError
 from toolkit.workload import silent
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources import source_files
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.source_files import Rows, one_source
-from toolkit.workloads.text_classification.data.sources.table import Row
 
 BEFORE, AFTER = [Row(2, "x", "a"), Row(3, "y", "b")], [Row(2, "new", "a")]
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.rows import read_rows
-from toolkit.workloads.text_classification.data.sources.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 FILE_PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

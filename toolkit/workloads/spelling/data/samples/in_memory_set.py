@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.data.ragged import Array, Lists, offsets_of
+from toolkit.data.ragged import Array, Lists
 from toolkit.data.sources.source_files import TEST
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
@@ -48,7 +48,9 @@ class TextsAtHand(SpellingSet):
             "output_vocabulary_size": None if writes is None else len(writes),
             "has_dictionary": (folder / layout.DICTIONARY).exists(),
         }
-        return cls(path=folder, meta=meta, texts=texts, lists=_lists(samples))
+        names = (name for group in layout.LISTS for name in group)
+        lists = {name: Lists.of([lists[name] for lists in samples], np.int64) for name in names}
+        return cls(path=folder, meta=meta, texts=texts, lists=lists)
 
     def _samples(self, split: str) -> SpellingSamples:
         """All texts, in order, without known errors."""
@@ -76,14 +78,3 @@ class SamplesAtHand(SpellingSamples):
         """Yield each of these texts twice, as its target is unknown."""
         for number in self.ids[indices].tolist():
             yield self.at_hand[number], self.at_hand[number]
-
-
-def _lists(samples: Sequence[Mapping[str, Array]]) -> dict[str, Lists]:
-    found = {}
-    for group in layout.LISTS:
-        lengths = np.array([len(sample[group[0]]) for sample in samples], dtype=np.int64)
-        offsets = offsets_of(lengths)
-        for name in group:
-            values = [np.zeros(0, np.int64), *(sample[name] for sample in samples)]
-            found[name] = Lists(np.concatenate(values).astype(np.int64), offsets)
-    return found

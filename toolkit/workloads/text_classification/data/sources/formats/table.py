@@ -13,9 +13,9 @@ from typing import NamedTuple, NoReturn
 from toolkit.data.sources.delimited import fields_of
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.charset import lines
-from toolkit.workloads.text_classification.data.sources.opening import opened
-from toolkit.workloads.text_classification.data.sources.wording import shown
+from toolkit.workloads.text_classification.data.sources.formats.charset import lines
+from toolkit.workloads.text_classification.data.sources.formats.opening import opened
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 
 #: csv refuses fields beyond 128 Ki characters; a whole book still fits into this one.
 _FIELD_LIMIT = 1 << 30

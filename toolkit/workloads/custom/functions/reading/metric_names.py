@@ -1,4 +1,4 @@
-"""The metrics whose goals a file says."""
+"""The metrics of a file: the names that `step` returns, where its text says them, and the goals it says."""
 
 from __future__ import annotations
 
@@ -10,11 +10,55 @@ from toolkit.workload import Goal, Metric
 from toolkit.workloads.custom.functions.reading.constants import value_of
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def returned_names(step: ast.FunctionDef) -> tuple[str, ...] | None:
+    """The names in the dictionary that `step` returns, in their order; none at all where it returns nothing.
+
+    None where only executing it would tell. Raises Unfit where two places return different names.
+    """
+    found: tuple[str, ...] = ()
+    for node in _returns(step.body):
+        names = _names(node.value)
+        if names is None:
+            return None
+        if found and set(names) != set(found):
+            problem = f"step returns {', '.join(names)} here, but {', '.join(found)} elsewhere"
+            hint = "return the same names each time"
+            raise Unfit([Problem(problem=problem, hint=hint, line=node.lineno)])
+        found = found or names
+    return found
+
+
+def _returns(body: list[ast.stmt]) -> Iterator[ast.Return]:
+    """The returns of a function, without those of functions within it."""
+    waiting: list[ast.AST] = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return):
+            yield node
+        elif not isinstance(node, _SCOPES):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _names(value: ast.expr | None) -> tuple[str, ...] | None:
+    if value is None or (isinstance(value, ast.Constant) and value.value is None):
+        return ()
+    if isinstance(value, ast.Dict):
+        names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        names = [*(each.arg for each in value.keywords), *(None for _ in value.args)]
+    else:
+        return None
+    known = tuple(name for name in names if isinstance(name, str))
+    return known if len(known) == len(names) else None
+
 
 def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator[Metric]:
     """The metrics in `metrics = {"accuracy": "max"}` or `metrics = [Metric(name="accuracy", goal="max")]`."""
     for node in tree.body:
-        if not (isinstance(node, ast.Assign) and any(_is_name(each, "metrics") for each in node.targets)):
+        if not isinstance(node, ast.Assign) or "metrics" not in map(ast.unparse, node.targets):
             continue
         found = value_of(node.value, constants)
         if isinstance(found, dict):
@@ -26,10 +70,6 @@ def declared_metrics(tree: ast.Module, constants: Mapping[str, Any]) -> Iterator
             yield from (_called(each, constants) for each in node.value.elts)
         else:
             raise _no_metrics(node.lineno)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _called(node: ast.expr, constants: Mapping[str, Any]) -> Metric:

@@ -1,4 +1,4 @@
-"""Common parts of the tasks that detect spelling errors."""
+"""Detection of spelling errors: which words of a text are misspelt, or whether a text has any."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, write_lines
-from toolkit.workloads.spelling.tasks.correction.batches import on
+from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, text_fields, write_lines
 
 _HOST = torch.device("cpu")
 #: What `counts_of` counts.
@@ -65,24 +64,12 @@ class DetectionTask(SpellingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> LabelledBatch:
         samples = self.splits[split]
-        pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
         labels, real = self._labels(samples, indices)
-        arrays = {
-            "tokens": samples.rows(layout.TOKENS, indices, self._data.pad_id),
-            "lengths": samples.lengths[indices].astype(np.int64),
-            "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
-            "words": samples.rows(layout.WORDS, indices, NONE),
-            "labels": labels,
-        }
-        if self._experiment.model.word_features:
-            arrays["features"] = samples.features(indices)
+        with_features = self._experiment.model.word_features
         texts = DetectionBatch(
-            **{name: on(values, device) for name, values in arrays.items()},
-            word_count=max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
-            real_tokens=int(arrays["lengths"].sum()),
+            **fields_of_texts(samples, indices, self._data.pad_id, with_features, device),
+            labels=on(labels, device),
             labelled=int((labels != NONE).sum()),
-            host_pieces=on(arrays["pieces"], _HOST),
-            host_words=on(arrays["words"], _HOST),
         )
         return LabelledBatch(texts=texts, real=on(real, device))
 
@@ -91,24 +78,19 @@ class DetectionTask(SpellingTask):
         if self.of_texts:
             errors = samples.errors[indices]
             return errors, np.zeros(errors.shape, dtype=bool)
-        labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
-        labels = np.where(labels == layout.UNKNOWN, NONE, labels)
-        known = self._data.has_dictionary
-        return labels, samples.real_words(indices) if known else np.zeros(labels.shape, dtype=bool)
+        return labels_of_words(samples, indices, has_dictionary=self._data.has_dictionary)
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         scores, labels = _scores(model, batch)
-        found = summed_cross_entropy(scores, labels, count=batch.texts.labelled)
+        texts, total = batch.texts, summed_cross_entropy(scores, labels)
         correct = ((scores.argmax(-1) == labels) & (labels != NONE)).sum()
-        return Loss(
-            total=found.total, count=found.count, tokens=batch.texts.real_tokens, sums=correct[None].double()
-        )
+        return Loss(total=total, count=texts.labelled, tokens=texts.real_tokens, sums=correct[None].double())
 
     def score(self, model: nn.Module, batch: LabelledBatch) -> Score:
         scores, labels = _scores(model, batch)
-        found = summed_cross_entropy(scores, labels, count=batch.texts.labelled)
+        total, count = summed_cross_entropy(scores, labels), batch.texts.labelled
         probabilities = scores.float().softmax(-1)[..., 1]
-        head = torch.stack([found.total.double(), found.total.new_tensor(found.count, dtype=torch.float64)])
+        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
         counts = counts_of(probabilities > THRESHOLD, labels, batch.real)
         return Score(sums=torch.cat([head, counts]), outputs={_OUTPUT: self._labelled(probabilities, batch)})
 
@@ -127,13 +109,9 @@ class DetectionTask(SpellingTask):
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
         return {self.accuracy: sums["correct"] / count}
 
-    def detection_score(self, evaluation: Evaluation) -> DetectionScore:
-        """Return the counts of a detection."""
-        return score_of(evaluation.sums[2:])
-
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count = evaluation.sums[:2]
-        score = self.detection_score(evaluation)
+        score = score_of(evaluation.sums[2:])
         found = {
             "loss": float(total / count) if count else 0.0,
             **score.counts.figures(),
@@ -152,6 +130,47 @@ class DetectionTask(SpellingTask):
         counts = dict(zip(COUNTS, evaluation.sums[2:].round().astype(int).tolist(), strict=True))
         facts |= {"counts": counts, "metrics": self.metrics(split, evaluation)}
         write_json(files.detection_counts(split), facts)
+
+
+class SedWordsTask(DetectionTask):
+    """Right or wrong, for each word; with a dictionary, real-word errors are also counted separately."""
+
+    of_texts = False
+    accuracy = "word_accuracy"
+
+
+class SedSequenceTask(DetectionTask):
+    """Right or wrong, for each text."""
+
+    of_texts = True
+    accuracy = "accuracy"
+
+
+def fields_of_texts(
+    samples: SpellingSamples, indices: Array, pad_id: int, with_features: bool, device: torch.device
+) -> dict[str, Any]:
+    """Fields of a DetectionBatch of these samples, without labels."""
+    pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
+    arrays = {
+        "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
+        "words": samples.rows(layout.WORDS, indices, NONE),
+    }
+    if with_features:
+        arrays["features"] = samples.features(indices)
+    return {
+        **text_fields(samples, indices, pad_id, device),
+        **{name: on(values, device) for name, values in arrays.items()},
+        "word_count": max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
+        "host_pieces": on(arrays["pieces"], _HOST),
+        "host_words": on(arrays["words"], _HOST),
+    }
+
+
+def labels_of_words(samples: SpellingSamples, indices: Array, *, has_dictionary: bool) -> tuple[Array, Array]:
+    """Labels of the words, NONE where they are not known, and which words are real; both [n, most words]."""
+    labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
+    real = samples.real_words(indices) if has_dictionary else np.zeros(labels.shape, dtype=bool)
+    return np.where(labels == layout.UNKNOWN, NONE, labels), real
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,7 +12,7 @@ from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.checks import table_violations, table_warnings
 from toolkit.workloads.text_classification.data.prepared import prepare
-from toolkit.workloads.text_classification.data.sources.rows import read_rows
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import read_rows
 
 pyarrow = pytest.importorskip("pyarrow")
 

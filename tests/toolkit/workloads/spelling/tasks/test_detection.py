@@ -21,9 +21,12 @@ from toolkit.workloads.spelling.config.noise import NoNoise
 from toolkit.workloads.spelling.config.tasks import SedSequence
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import DetectionBatch
-from toolkit.workloads.spelling.tasks.detection.base import DetectionTask
-from toolkit.workloads.spelling.tasks.detection.sed_sequence import SedSequenceTask
-from toolkit.workloads.spelling.tasks.detection.sed_words import SedWordsTask
+from toolkit.workloads.spelling.tasks.detection import (
+    DetectionTask,
+    SedSequenceTask,
+    SedWordsTask,
+    score_of,
+)
 
 #: What is read, and what is wrong of it: stoen is no word, under stands for over.
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
@@ -71,7 +74,7 @@ def test_words_are_counted_once_and_their_errors_by_kind(task: Made) -> None:
     detection = task(SedWordsTask, GOLDS)
     # Found: the, under; river,; stoen. Wrong: stoen, under; stoen.
     found = scored(detection, 2)
-    score = detection.detection_score(found)
+    score = score_of(found.sums[2:])
     assert (score.labels, score.equal) == (8, 5)
     assert (score.counts.true_positives, score.counts.false_positives) == (2, 2)
     assert (score.real_words, score.found_real, score.non_words, score.found_non) == (1, 1, 2, 1)
@@ -110,5 +113,5 @@ def test_texts_may_have_one_label_alone(task: Made, tmp_path: Path) -> None:
 def test_words_without_a_label_are_not_scored(task: Made) -> None:
     detection = task(SedWordsTask, ["1", "0", "0", "0", "1"])
     found = scored(detection, 2)
-    assert (detection.detection_score(found).labels, found.sums[1]) == (0, 0)
+    assert (score_of(found.sums[2:]).labels, found.sums[1]) == (0, 0)
     assert np.isfinite(list(detection.metrics("test", found).values())).all()

@@ -9,8 +9,8 @@ from typing import Any
 from toolkit.errors import DataError
 from toolkit.registry import extra_with
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.opening import open_problem
-from toolkit.workloads.text_classification.data.sources.table import Row, column_place
+from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.formats.table import Row, column_place
 
 ENDING = ".parquet"
 

@@ -12,9 +12,8 @@ import pytest
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.file_kinds import Format
-from toolkit.workloads.text_classification.data.sources.rows import read_rows
-from toolkit.workloads.text_classification.data.sources.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 CSV = b'text,label\n"x, y",a\n'
 ROWS = [Row(2, "x, y", "a")]

@@ -1,10 +1,11 @@
-"""The progress of a command, from what its script logs (`stk.current_run().log`)."""
+"""What a command has done so far: what its script logs (`stk.current_run().log`), and what it has saved."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from toolkit.files import read_end, read_json, read_json_lines
@@ -75,3 +76,29 @@ def final(run: RunDir) -> dict[str, Any]:
 def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
     values = {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def newest_save(run: RunDir) -> Path | None:
+    """The newest file or folder that the command has saved; None where it has saved nothing.
+
+    Hidden ones and links are passed over: a save can be written under a hidden name, and then renamed.
+    """
+    try:
+        entries = [each for each in run.checkpoints.iterdir() if not each.name.startswith(".")]
+    except OSError:
+        return None
+    return max((each for each in entries if not each.is_symlink()), key=_age, default=None)
+
+
+def _age(entry: Path) -> tuple[float, str]:
+    try:
+        return entry.stat().st_mtime, entry.name
+    except OSError:
+        # It has just been removed.
+        return 0.0, entry.name
+
+
+def save_mark(run: RunDir) -> object:
+    """A value that changes with each save."""
+    newest = newest_save(run)
+    return None if newest is None else (newest.name, _age(newest))

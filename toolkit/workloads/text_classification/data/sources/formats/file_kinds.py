@@ -1,15 +1,18 @@
-"""The format of a file, by the ending of its name; the formats that are refused."""
+"""The format of a file, by the ending of its name, and its rows; the formats that are refused."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import DataError
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources import parquet, prepared_table
-from toolkit.workloads.text_classification.data.sources.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.formats import parquet, prepared_table
+from toolkit.workloads.text_classification.data.sources.formats.json_lines import read_json_lines
+from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.formats.table import Row, read_table
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -55,6 +58,22 @@ class Format:
         delimiter = _DELIMITERS[ending] if data.delimiter is None else data.delimiter
         quoted = data.quoted if data.quoted is not None else delimiter != "\t"
         return cls(delimiter=delimiter, quoted=quoted)
+
+
+def read_rows(path: Path, data: TextTable, part: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a file as its name and the config describe it; holds one row at a time.
+
+    part  the split of a prepared set that is wanted; None for all of its texts
+    Raises DataError, which names file and line. Texts and labels are not looked at.
+    """
+    if prepared_table.is_database(path):
+        return prepared_table.read_texts(path, part)
+    if parquet.is_parquet(path) and not path.is_dir():
+        return parquet.read_parquet(path, data)
+    form = Format.of(path, data)
+    if form.delimiter is None:
+        return read_json_lines(path, data)
+    return read_table(path, form.delimiter, form.quoted, data)
 
 
 def _refusal(path: Path, ending: str) -> DataError:

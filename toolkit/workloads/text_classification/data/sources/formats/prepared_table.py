@@ -11,8 +11,8 @@ from toolkit.data.prepared.database import read_only
 from toolkit.data.prepared.manifest import META
 from toolkit.errors import DataError
 from toolkit.files import read_json
-from toolkit.workloads.text_classification.data.sources.opening import open_problem
-from toolkit.workloads.text_classification.data.sources.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
 
 ENDING = ".sqlite"
 

@@ -1,4 +1,4 @@
-"""The sections that the function `report` of the user's has added to the report of a run. No torch."""
+"""What the function `report` of the user's returned: written by the run, read by its report. No torch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from toolkit.errors import DataError
-from toolkit.files import read_json
+from toolkit.files import read_json, write_json
 from toolkit.report.blocks import Block, Figure, Section, Table, Text
 from toolkit.report.formats import clean
 from toolkit.report.plotting.curves import Columns
 from toolkit.report.plotting.themes import Theme
 from toolkit.report.task_report import Scores, TaskReport
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.functions.report.writing import SECTIONS
+
+#: In the artifacts of a run.
+_SECTIONS = "report_sections.json"
+_EXPECTED = "expected a text, a list of dictionaries (the rows of a table), or a figure of matplotlib"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +29,9 @@ class FunctionReport(TaskReport):
 
     @classmethod
     def read(cls, run: RunDir, scores: Scores, curves: Mapping[str, Columns]) -> Self:
-        stored = read_json(run.artifact(SECTIONS)) or []
+        stored = read_json(run.artifact(_SECTIONS)) or []
         if not (isinstance(stored, list) and all(isinstance(each, dict) for each in stored)):
-            raise DataError(f"{run.artifact(SECTIONS)} is damaged: expected a list of sections")
+            raise DataError(f"{run.artifact(_SECTIONS)} is damaged: expected a list of sections")
         return cls(run=run, stored=stored)
 
     def sections(self) -> Iterator[Section]:
@@ -55,3 +58,34 @@ class FunctionReport(TaskReport):
             return file.read_bytes()
 
         return Figure(name=name, about=title, draw=draw)
+
+
+def write_sections(run: RunDir, returned: Any) -> None:
+    """Write sections by their titles. Raises TypeError where they are none."""
+    if returned is None:
+        return
+    if not isinstance(returned, Mapping):
+        raise TypeError(f"report returned {type(returned).__name__}, expected a dictionary by titles")
+    run.artifacts.mkdir(exist_ok=True)
+    sections = [
+        {"title": str(title), **_section(run, f"own_{number}", str(title), value)}
+        for number, (title, value) in enumerate(returned.items(), start=1)
+    ]
+    write_json(run.artifact(_SECTIONS), sections)
+
+
+def _section(run: RunDir, name: str, title: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"text": value}
+    if hasattr(value, "savefig"):
+        value.savefig(run.artifact(f"{name}.png"), dpi=150)
+        return {"figure": name}
+    if isinstance(value, Sequence) and all(isinstance(row, Mapping) for row in value):
+        head = list(dict.fromkeys(str(name) for row in value for name in row))
+        rows = [{str(name): cell for name, cell in row.items()} for row in value]
+        return {"head": head, "rows": [[_cell(row.get(name, "")) for name in head] for row in rows]}
+    raise TypeError(f"report returned {type(value).__name__} for {title!r}, {_EXPECTED}")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

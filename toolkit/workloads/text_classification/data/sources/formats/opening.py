@@ -13,8 +13,8 @@ from typing import TextIO
 
 from toolkit.data.sources.compressed import ENDING, is_compressed
 from toolkit.errors import DataError
-from toolkit.workloads.text_classification.data.sources.charset import check_encoding, undecodable
-from toolkit.workloads.text_classification.data.sources.wording import shown
+from toolkit.workloads.text_classification.data.sources.formats.charset import check_encoding, undecodable
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 
 
 @contextmanager

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
+from toolkit.nlp.characters import no_character
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources.charset import lines
-from toolkit.workloads.text_classification.data.sources.opening import opened
-from toolkit.workloads.text_classification.data.sources.table import Row
-from toolkit.workloads.text_classification.data.sources.wording import shown
+from toolkit.workloads.text_classification.data.sources.formats.charset import lines
+from toolkit.workloads.text_classification.data.sources.formats.opening import opened
+from toolkit.workloads.text_classification.data.sources.formats.table import Row
+from toolkit.workloads.text_classification.data.sources.formats.wording import shown
 
 # Numbers stay as they are written: 1.0 and 1e3 are the same labels as in a delimited file.
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
-#: Characters that only an escape can write: text files and databases cannot hold them.
-_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 class _Fault(Exception):
@@ -52,8 +50,9 @@ def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
     found = _object(line)
     text = _field(found, data.text_column, "data.text_column")
     label = _field(found, data.label_column, "data.label_column")
-    if "\\u" in line and (odd := _NO_CHARACTER.search(text + label)):
-        raise _Fault(f"\\u{ord(odd[0]):04x} is no character of a text; correct the line")
+    # Only an escape can write them: text files and databases cannot hold them.
+    if "\\u" in line and (odd := no_character(text + label)):
+        raise _Fault(f"{odd} is no character of a text; correct the line")
     return text, label
 
 

@@ -1,0 +1,23 @@
+"""A user's project, whose modules are forgotten after each test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.workloads.custom.own_digits import write_digits
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Its experiment file."""
+    monkeypatch.chdir(tmp_path)
+    paths, modules = list(sys.path), set(sys.modules)
+    yield write_digits(tmp_path / "project")
+    sys.path[:] = paths
+    for name in set(sys.modules) - modules:
+        if name.startswith(("digits", "my_project")):
+            del sys.modules[name]

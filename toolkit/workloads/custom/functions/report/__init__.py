@@ -1,1 +1,0 @@
-"""What the function `report` adds to the report of a run."""

@@ -59,17 +59,23 @@ def worlds(size: int, nonce: str = "") -> list[World]:
 class Started:
     """A rank at work: its process, and where its answer will come.
 
-    handle  of the process itself: its number may by now be another one's
+    handle  of the process itself, whose number may by now be another one's; None if it had ended at once
     """
 
     process: Any
     receiver: Connection
-    handle: int
+    handle: int | None
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal, unless the rank has ended."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.handle, number)
+        if self.handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.handle, number)
+
+    def close(self) -> None:
+        """Give the handle back."""
+        if self.handle is not None:
+            os.close(self.handle)
 
 
 def start_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Started]:
@@ -82,8 +88,15 @@ def start_ranks(size: int, function: Callable[..., Any], *arguments: Any) -> lis
         # Or the pipe would not end with the process.
         sender.close()
         assert process.pid is not None
-        started.append(Started(process, receiver, os.pidfd_open(process.pid)))
+        started.append(Started(process, receiver, _handle(process.pid)))
     return started
+
+
+def _handle(pid: int) -> int | None:
+    # The server of the processes, whose children they are, may have buried one that ended at once.
+    with suppress(ProcessLookupError):
+        return os.pidfd_open(pid)
+    return None
 
 
 def await_ranks(started: Sequence[Started], timeout_s: float = PATIENCE_S) -> list[Ended]:
@@ -97,7 +110,7 @@ def await_ranks(started: Sequence[Started], timeout_s: float = PATIENCE_S) -> li
         if rank.process.is_alive():
             rank.process.kill()
             rank.process.join()
-        os.close(rank.handle)
+        rank.close()
         ended.append(Ended(value, error, rank.process.exitcode))
     return ended
 

@@ -24,7 +24,7 @@ LISTING = ("plan", "submit", "run", "resume", "sweep", "status", "report", "eval
            "replay", "diff", "drill")  # fmt: skip
 #: Commands that do something with runs, by what else they need.
 WITH_RUNS = {
-    name: {"replay": ["--step", "1"], "diff": ["nobody"], "logs": ["--list"]}.get(name, [])
+    name: {"replay": ["--step", "1"], "diff": ["nobody"], "logs": ["--list"], "export": ["new"]}.get(name, [])
     for name, parser in COMMANDS.items()
     if any(action.metavar == "RUN" and not action.option_strings for action in parser._actions)
 }

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from toolkit.run.run_dir import RunDir
 
+#: Name of the artifact with the experiment of the run that `model.repair_run` names.
+REPAIR_EXPERIMENT = "repair_experiment.yaml"
+
 
 @dataclass(frozen=True, slots=True)
 class SpellingFiles:
@@ -37,6 +40,11 @@ class SpellingFiles:
     def correction_counts(self, split: str) -> Path:
         """Counts of the words restored and spoilt in the texts of a split, JSON."""
         return self.run.artifact(f"{split}_correction.json")
+
+    @property
+    def repair_experiment(self) -> Path:
+        """The experiment of the run that `model.repair_run` names, which says what its model is."""
+        return self.run.artifact(REPAIR_EXPERIMENT)
 
     def benchmark_predictions(self, kind: str, group: str, split: str) -> Path:
         """The predictions of the best weights for a benchmark."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from toolkit.config import load_resolved
@@ -9,6 +10,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
 from toolkit.training.warm_start.find import Coming, find_weights
+from toolkit.workloads.spelling.files import SpellingFiles
 
 _TASK = "tokenization_repair"
 
@@ -27,13 +29,22 @@ def check_repair_run(experiment: Experiment, coming: Coming = None) -> None:
 
 
 def repair_experiment(name: str) -> Experiment:
-    """Return the experiment of the run that `model.repair_run` names. Raises DataError."""
-    run = RunDir(Path(name))
-    if not run.config.is_file():
-        raise DataError(f"model.repair_run: {run.path} is not a run; expected the folder of a run of {_TASK}")
-    experiment = load_resolved(run.config)
-    _check_task(run.path, experiment)
+    """Return the experiment of the run that `model.repair_run` names, or of such a file. Raises DataError."""
+    path = Path(name)
+    config = path if path.is_file() else RunDir(path).config
+    if not config.is_file():
+        raise DataError(f"model.repair_run: {path} is not a run; expected the folder of a run of {_TASK}")
+    experiment = load_resolved(config)
+    _check_task(path, experiment)
     return experiment
+
+
+def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
+    """A run's experiment without the run that its model began with: its own weights are loaded."""
+    kept = SpellingFiles(run).repair_experiment
+    if not kept.is_file():
+        return experiment
+    return replace(experiment, model=replace(experiment.model, repair_run=str(kept)))
 
 
 def _check_task(path: Path, experiment: Experiment) -> None:

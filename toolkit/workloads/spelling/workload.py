@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from toolkit.workload import LOSS, Metric, TaskSpec, Workload, shares
@@ -29,6 +28,7 @@ from toolkit.workloads.spelling.config.tasks import (
     detection_rates,
     plus_metrics,
 )
+from toolkit.workloads.spelling.files import REPAIR_EXPERIMENT
 
 _PACKAGE = "toolkit.workloads.spelling"
 
@@ -54,15 +54,6 @@ _DETECTION_MODELS = {
 }
 
 
-def _own_commands(experiment: Any, folder: Path) -> str:
-    """Why `stk predict` is not for a run: which commands are."""
-    from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS
-
-    kind, uses = experiment.task.kind, {"stk detect": DETECTORS, "stk correct": CORRECTORS}
-    named = [f"`{command} {folder.name} [FILE]`" for command, kinds in uses.items() if kind in kinds]
-    return f"lines of text are its input and output. Use {' or '.join(named)}"
-
-
 def _task(
     config: type,
     code: str,
@@ -85,8 +76,8 @@ def _task(
         metrics=metrics,
         brief=brief,
         rules=RULES,
-        kept_artifacts=("encoding",),
-        prediction_fault=_own_commands,
+        predictor=f"{_PACKAGE}.inference.predictor:SpellingPredictor",
+        kept_artifacts=("encoding", REPAIR_EXPERIMENT),
         file_keys=("noise", "noise_seed", "max_length", "workers", "prepared_dir"),
         own_files=OWN_TEXTS,
         **more,

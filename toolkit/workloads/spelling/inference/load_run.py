@@ -34,6 +34,7 @@ from toolkit.workloads.spelling.inference.chunks import (
     passages_of_words,
     whole,
 )
+from toolkit.workloads.spelling.repair_run import without_origin
 
 #: Padded tokens that a model reads at once.
 BATCH_TOKENS = 16384
@@ -147,7 +148,7 @@ def open_run(
     """
     checkpoint = best_checkpoint(run)
     verify(checkpoint)
-    experiment = load_to_run(run.config)
+    experiment = without_origin(run, load_to_run(run.config))
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
     encoding = _encoding(run)
     encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)

@@ -27,6 +27,7 @@ from toolkit.workloads.spelling.data.samples.prepared import Encoding, SpellingS
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.samples.sources import data_sets
 from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.repair_run import without_origin
 
 
 class SpellingTask:
@@ -57,6 +58,7 @@ class SpellingTask:
             return None
         fingerprint = str(read_manifest(best_checkpoint(run)).get("data"))
         known = prepare(data, report, base=Encoding(path=folder, fingerprint=fingerprint))
+        experiment = without_origin(run, experiment)
         return cls(replace(experiment, data=layout.encoded_by(data, folder)), known)
 
     def metrics_need_outputs(self, split: str) -> bool:

@@ -1,18 +1,23 @@
-"""A run that was moved without its data scores a file of texts by what it keeps."""
+"""A run that was moved without its data scores and predicts texts by what it keeps."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.toolkit.tiny import SIZES
 from tests.toolkit.workloads.spelling.spelling_files import texts, write_texts
 from toolkit.analysis.export import export_run
+from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.analysis.reevaluate import Request, rescore
+from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
+from toolkit.workloads.spelling.inference.correcting import open_corrector
+from toolkit.workloads.spelling.inference.detecting import open_detector
 from toolkit.world import World
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
@@ -28,7 +33,7 @@ def without_its_origin(run: RunDir, folder: Path) -> RunDir:
     return copy
 
 
-@pytest.mark.parametrize("name", ["of_words", "of_texts", "of_corrections", "of_word_corrections"])
+@pytest.mark.parametrize("name", ["of_words", "of_texts", "of_corrections", "of_word_corrections", "of_plus"])
 def test_a_file_scores_as_the_same_texts_did_at_the_runs_end(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -38,3 +43,31 @@ def test_a_file_scores_as_the_same_texts_did_at_the_runs_end(
     found = rescore(moved, World.single(), Request(file=str(file)), silent)
     assert found["metrics"]["test"] == pytest.approx(read_json(run.result)["metrics"]["test"])
     assert not (tmp_path / "gone").exists()
+
+
+TEXTS = ["the stoen river", "", "garden letter windwo " * 60]
+
+
+@pytest.mark.parametrize("name", ["of_words", "of_texts", "of_plus_detection", "of_plus"])
+def test_its_predictions_have_the_labels_that_detect_tells(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    run = request.getfixturevalue(name)
+    found = [*predict_rows(without_its_origin(run, tmp_path), TEXTS)]
+    labels = [each["labels"] if "labels" in each else [each["label"]] for each in found]
+    assert labels == open_detector(run, "cpu").detect(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["of_corrections", "of_repairs", "of_plus_detection", "of_plus"])
+def test_its_predictions_have_the_text_that_correct_writes(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    run = request.getfixturevalue(name)
+    found = predict_rows(without_its_origin(run, tmp_path), [{"text": text} for text in TEXTS])
+    assert [each["text"] for each in found] == open_corrector(run, "cpu").correct(TEXTS)
+
+
+@pytest.mark.parametrize("row", [1, None, ["a text"], {"txt": "a text"}, "\ud800", {"text": "\0"}])
+def test_a_row_that_is_no_text_is_refused(row: Any, of_words: RunDir) -> None:
+    with pytest.raises(DataError, match="samples:1: found"):
+        next(predict_rows(of_words, [row]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,8 +122,14 @@ class TokenizationRepairPlusTask(RepairingTask):
             output_vocabulary_size=self._data.output_vocabulary_size,
         )
         assert isinstance(built, TokenizationRepairPlus)
-        load_exact_weights(_KEY, find_weights(_KEY, config.repair_run), built.repair)
+        if not Path(config.repair_run).is_file():
+            load_exact_weights(_KEY, find_weights(_KEY, config.repair_run), built.repair)
         return built
+
+    def export(self, run: RunDir, model: nn.Module) -> None:
+        super().export(run, model)
+        repair = RunDir(Path(self._experiment.model.repair_run))
+        shutil.copyfile(repair.config, SpellingFiles(run).repair_experiment)
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> PlusBatch:
         samples = self.splits[split]

@@ -1,0 +1,61 @@
+"""Predicting with a run of spelling, as `stk detect` and `stk correct` do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.nlp.characters import no_character
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS
+from toolkit.workloads.spelling.inference.correcting import Corrector
+from toolkit.workloads.spelling.inference.detecting import THRESHOLD, Detector
+from toolkit.workloads.spelling.inference.load_run import open_run
+
+_TEXT = "text"
+
+
+class SpellingPredictor:
+    """Gives the corrected text, or where errors are and how likely; a run that does both gives both."""
+
+    format = RowFormat(takes_lines=True)
+    batches_at_once = 16
+
+    def __init__(self, run: RunDir, experiment: Experiment) -> None:
+        self._opened = open_run(run, "cpu")
+        self._kind = experiment.task.kind
+
+    def model(self) -> nn.Module:
+        return self._opened.model
+
+    def sample(self, row: Any) -> str:
+        text = row.get(_TEXT) if isinstance(row, dict) else row
+        if not isinstance(text, str):
+            raise UnfitRow(f'found {row!r}, expected a text, or {{"{_TEXT}": "a text"}}')
+        if odd := no_character(text):
+            raise UnfitRow(f"found {odd}, which is no character of a text")
+        return text
+
+    def predict(
+        self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device
+    ) -> list[Any]:
+        opened = replace(self._opened, model=model, device=device)
+        found: list[dict[str, Any]] = [{} for _ in samples]
+        if self._kind in CORRECTORS:
+            for each, text in zip(found, Corrector(opened).correct(samples), strict=True):
+                each[_TEXT] = text
+        if self._kind in DETECTORS:
+            detector = Detector(opened)
+            for each, probabilities in zip(found, detector.probabilities(samples), strict=True):
+                labels = [int(one > THRESHOLD) for one in probabilities]
+                if detector.of_texts:
+                    each |= {"label": labels[0], "probability": probabilities[0]}
+                else:
+                    each |= {"labels": labels, "probabilities": probabilities}
+        return found

@@ -6,10 +6,9 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from toolkit.errors import DataError, UserError
-from toolkit.system.json_text import json_text
 
 
 class Host(Protocol):
@@ -89,11 +88,6 @@ def run_action(arguments: Namespace, actions: Mapping[str, Callable[[Namespace],
     except OSError as error:
         raise DataError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
     return 0
-
-
-def answer(arguments: Namespace, value: Any, text: str) -> None:
-    """Print the value as JSON where --json asks for that, else the text."""
-    print(json_text(value) if arguments.json else text)
 
 
 def check_positive(arguments: Namespace, *names: str) -> None:

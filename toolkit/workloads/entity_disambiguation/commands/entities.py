@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.command import Host, answer, check_positive, run_action
+from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import DataError, UserError
 from toolkit.system.json_text import json_text
 from toolkit.workloads.entity_disambiguation.data.entities.contents import Limits
@@ -119,7 +119,7 @@ def _print_size(arguments: Namespace, database: EntityDatabase) -> None:
         f"{arguments.db}: {len(database)} entities, {database.alias_count} aliases, "
         f"{database.relation_count} relations, types: {', '.join(database.type_systems) or 'none'}"
     )
-    answer(arguments, size, text)
+    _answer(arguments, size, text)
 
 
 def _print_entity(arguments: Namespace, database: EntityDatabase, profile: Profile) -> None:
@@ -128,7 +128,7 @@ def _print_entity(arguments: Namespace, database: EntityDatabase, profile: Profi
     lines += [f"  types ({system}): {', '.join(names)}" for system, names in profile.types.items()]
     for relation, qid in profile.relations:
         lines.append(f"  {relation}: {qid}" + (f"  {database.title(qid)}" if qid in database else ""))
-    answer(arguments, profile.to_json(), "\n".join(lines))
+    _answer(arguments, profile.to_json(), "\n".join(lines))
 
 
 def _print_alias(arguments: Namespace, database: EntityDatabase, alias: str) -> None:
@@ -148,7 +148,7 @@ def _print_alias(arguments: Namespace, database: EntityDatabase, alias: str) -> 
 def _split(arguments: Namespace) -> None:
     sizes = divide(arguments.sentences, arguments.out, arguments.split, arguments.by)
     text = ", ".join(f"{size} {split}" for split, size in sizes.items())
-    answer(arguments, {"path": str(arguments.out), "sentences": sizes}, f"wrote {arguments.out}: {text}")
+    _answer(arguments, {"path": str(arguments.out), "sentences": sizes}, f"wrote {arguments.out}: {text}")
 
 
 def _convert(arguments: Namespace) -> None:
@@ -174,6 +174,10 @@ def _slices(arguments: Namespace) -> None:
         print(
             f"wrote {arguments.output}: {count} sentences", file=sys.stderr if arguments.json else sys.stdout
         )
+
+
+def _answer(arguments: Namespace, value: Any, text: str) -> None:
+    print(json_text(value) if arguments.json else text)
 
 
 def _print_table(rows: Sequence[dict[str, Any]], numbers: Sequence[str]) -> None:

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 
 from rich.console import Console
 
-from toolkit.command import Host, answer, check_positive, run_action
+from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import UserError
+from toolkit.system.json_text import json_text
 from toolkit.workloads.spelling.benchmarks.make import Size, tasks_of, write_benchmark
 from toolkit.workloads.spelling.data.noise.misspellings import (
     Misspellings,
@@ -59,7 +60,7 @@ def _dictionary(arguments: Namespace) -> None:
     write_dictionary(arguments.out, words)
     frequency = sum(words.values())
     text = f"wrote {arguments.out}: {len(words)} of {len(found)} words, which occur {frequency} times"
-    answer(arguments, {"path": str(arguments.out), "words": len(words), "occurrences": frequency}, text)
+    _answer(arguments, {"path": str(arguments.out), "words": len(words), "occurrences": frequency}, text)
 
 
 def _misspellings(arguments: Namespace) -> None:
@@ -83,7 +84,7 @@ def _misspellings(arguments: Namespace) -> None:
     text = ", ".join(
         f"{each['misspellings']} {name} (of {each['words']} words)" for name, each in sizes.items()
     )
-    answer(arguments, {"path": str(arguments.out), "splits": sizes}, f"wrote {arguments.out}: {text}")
+    _answer(arguments, {"path": str(arguments.out), "splits": sizes}, f"wrote {arguments.out}: {text}")
 
 
 def _listed(path: Path) -> dict[str, list[str]]:
@@ -114,7 +115,7 @@ def _tokenizer(arguments: Namespace) -> None:
         tokenizer = make_tokenizer.characters() if kind == "characters" else make_tokenizer.byte_values()
     make_tokenizer.save(tokenizer, arguments.out)
     size = tokenizer.get_vocab_size()
-    answer(arguments, {"path": str(arguments.out), "tokens": size}, f"wrote {arguments.out}: {size} tokens")
+    _answer(arguments, {"path": str(arguments.out), "tokens": size}, f"wrote {arguments.out}: {size} tokens")
 
 
 def _benchmark(arguments: Namespace) -> None:
@@ -164,3 +165,7 @@ def _open_with_bar(path: Path) -> AbstractContextManager[BinaryIO]:
     from rich import progress
 
     return progress.open(path, "rb", description=path.name, console=console, transient=True)
+
+
+def _answer(arguments: Namespace, value: Any, text: str) -> None:
+    print(json_text(value) if arguments.json else text)

@@ -201,12 +201,14 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     """The metrics of which it is known whether less or more is better."""
     goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
+    # A run of an earlier version has no titles and units.
+    titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
     return [
         Metric(
             name=name,
             goal=goals[goal],
-            title=str(task.titles.get(name, "")),
-            unit=units[task.units.get(name, "number")],
+            title=str(titles.get(name, "")),
+            unit=units[given.get(name, "number")],
         )
         for name, goal in task.metrics.items()
     ]

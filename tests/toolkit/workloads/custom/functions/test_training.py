@@ -160,11 +160,11 @@ def test_predictions_are_written_for_each_sample(config: Path, tmp_path: Path) -
     assert all(0 <= int(line) < 10 for line in lines)
 
 
-def test_lists_of_unequal_lengths_are_written_for_each_sample(here: Path, tmp_path: Path) -> None:
+def test_lists_of_unequal_lengths_are_written_for_each_sample(config: Path, tmp_path: Path) -> None:
     predict = "\n\ndef predict(model, batch):\n    return [row[: label + 1] for row, label in zip(*batch)]\n"
-    (here.parent / "digits.py").write_text(DIGITS + predict)
+    (config.parent / "digits.py").write_text(DIGITS + predict)
 
-    task = open_task(load(here))
+    task = open_task(load(config))
     evaluation = evaluated(task, new_model(task), "test")
     run = RunDir(tmp_path / "run")
     run.path.mkdir()

@@ -71,8 +71,10 @@ class Handler(BaseHTTPRequestHandler):
         elif len(length) > len(str(_LARGEST)) or int(length) > _LARGEST:
             problem = f"expected at most {_LARGEST:,} bytes: send the rows in several requests"
             self._refuse(HTTPStatus(413), problem)
+        elif len(body := self.rfile.read(int(length))) < int(length):
+            self._refuse(HTTPStatus.BAD_REQUEST, f"the body ended after {len(body)} of {length} bytes")
         else:
-            self._answer(self.rfile.read(int(length)))
+            self._answer(body)
 
     def do_GET(self) -> None:
         if self._is_known():

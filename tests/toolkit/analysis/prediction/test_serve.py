@@ -1,0 +1,71 @@
+"""What a server of predictions says to clients that break the rules of HTTP, leave, or are many."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from toolkit.analysis.prediction import serve
+from toolkit.analysis.prediction.serve import Handler
+
+KNOWN = "POST /predict HTTP/1.1\r\nAuthorization: Bearer right\r\n"
+
+
+class Lines:
+    """Answers each line with it."""
+
+    predictor = SimpleNamespace(format=SimpleNamespace(encoding="utf-8"))
+
+    def parts(self, lines: Any, read_as: str) -> Iterator[list[object]]:
+        for line in lines:
+            yield [line]
+
+
+@pytest.fixture
+def server() -> Iterator[ThreadingHTTPServer]:
+    handler = type("Asked", (Handler,), {"answering": Lines(), "token": "right"})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        # Ended requests are waited for where the server is closed.
+        server.daemon_threads = False
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def connect(server: ThreadingHTTPServer) -> Callable[[], socket.socket]:
+    return lambda: socket.create_connection(("127.0.0.1", server.server_port), PATIENCE_S)
+
+
+@pytest.fixture
+def said(connect: Callable[[], socket.socket]) -> Callable[[str], tuple[int, str]]:
+    """Status and body of the answer to a client that sends some bytes and no more."""
+
+    def of(sent: str) -> tuple[int, str]:
+        with connect() as client:
+            client.sendall(sent.encode())
+            client.shutdown(socket.SHUT_WR)
+            head, _, body = b"".join(iter(lambda: client.recv(1 << 16), b"")).decode().partition("\r\n\r\n")
+        return int(head.split()[1]), body
+
+    return of
+
+
+def test_rows_are_answered(said: Callable[[str], tuple[int, str]]) -> None:
+    assert said(f"{KNOWN}Content-Length: 4\r\n\r\na\nb\n") == (200, '"a\\n"\n"b\\n"\n')
+
+
+def test_a_body_that_breaks_off_is_not_answered(said: Callable[[str], tuple[int, str]]) -> None:
+    status, body = said(f"{KNOWN}Content-Length: 40\r\n\r\na\nb\n")
+    assert status == 400
+    assert "4 of 40 bytes" in json.loads(body)["error"]

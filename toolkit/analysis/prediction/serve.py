@@ -66,8 +66,8 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
         elif self.path != _PATH:
             self._refuse(HTTPStatus.NOT_FOUND, f"there is only {_PATH}")
-        elif not (length.isascii() and length.isdigit()):
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length")
+        elif "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length, and no chunks")
         elif len(length) > len(str(_LARGEST)) or int(length) > _LARGEST:
             problem = f"expected at most {_LARGEST:,} bytes: send the rows in several requests"
             self._refuse(HTTPStatus(413), problem)

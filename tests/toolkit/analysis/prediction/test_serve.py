@@ -69,3 +69,8 @@ def test_a_body_that_breaks_off_is_not_answered(said: Callable[[str], tuple[int,
     status, body = said(f"{KNOWN}Content-Length: 40\r\n\r\na\nb\n")
     assert status == 400
     assert "4 of 40 bytes" in json.loads(body)["error"]
+
+
+def test_chunks_are_not_taken_for_rows(said: Callable[[str], tuple[int, str]]) -> None:
+    status, _ = said(f"{KNOWN}Transfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n2\r\na\n\r\n0\r\n\r\n")
+    assert status == 411

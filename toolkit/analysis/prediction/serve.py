@@ -82,6 +82,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request to answer, as others are refused."""
+        self._refuse(HTTPStatus(code), message or HTTPStatus(code).phrase)
+
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing of each request."""
 

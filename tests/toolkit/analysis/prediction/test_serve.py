@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from toolkit.analysis.prediction import serve
 from toolkit.analysis.prediction.serve import Handler
 
 KNOWN = "POST /predict HTTP/1.1\r\nAuthorization: Bearer right\r\n"
@@ -74,3 +73,18 @@ def test_a_body_that_breaks_off_is_not_answered(said: Callable[[str], tuple[int,
 def test_chunks_are_not_taken_for_rows(said: Callable[[str], tuple[int, str]]) -> None:
     status, _ = said(f"{KNOWN}Transfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n2\r\na\n\r\n0\r\n\r\n")
     assert status == 411
+
+
+@pytest.mark.parametrize(
+    "sent, expected",
+    [
+        ("PUT /predict HTTP/1.1\r\n\r\n", 501),
+        ("POST 'a\\b\" c HTTP/1.1\r\n\r\n", 400),
+        (f"GET /{'a' * 70_000} HTTP/1.1\r\n\r\n", 414),
+        (f"{KNOWN}X: {'a' * 70_000}\r\n\r\n", 431),
+    ],
+)
+def test_every_error_is_json(said: Callable[[str], tuple[int, str]], sent: str, expected: int) -> None:
+    status, body = said(sent)
+    assert status == expected
+    assert json.loads(body)["error"]

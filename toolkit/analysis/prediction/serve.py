@@ -15,6 +15,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -59,6 +60,11 @@ class Handler(BaseHTTPRequestHandler):
     timeout = _SILENT_S
     #: A model answers one request at a time.
     _model = threading.Lock()
+
+    def handle(self) -> None:
+        # A client may go away at any time.
+        with suppress(ConnectionError):
+            super().handle()
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")

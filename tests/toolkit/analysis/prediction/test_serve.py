@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from http.server import ThreadingHTTPServer
@@ -88,3 +89,20 @@ def test_every_error_is_json(said: Callable[[str], tuple[int, str]], sent: str, 
     status, body = said(sent)
     assert status == expected
     assert json.loads(body)["error"]
+
+
+def test_a_client_that_leaves_is_no_error(
+    connect: Callable[[], socket.socket],
+    said: Callable[[str], tuple[int, str]],
+    server: ThreadingHTTPServer,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for sent in ("", "POST", f"{KNOWN}Content-Length: 40\r\n\r\na\n", f"{KNOWN}Content-Length: 2\r\n\r\na\n"):
+        with connect() as client:
+            client.sendall(sent.encode())
+            # Closing it then resets the connection.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert said(f"{KNOWN}Content-Length: 2\r\n\r\na\n")[0] == 200
+    server.shutdown()
+    server.server_close()
+    assert capfd.readouterr().err == ""

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import secrets
+import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ _PATH = "/predict"
 #: Bytes of a request at most, and seconds that a client may be silent.
 _LARGEST, _SILENT_S = 1 << 26, 30
 _BLOCK = 1 << 16
+#: Bytes that are discarded at most, after a refusal.
+_DISCARDED = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,8 @@ class Handler(BaseHTTPRequestHandler):
         # A client may go away at any time.
         with suppress(ConnectionError):
             super().handle()
+        with suppress(OSError):
+            self._read_the_rest()
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
@@ -116,6 +121,13 @@ class Handler(BaseHTTPRequestHandler):
         # A body that was not read would be taken for the next request.
         self.close_connection = True
         self._send(status, "application/json", json.dumps({"error": problem}) + "\n")
+
+    def _read_the_rest(self) -> None:
+        """Discard what a refused client still sends: it may read the answer only after that."""
+        self.connection.shutdown(socket.SHUT_WR)
+        left = _DISCARDED
+        while left > 0 and (found := self.connection.recv(_BLOCK)):
+            left -= len(found)
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
         content = text.encode("utf-8", "backslashreplace")

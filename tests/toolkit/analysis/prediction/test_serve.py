@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from http.server import ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from toolkit.analysis.prediction.serve import Handler
 
+#: More than the buffers of a connection hold.
+LARGE = 1 << 25
 KNOWN = "POST /predict HTTP/1.1\r\nAuthorization: Bearer right\r\n"
 
 
@@ -106,3 +109,10 @@ def test_a_client_that_leaves_is_no_error(
     server.shutdown()
     server.server_close()
     assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_sends_much_learns_why_it_is_refused(server: ThreadingHTTPServer) -> None:
+    client = HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE_S)
+    client.request("POST", "/predict", b"a" * LARGE, {"Authorization": "Bearer wrong"})
+    assert client.getresponse().status == 401
+    client.close()

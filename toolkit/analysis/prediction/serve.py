@@ -115,6 +115,13 @@ class Handler(BaseHTTPRequestHandler):
         except StkError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
+        except Exception:
+            self._refuse(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "the task has failed: the output of stk serve has the traceback",
+            )
+            # The server shows it, and goes on.
+            raise
         self._send(HTTPStatus.OK, "application/x-ndjson", text.getvalue())
 
     def _refuse(self, status: HTTPStatus, problem: str) -> None:

@@ -29,6 +29,8 @@ class Lines:
 
     def parts(self, lines: Any, read_as: str) -> Iterator[list[object]]:
         for line in lines:
+            if line == "break\n":
+                raise RuntimeError("broken")
             yield [line]
 
 
@@ -116,3 +118,14 @@ def test_a_client_that_sends_much_learns_why_it_is_refused(server: ThreadingHTTP
     client.request("POST", "/predict", b"a" * LARGE, {"Authorization": "Bearer wrong"})
     assert client.getresponse().status == 401
     client.close()
+
+
+def test_a_fault_of_the_task_is_told_to_the_client_and_shown(
+    server: ThreadingHTTPServer, said: Callable[[str], tuple[int, str]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    status, body = said(f"{KNOWN}Content-Length: 6\r\n\r\nbreak\n")
+    server.shutdown()
+    server.server_close()
+    assert status == 500
+    assert "broken" not in json.loads(body)["error"]
+    assert "RuntimeError: broken" in capfd.readouterr().err

@@ -154,8 +154,9 @@ def serve(run: RunDir, service: Service) -> None:
 
     token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
     try:
-        server = ThreadingHTTPServer((service.host, service.port), Handler, bind_and_activate=True)
-    except (OSError, OverflowError) as error:
+        server = ThreadingHTTPServer((_named(service.host), service.port), Handler, bind_and_activate=True)
+    # What Python says of a name that is none is a TypeError or a ValueError.
+    except (OSError, OverflowError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(
             f"cannot listen on {service.host}, port {service.port}: {reason}. Choose others with --host and "
@@ -169,6 +170,13 @@ def serve(run: RunDir, service: Service) -> None:
         if service.host not in ("127.0.0.1", "localhost"):
             sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
         server.serve_forever()
+
+
+def _named(host: str) -> str:
+    """A host that is not empty: Python would listen on all addresses."""
+    if not host:
+        raise ValueError("the host is empty")
+    return host
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,13 +9,16 @@ import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.patience import PATIENCE_S
-from toolkit.analysis.prediction.serve import Handler
+from toolkit.analysis.prediction.serve import Handler, Service, serve
+from toolkit.errors import UserError
+from toolkit.run.run_dir import RunDir
 
 #: More than the buffers of a connection hold.
 LARGE = 1 << 25
@@ -129,3 +132,9 @@ def test_a_fault_of_the_task_is_told_to_the_client_and_shown(
     assert status == 500
     assert "broken" not in json.loads(body)["error"]
     assert "RuntimeError: broken" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["", "a..b", "a" * 300, "ä\0"])
+def test_a_host_that_is_none_is_refused(host: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--host"):
+        serve(RunDir(tmp_path), Service(host=host, port=0))

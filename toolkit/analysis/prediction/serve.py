@@ -152,7 +152,7 @@ def serve(run: RunDir, service: Service) -> None:
     # Imported late, since it takes seconds in which Ctrl-C may be pressed.
     from toolkit.analysis.prediction.predict import answering
 
-    token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+    token = _given_token() or secrets.token_urlsafe(24)
     try:
         server = ThreadingHTTPServer((_named(service.host), service.port), Handler, bind_and_activate=True)
     # What Python says of a name that is none is a TypeError or a ValueError.
@@ -170,6 +170,16 @@ def serve(run: RunDir, service: Service) -> None:
         if service.host not in ("127.0.0.1", "localhost"):
             sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
         server.serve_forever()
+
+
+def _given_token() -> str:
+    """The token of the environment; empty without one. Raises UserError where no header can hold it."""
+    token = os.environ.get(TOKEN, "")
+    if not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise UserError(
+            f"{TOKEN} has characters that an HTTP header cannot hold: take letters and digits of ASCII"
+        )
+    return token
 
 
 def _named(host: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from toolkit.analysis.prediction.serve import Handler, Service, serve
+from toolkit.analysis.prediction.serve import TOKEN, Handler, Service, serve
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 
@@ -134,7 +134,16 @@ def test_a_fault_of_the_task_is_told_to_the_client_and_shown(
     assert "RuntimeError: broken" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("host", ["", "a..b", "a" * 300, "ä\0"])
+@pytest.mark.parametrize("host", ["", "ä..b", "b\0"])
 def test_a_host_that_is_none_is_refused(host: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--host"):
         serve(RunDir(tmp_path), Service(host=host, port=0))
+
+
+@pytest.mark.parametrize("token", [" right", "right\n", "rīght", "r\udcffght", "\t"])
+def test_a_token_that_no_header_can_hold_is_refused(
+    token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN, token)
+    with pytest.raises(UserError, match=TOKEN):
+        serve(RunDir(tmp_path), Service(host="127.0.0.1", port=0))

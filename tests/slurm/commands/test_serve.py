@@ -30,6 +30,7 @@ class Server:
         address = self.process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:")
         self.port = int(address.split(":")[2].split("/")[0])
+        self.about_token = self.process.stdout.readline()
 
     def ask(
         self, body: str = ROWS, *, method: str = "POST", path: str = "/predict", **headers: str
@@ -125,3 +126,8 @@ def test_the_code_of_another_user_is_served_where_it_is_trusted(house: House, tm
     # With a port that there is not, or it would go on.
     assert "--trust-folder" in house.call("serve", run.path, "--port", "-1").err
     assert "port -1" in house.call("serve", run.path, "--port", "-1", "--trust-folder").err
+
+
+def test_a_token_that_was_given_is_not_printed(server: Server) -> None:
+    assert "STK_SERVE_TOKEN" in server.about_token
+    assert "right" not in server.about_token

@@ -152,7 +152,8 @@ def serve(run: RunDir, service: Service) -> None:
     # Imported late, since it takes seconds in which Ctrl-C may be pressed.
     from toolkit.analysis.prediction.predict import answering
 
-    token = _given_token() or secrets.token_urlsafe(24)
+    given = _given_token()
+    token = given or secrets.token_urlsafe(24)
     try:
         server = ThreadingHTTPServer((_named(service.host), service.port), Handler, bind_and_activate=True)
     # What Python says of a name that is none is a TypeError or a ValueError.
@@ -165,7 +166,7 @@ def serve(run: RunDir, service: Service) -> None:
     with server:
         Handler.answering, Handler.token = answering(run, service.batch_size), token
         address = f"http://{service.host}:{server.server_port}{_PATH}"
-        sys.stdout.write(f"address  {address}\ntoken    {token}\n")
+        sys.stdout.write(f"address  {address}\ntoken    {f'that of {TOKEN}' if given else token}\n")
         sys.stdout.flush()
         if service.host not in ("127.0.0.1", "localhost"):
             sys.stderr.write("warning: requests and the token are not encrypted on their way\n")

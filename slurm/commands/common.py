@@ -19,8 +19,20 @@ Instead of CONFIG give your own command after two dashes:
 TAKE_WORDS = ("plan", "submit", "sweep", "run")
 
 _SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
-#: Commands that execute something of a run's folder.
-_EXECUTE = ("submit", "sweep", "run", "resume", "evaluate", "predict", "replay", "prepare", "drill")
+#: Commands that execute something of a run's folder, or copy it to be executed.
+_EXECUTE = (
+    "submit",
+    "sweep",
+    "run",
+    "resume",
+    "evaluate",
+    "predict",
+    "serve",
+    "export",
+    "replay",
+    "prepare",
+    "drill",
+)
 _TRUST_HELP = (
     "execute what is in the run's folder even if another user owns it or may write it; "
     "--trust-folder=FOLDER: in FOLDER and below, * for every folder"

@@ -13,8 +13,10 @@ from toolkit.config import load_resolved
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import crc32, read_json, write_json
 from toolkit.registry import task_kinds
+from toolkit.run import folder_trust
 from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS, RunDir
 
+_COMPILED = shutil.ignore_patterns("__pycache__")
 #: A safetensors file without tensors: the length of its header in 8 bytes, and the header.
 _NO_TENSORS = (2).to_bytes(8, "little") + b"{}"
 
@@ -26,17 +28,20 @@ def export_run(run: RunDir, folder: Path) -> RunDir:
     Logs, metrics, reports and the state of the optimizer are left out, so that it cannot train further.
 
     Raises UserError where the run has not finished or its task has no model, or where the folder exists or
-    cannot be written; CheckpointError where the best checkpoint is gone or damaged.
+    cannot be written; UntrustedFolder where others may write its code; CheckpointError where the best
+    checkpoint is gone or damaged.
     """
     kind = task_kinds()[load_resolved(run.config).task.kind]
     if not kind.task:
         raise UserError(f"{run.run_id} is a run of task.kind {kind.kind}, whose model is not known here")
+    # The copy is of this user, and would be trusted.
+    folder_trust.check_run(run)
     checkpoint = best_checkpoint(run)
     if not matches_manifest(checkpoint):
         raise CheckpointError(f"{checkpoint} is damaged: its files are not those that its {MANIFEST} lists")
     if folder.exists():
         raise UserError(f"{folder} exists: name a folder that does not, so that nothing of it is mixed in")
-    if folder.absolute().is_relative_to(run.path.absolute()):
+    if folder.resolve().is_relative_to(run.path.resolve()):
         raise UserError(f"{folder} is in the run's own folder: name another one")
     try:
         with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as beside:
@@ -56,7 +61,7 @@ def _copy(run: RunDir, made: RunDir, artifacts: tuple[str, ...]) -> None:
         target = made.path / source.relative_to(run.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target)
+            shutil.copytree(source, target, ignore=_COMPILED)
         else:
             shutil.copy2(source, target)
 

@@ -120,7 +120,10 @@ def _of_own_code(file: Path, defs: _Definitions) -> Schema:
     else:
         same = {"const": task}
     # Not by name: the code of each file makes a class of the same one.
-    sections = {name: _or_reference(defs.section(type(getattr(experiment, name)))) for name in _OF_TASK}
+    sections = {
+        name: _or_reference({"anyOf": [defs.section(type(getattr(experiment, name))), {"type": "null"}]})
+        for name in _OF_TASK
+    }
     return {
         "if": {"properties": {"task": same}, "required": ["task"]},
         "then": {"properties": sections},

@@ -89,3 +89,30 @@ def test_damaged_weights_are_not_handed_on(house: House, run: RunDir, tmp_path: 
     assert answer.code != 0
     assert str(run.best.resolve()) in answer.err
     assert not (tmp_path / "slim").exists()
+
+
+def test_a_link_into_the_run_is_no_place_for_the_folder(house: House, run: RunDir, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(run.path)
+    answer = house.call("export", str(run.path), str(tmp_path / "link" / "slim"))
+    assert answer.code == 2
+    assert not (run.path / "slim").exists()
+
+
+def test_code_that_others_may_write_does_not_become_trusted_by_it(
+    house: House, run: RunDir, tmp_path: Path
+) -> None:
+    run.code.chmod(0o777)
+    answer = house.call("export", str(run.path), str(tmp_path / "slim"))
+    assert answer.code == 2
+    assert "--trust-folder" in answer.err
+    assert not (tmp_path / "slim").exists()
+    assert house.call("export", str(run.path), str(tmp_path / "slim"), "--trust-folder").code == 0
+
+
+def test_compiled_code_is_left_out(house: House, run: RunDir, tmp_path: Path) -> None:
+    compiled = run.code / "toolkit" / "__pycache__"
+    compiled.mkdir(exist_ok=True)
+    (compiled / "task.pyc").write_bytes(b"of another Python")
+    house.call("export", str(run.path), str(tmp_path / "slim"))
+    assert not list((tmp_path / "slim").rglob("__pycache__"))
+    assert (tmp_path / "slim" / "code" / "toolkit").is_dir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.patience import PATIENCE_S
 from tests.slurm.commands.test_predict import POINTS
 from tests.slurm.house import House, house_in
 from toolkit.errors import ExitCode
+from toolkit.run.run_dir import RunDir
 
 ROWS = '{"x": 0.5}\n{"x": 2}\n'
 
@@ -28,6 +30,7 @@ class Server:
         address = self.process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:")
         self.port = int(address.split(":")[2].split("/")[0])
+        self.about_token = self.process.stdout.readline()
 
     def ask(
         self, body: str = ROWS, *, method: str = "POST", path: str = "/predict", **headers: str
@@ -115,3 +118,16 @@ def test_a_token_is_made_where_none_is_given(house: House) -> None:
     assert len(token) >= 32
     process.terminate()
     assert process.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+def test_the_code_of_another_user_is_served_where_it_is_trusted(house: House, tmp_path: Path) -> None:
+    run = RunDir(Path(shutil.copytree(house.run().path, tmp_path / "run", symlinks=True)))
+    run.code.chmod(0o777)
+    # With a port that there is not, or it would go on.
+    assert "--trust-folder" in house.call("serve", run.path, "--port", "-1").err
+    assert "port -1" in house.call("serve", run.path, "--port", "-1", "--trust-folder").err
+
+
+def test_a_token_that_was_given_is_not_printed(server: Server) -> None:
+    assert "STK_SERVE_TOKEN" in server.about_token
+    assert "right" not in server.about_token

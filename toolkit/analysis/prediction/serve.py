@@ -12,9 +12,11 @@ import io
 import json
 import os
 import secrets
+import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +41,8 @@ _PATH = "/predict"
 #: Bytes of a request at most, and seconds that a client may be silent.
 _LARGEST, _SILENT_S = 1 << 26, 30
 _BLOCK = 1 << 16
+#: Bytes that are discarded at most, after a refusal.
+_DISCARDED = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,25 +64,38 @@ class Handler(BaseHTTPRequestHandler):
     #: A model answers one request at a time.
     _model = threading.Lock()
 
+    def handle(self) -> None:
+        # A client may go away at any time.
+        with suppress(ConnectionError):
+            super().handle()
+        with suppress(OSError):
+            self._read_the_rest()
+
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
         if not self._is_known():
             self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
         elif self.path != _PATH:
             self._refuse(HTTPStatus.NOT_FOUND, f"there is only {_PATH}")
-        elif not (length.isascii() and length.isdigit()):
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length")
+        elif "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "send the header Content-Length, and no chunks")
         elif len(length) > len(str(_LARGEST)) or int(length) > _LARGEST:
             problem = f"expected at most {_LARGEST:,} bytes: send the rows in several requests"
             self._refuse(HTTPStatus(413), problem)
+        elif len(body := self.rfile.read(int(length))) < int(length):
+            self._refuse(HTTPStatus.BAD_REQUEST, f"the body ended after {len(body)} of {length} bytes")
         else:
-            self._answer(self.rfile.read(int(length)))
+            self._answer(body)
 
     def do_GET(self) -> None:
         if self._is_known():
             self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, f"POST rows as JSON lines to {_PATH}")
         else:
             self._refuse(HTTPStatus.UNAUTHORIZED, "send the token, as in Authorization: Bearer TOKEN")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request to answer, as others are refused."""
+        self._refuse(HTTPStatus(code), message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing of each request."""
@@ -98,12 +115,26 @@ class Handler(BaseHTTPRequestHandler):
         except StkError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
+        except Exception:
+            self._refuse(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "the task has failed: the output of stk serve has the traceback",
+            )
+            # The server shows it, and goes on.
+            raise
         self._send(HTTPStatus.OK, "application/x-ndjson", text.getvalue())
 
     def _refuse(self, status: HTTPStatus, problem: str) -> None:
         # A body that was not read would be taken for the next request.
         self.close_connection = True
         self._send(status, "application/json", json.dumps({"error": problem}) + "\n")
+
+    def _read_the_rest(self) -> None:
+        """Discard what a refused client still sends: it may read the answer only after that."""
+        self.connection.shutdown(socket.SHUT_WR)
+        left = _DISCARDED
+        while left > 0 and (found := self.connection.recv(_BLOCK)):
+            left -= len(found)
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
         content = text.encode("utf-8", "backslashreplace")
@@ -121,10 +152,12 @@ def serve(run: RunDir, service: Service) -> None:
     # Imported late, since it takes seconds in which Ctrl-C may be pressed.
     from toolkit.analysis.prediction.predict import answering
 
-    token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+    given = _given_token()
+    token = given or secrets.token_urlsafe(24)
     try:
-        server = ThreadingHTTPServer((service.host, service.port), Handler, bind_and_activate=True)
-    except (OSError, OverflowError) as error:
+        server = ThreadingHTTPServer((_named(service.host), service.port), Handler, bind_and_activate=True)
+    # What Python says of a name that is none is a TypeError or a ValueError.
+    except (OSError, OverflowError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(
             f"cannot listen on {service.host}, port {service.port}: {reason}. Choose others with --host and "
@@ -133,11 +166,28 @@ def serve(run: RunDir, service: Service) -> None:
     with server:
         Handler.answering, Handler.token = answering(run, service.batch_size), token
         address = f"http://{service.host}:{server.server_port}{_PATH}"
-        sys.stdout.write(f"address  {address}\ntoken    {token}\n")
+        sys.stdout.write(f"address  {address}\ntoken    {f'that of {TOKEN}' if given else token}\n")
         sys.stdout.flush()
         if service.host not in ("127.0.0.1", "localhost"):
             sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
         server.serve_forever()
+
+
+def _given_token() -> str:
+    """The token of the environment; empty without one. Raises UserError where no header can hold it."""
+    token = os.environ.get(TOKEN, "")
+    if not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise UserError(
+            f"{TOKEN} has characters that an HTTP header cannot hold: take letters and digits of ASCII"
+        )
+    return token
+
+
+def _named(host: str) -> str:
+    """A host that is not empty: Python would listen on all addresses."""
+    if not host:
+        raise ValueError("the host is empty")
+    return host
 
 
 def main(argv: Sequence[str]) -> int:

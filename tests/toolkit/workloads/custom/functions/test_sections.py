@@ -203,6 +203,8 @@ def test_an_editor_knows_the_keys_of_an_experiments_own_functions(config: Path) 
     assert not valid({**experiment, "model": {"hidden": "wide"}})
     assert not valid({**experiment, "data": {"fwe": True}})
     assert valid({**experiment, "task": "other.py", "model": {"hiden": 4}})
+    # Headings with nothing under them.
+    assert valid({**experiment, "model": None, "data": None})
 
 
 def test_an_editor_knows_them_of_a_task_section(config: Path) -> None:

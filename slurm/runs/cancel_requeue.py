@@ -68,7 +68,8 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     """
     submission = last_submission(target)
     if not now.is_live:
-        return f"not live ({now.state}): stk resume {target.run_id} starts it again"
+        again = "" if now.state == "finished" else f": stk resume {target.run_id} starts it again"
+        return f"not live ({now.state}){again}"
     if submission is None or submission.cluster != "slurm":
         return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
     job_id = submission.job_id

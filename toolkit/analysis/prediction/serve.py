@@ -21,14 +21,15 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from socketserver import TCPServer
+from typing import TYPE_CHECKING, ClassVar, TextIO
 
 from toolkit.analysis.prediction.formats import JSON_LINES
 from toolkit.analysis.prediction.output import writer
 from toolkit.analysis.prediction.source import TextLines
 from toolkit.errors import StkError, UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.system.process_main import exit_status, process_main
+from toolkit.system.process_main import exit_status, process_main, take_stdout
 
 if TYPE_CHECKING:
     from toolkit.analysis.prediction.predict import Answering
@@ -147,15 +148,26 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def serve(run: RunDir, service: Service) -> None:
-    """Answer until the process is ended. Raises as `answer`, and UserError where nothing can listen there."""
+class Server(ThreadingHTTPServer):
+    """Listens without asking a name server for this host's name, which may take long."""
+
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+
+def serve(run: RunDir, service: Service, output: TextIO) -> None:
+    """Answer until the process is ended. Raises as `answer`, and UserError where nothing can listen there.
+
+    output  for the address and the token
+    """
     # Imported late, since it takes seconds in which Ctrl-C may be pressed.
     from toolkit.analysis.prediction.predict import answering
 
     given = _given_token()
     token = given or secrets.token_urlsafe(24)
     try:
-        server = ThreadingHTTPServer((_named(service.host), service.port), Handler, bind_and_activate=True)
+        server = Server((_named(service.host), service.port), Handler)
     # What Python says of a name that is none is a TypeError or a ValueError.
     except (OSError, OverflowError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -166,8 +178,8 @@ def serve(run: RunDir, service: Service) -> None:
     with server:
         Handler.answering, Handler.token = answering(run, service.batch_size), token
         address = f"http://{service.host}:{server.server_port}{_PATH}"
-        sys.stdout.write(f"address  {address}\ntoken    {f'that of {TOKEN}' if given else token}\n")
-        sys.stdout.flush()
+        output.write(f"address  {address}\ntoken    {f'that of {TOKEN}' if given else token}\n")
+        output.flush()
         if service.host not in ("127.0.0.1", "localhost"):
             sys.stderr.write("warning: requests and the token are not encrypted on their way\n")
         server.serve_forever()
@@ -192,7 +204,9 @@ def _named(host: str) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Serve a run; return the exit status."""
-    return exit_status(lambda: serve(RunDir(Path(argv[0])), Service(**json.loads(argv[1]))))
+    # What the user's code prints must not mix with the address.
+    output = take_stdout()
+    return exit_status(lambda: serve(RunDir(Path(argv[0])), Service(**json.loads(argv[1])), output))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from http.server import ThreadingHTTPServer
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -137,7 +138,7 @@ def test_a_fault_of_the_task_is_told_to_the_client_and_shown(
 @pytest.mark.parametrize("host", ["", "ä..b", "b\0"])
 def test_a_host_that_is_none_is_refused(host: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--host"):
-        serve(RunDir(tmp_path), Service(host=host, port=0))
+        serve(RunDir(tmp_path), Service(host=host, port=0), StringIO())
 
 
 @pytest.mark.parametrize("token", [" right", "right\n", "rīght", "r\udcffght", "\t"])
@@ -146,4 +147,4 @@ def test_a_token_that_no_header_can_hold_is_refused(
 ) -> None:
     monkeypatch.setenv(TOKEN, token)
     with pytest.raises(UserError, match=TOKEN):
-        serve(RunDir(tmp_path), Service(host="127.0.0.1", port=0))
+        serve(RunDir(tmp_path), Service(host="127.0.0.1", port=0), StringIO())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.commands.test_predict import POINTS
-from tests.slurm.house import House, house_in
+from tests.slurm.commands.points import points_in
+from tests.slurm.house import House
 from toolkit.run.run_dir import WEIGHTS, RunDir
 
 #: Names in the folder, besides those of the code.
@@ -18,9 +18,7 @@ KEPT = {"config.yaml", "result.json", "code", "checkpoints"}
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
-        house.config = house.write("line.yaml", POINTS)
+    with points_in(tmp_path_factory.mktemp("house")) as house:
         yield house
 
 

@@ -16,26 +16,17 @@ import torch
 from safetensors.torch import load_file
 
 from tests.patience import PATIENCE_S
-from tests.slurm.house import CONFIG, Answer, House, house_in, reviews
+from tests.slurm.commands.points import points_in
+from tests.slurm.house import CONFIG, Answer, House, reviews
 from toolkit.analysis.prediction.load import load_model
 from toolkit.errors import CheckpointError, DataError, RunNotFound, UserError
 from toolkit.run.run_dir import RunDir
-
-POINTS = """\
-name: line
-task: {kind: toy_points}
-model: {kind: line}
-data: {path: points.txt, prepared_dir: prepared}
-train: {epochs: 1, batch_size: 16, device: cpu}
-"""
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """One working folder, without Slurm, in which a run is trained once."""
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
-        house.config = house.write("line.yaml", POINTS)
+    with points_in(tmp_path_factory.mktemp("house")) as house:
         yield house
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.slurm.commands.test_predict import POINTS
-from tests.slurm.house import House, house_in
+from tests.slurm.commands.points import points_in
+from tests.slurm.house import House
 from toolkit.errors import ExitCode
 from toolkit.run.run_dir import RunDir
 
@@ -43,9 +43,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
-        house.config = house.write("line.yaml", POINTS)
+    with points_in(tmp_path_factory.mktemp("house")) as house:
         assert house.call("run", house.config).code == 0
         yield house
 

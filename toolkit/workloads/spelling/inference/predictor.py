@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
+from toolkit.analysis.prediction.predictor import RowFormat
+from toolkit.analysis.prediction.text_rows import checked_text
 from toolkit.config.schema import Evaluation, Experiment
-from toolkit.nlp.characters import no_character
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS
 from toolkit.workloads.spelling.inference.correcting import Corrector
@@ -35,12 +35,7 @@ class SpellingPredictor:
         return self._opened.model
 
     def sample(self, row: Any) -> str:
-        text = row.get(_TEXT) if isinstance(row, dict) else row
-        if not isinstance(text, str):
-            raise UnfitRow(f'found {row!r}, expected a text, or {{"{_TEXT}": "a text"}}')
-        if odd := no_character(text):
-            raise UnfitRow(f"found {odd}, which is no character of a text")
-        return text
+        return checked_text(row.get(_TEXT, row) if isinstance(row, dict) else row, _TEXT)
 
     def predict(
         self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
+from toolkit.analysis.prediction.text_rows import checked_text
 from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.manifest import read_manifest
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Lists
-from toolkit.nlp.characters import no_character
 from toolkit.run.run_dir import RunDir
 from toolkit.task import build_model
 from toolkit.workloads.text_classification.data.sources.formats.wording import shown
@@ -58,11 +58,7 @@ class ClassificationPredictor:
                 found = shown([str(name) for name in row]) or "nothing"
                 raise UnfitRow(f"found no {column!r} (data.text_column), only {found}")
             row = row[column]
-        if not isinstance(row, str):
-            raise UnfitRow(f'found {row!r}, expected a text, or {{"{column}": "a text"}}')
-        if odd := no_character(row):
-            raise UnfitRow(f"found {odd}, which is no character of a text")
-        return row
+        return checked_text(row, column)
 
     def predict(
         self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device

@@ -20,7 +20,7 @@ _DEADLINE_S = 600
 
 def _wait_while_held() -> None:
     deadline = time.monotonic() + _DEADLINE_S
-    (_FOLDER / f"waiting.{os.environ['SLURM_PROCID']}").touch()
+    (_FOLDER / f"waiting.{os.environ['SLURM_JOB_ID']}.{os.environ['SLURM_PROCID']}").touch()
     while (_FOLDER / "hold").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
 

@@ -28,7 +28,7 @@ class World:
                             before; empty and 0 where there is no scheduler
     gpus                    GPUs that a scheduler granted on this host; None where nothing is known of it
     known_as                names or addresses of this host, the best first, and then of other hosts, as the
-                            scheduler knows them; empty where there is none
+                            scheduler knows them; else empty
     master_addr             host of a store that another program opened (torchrun); else None
     master_port             its port
     """

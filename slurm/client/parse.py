@@ -49,7 +49,7 @@ class Job:
 
     job_id          as people write it: 12, 12_3 (array task), 12+1 (component of an uneven job)
     raw_id          its own number, also for an array task
-    state, reason   Slurm's words; reason is empty where there is none
+    state, reason   Slurm's words; the reason may be empty
     restarts        how often it was put back into the queue
     requeue         whether Slurm may put it back
     submitted, started   local time; the expected start while it waits
@@ -281,7 +281,7 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def parse_time(text: str) -> datetime | None:
-    """A time as Slurm prints it; None where there is none."""
+    """A time as Slurm prints it; None for a text without one."""
     return None if text in _NOTHING else datetime.fromisoformat(text)
 
 

@@ -54,7 +54,7 @@ class Cluster:
         return self.value(name).rpartition("/")[2]
 
     def value(self, name: str) -> str:
-        """A setting as printed, empty where there is none."""
+        """A setting as printed; empty if it is not set."""
         value = self.config.get(name, "")
         return "" if value in ("(null)", "N/A") else value
 

@@ -80,7 +80,7 @@ def _is_of(attempt: AttemptRecord, job: Job) -> bool:
 
 
 def _attempts_before(run: RunDir, job: Job) -> int:
-    """The number of the newest start of this job that another step was to follow; 0 where there is none."""
+    """Return the number of the job's last start that was restarted in place; 0 before the first restart."""
     events = [event.facts for event in read_events(run, _IN_PLACE_EVENT)]
     this = (job.environ["SLURM_JOB_ID"], job.restart)
     return max(

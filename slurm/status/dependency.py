@@ -16,10 +16,7 @@ NOT_BEGUN = "not_begun"
 
 
 def _awaited(run: RunDir) -> tuple[RunDir, float] | None:
-    """The run that this one's newest submission waits for, and when that was made.
-
-    None where there is none, or it has begun.
-    """
+    """The run that this one waits for, and the time of its newest submission; None if it waits for none."""
     last = last_submission(run)
     if last is None or not last.awaits:
         return None

@@ -38,7 +38,7 @@ class RunStatus:
     hosts        of the newest start
     gpu_hours    of all starts; None where none computed on a GPU
     started, updated   the first start and the newest sign of life, seconds since the epoch
-    sweep        the array that it was submitted with; empty where there is none
+    sweep        the array that it was submitted with; empty for a single run
     """
 
     run_id: str

@@ -43,7 +43,7 @@ class Submission:
     boot      of that host (toolkit.system.host); empty where it is not known
     name      the job's name, of a task its array's
     array     the name of the array that it is a task of; empty where it is none
-    awaits    the folder of the run that must finish first; empty where there is none
+    awaits    the folder of the run that must finish first; empty if it waits for none
     """
 
     cluster: str
@@ -156,7 +156,7 @@ def recover(run: RunDir) -> Submission | None:
 
 
 def find_job(name: str, work_dir: str | Path, *, since: float = 0.0) -> str | None:
-    """The id of the job, or of the whole array, of this name that works there; None where there is none.
+    """The id of the job, or of the whole array, of this name that works there; None without such a job.
 
     since  when the job was to be submitted, in seconds since 1970: one that has ended and was submitted
            before is that of an earlier folder of this name, which `--fresh` has put aside

@@ -40,7 +40,7 @@ class PreparePlan(JobPlan):
         return "logs/%j.rank_00000.log"
 
     def options(self) -> dict[str, object]:
-        # There is no step that could be warned: B means the batch script, which is the preparation itself.
+        # B sends the signal to the batch script, because the preparation runs in it and has no step.
         warning = f"B:{WARNING_SIGNAL}@{signal_lead_s(self.resources)}"
         return {**JobPlan.options(self), "output": self.log, "signal": warning}
 

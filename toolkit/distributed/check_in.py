@@ -59,7 +59,7 @@ def _key(rank: int) -> str:
     return f"joined/{rank}"
 
 
-def _nobody_refused() -> str | None:
+def _none_refused() -> str | None:
     return None
 
 
@@ -69,7 +69,7 @@ def wait_for_ranks(
     deadline: float,
     own_route: str,
     where_are: Callable[[set[int]], str],
-    refused: Callable[[], str | None] = _nobody_refused,
+    refused: Callable[[], str | None] = _none_refused,
 ) -> str:
     """On rank 0: wait for all others; return the address at which they reach it.
 

@@ -51,7 +51,7 @@ SAVE_POINTS = tuple(
 )
 POINTS = TRAINING_PHASES + SAVE_POINTS
 _SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
-#: What the word after an action is; None where there is none.
+#: The meaning of the word after an action; None for an action without one.
 _ACTIONS: dict[str, type[int] | type[float] | None] = {
     **dict.fromkeys(_SIGNALS),
     "hang": None,

@@ -51,7 +51,8 @@ def _read_range(kind: str, text: str) -> Space:
 def split_values(override: str) -> list[str]:
     """The values of `key=a,b`: cut at commas that lie in no brackets and no quotes.
 
-    One value where there is none to cut at; no `=`, no value. Raises UserError for an empty one of several.
+    A text without a comma is one value. A word without `=` has no value. Raises UserError for an empty one
+    of several values.
     """
     key, equals, text = override.partition("=")
     values = [part.strip() for part in _cut(text)] if equals else []

@@ -36,7 +36,7 @@ def sources(run: RunDir, rank: Rank, attempt: Attempt, first: int | None = None)
 
     first   the rank whose log comes first in each start
 
-    The newest start is the newest that has such a log. Raises RunNotFound where there is none.
+    The newest start is the newest that has such a log. Raises RunNotFound if there is none.
     """
     if rank == "batch":
         return _of_jobs(run, attempt)

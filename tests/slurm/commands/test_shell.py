@@ -24,7 +24,7 @@ LISTING = ("plan", "submit", "run", "resume", "sweep", "status", "report", "eval
            "replay", "diff", "drill")  # fmt: skip
 #: Commands that do something with runs, by what else they need.
 WITH_RUNS = {
-    name: {"replay": ["--step", "1"], "diff": ["nobody"], "logs": ["--list"], "export": ["new"]}.get(name, [])
+    name: {"replay": ["--step", "1"], "diff": ["other"], "logs": ["--list"], "export": ["new"]}.get(name, [])
     for name, parser in COMMANDS.items()
     if any(action.metavar == "RUN" and not action.option_strings for action in parser._actions)
 }
@@ -47,7 +47,7 @@ def test_an_unknown_option_is_the_users_fault(house: House, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_RUNS)
-def test_a_run_that_nobody_knows_is_the_users_fault(house: House, name: str) -> None:
+def test_an_unknown_run_is_the_users_fault(house: House, name: str) -> None:
     """Nothing on standard output, a message without a stack trace on the other, and nothing made."""
     options = ["--json"] if "--json" in COMMANDS[name]._option_string_actions else []
     before = house.listing

@@ -2,7 +2,7 @@
 
 python -P -m toolkit.analysis.prediction.serve RUN_DIR '{"host": …}'
 
-Whoever sends the token may ask. Requests are read side by side and answered one after the other.
+A request needs the token. Many requests are read at once; the model answers one at a time.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def gather(
 
 
 def gather_sweep(path: Path, overrides: Sequence[str], root: Path | None, faults: Faults) -> Any:
-    """The section `sweep` of an experiment file, overrides of its keys applied; None where there is none.
+    """The section `sweep` of an experiment file with the overrides of its keys; None if it has none.
 
     It may be a file of its own (`sweep: ${from_file:...}`). Values stand as written, references too: they
     are composed with the experiment that gets them. Raises ConfigError where the file cannot be read.

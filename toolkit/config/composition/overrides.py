@@ -97,7 +97,7 @@ def _place(container: Any, part: str, key: Key, faults: Faults) -> str | int | N
 
 
 def _enter(container: Any, place: str | int, key: Key, includes: Includes) -> Any:
-    """The container at a place, made where there is none; `key` is the path that is to exist in it."""
+    """The container at a place, which is made if it is missing; `key` is the path that must exist in it."""
     if isinstance(container, list) and place == len(container):
         container.append(None)
     elif isinstance(container, dict):

@@ -22,7 +22,7 @@ class Moment:
     time             seconds since the epoch
     rss_mb           memory of the rank's process and of the processes that it started
     cpu_percent      of these, since the point before
-    gpu_utilization  per cent, of the whole GPU; None where there is none or it does not tell
+    gpu_utilization  per cent, of the whole GPU; None without a GPU, or if it does not report it
     gpu_memory_mb    in use on the whole GPU, by all processes; None likewise
     """
 

@@ -85,7 +85,7 @@ def _hosts(hosts: Sequence[str]) -> str:
 
 
 def best_words(summary: RunSummary, short: bool = False) -> str:
-    """Return the evaluation whose checkpoint was kept as best; empty where there is none."""
+    """Return the evaluation whose checkpoint was kept as best; empty if none was."""
     if summary.best is None:
         return ""
     value = summary.score(summary.best.metric, summary.best.value)

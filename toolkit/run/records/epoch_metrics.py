@@ -48,7 +48,7 @@ def by_epoch(lines: Iterable[Mapping[str, Any]]) -> tuple[Epoch, ...]:
 
 
 def trained(epochs: Sequence[Epoch], done: float) -> Epoch | None:
-    """The last whole epoch that was trained; the one under way where there is none yet."""
+    """The last epoch that was trained to its end; before that the current one."""
     known = [epoch for epoch in epochs if epoch.training]
     whole = [epoch for epoch in known if epoch.epoch <= done + _ROUNDING]
     return next(iter(whole[-1:] or known[:1]), None)

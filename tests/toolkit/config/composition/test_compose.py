@@ -1,4 +1,4 @@
-"""The tree of an experiment, whatever it is written from."""
+"""An experiment file and its overrides become one tree."""
 
 from __future__ import annotations
 

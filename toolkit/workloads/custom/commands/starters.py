@@ -35,7 +35,7 @@ def starters() -> dict[str, Path]:
 def files_of(name: str) -> dict[str, str]:
     """The text of an experiment file and of all that it includes, by place in a new folder.
 
-    Raises UserError where there is none of that name.
+    Raises UserError if none has that name.
     """
     known = starters()
     if name not in known:

@@ -83,7 +83,7 @@ class MentionBatch:
         wanted = [picked["places"], *([picked["others"]] if "others" in picked else [])]
         used = torch.unique(torch.cat([each.flatten() for each in wanted]))
         used = used[used >= 0]
-        row_of = torch.full((len(tensors["titles"]) + 1,), layout.NOBODY, device=rows.device)
+        row_of = torch.full((len(tensors["titles"]) + 1,), layout.NO_ENTITY, device=rows.device)
         row_of[used] = torch.arange(len(used), device=rows.device)
         # -1 is the last row, which is that of no entity.
         picked |= {name: row_of[picked[name]] for name in ("places", "others") if name in picked}
@@ -127,7 +127,7 @@ class BatchMaker:
             arrays["others"] = np.where(
                 (others >= 0)[:, :, None],
                 samples.candidates(np.maximum(others, 0).ravel()).reshape(*others.shape, -1),
-                layout.NOBODY,
+                layout.NO_ENTITY,
             )
             wanted.append(arrays["others"])
         distinct, chunks = self._distinct(tables, wanted)
@@ -200,7 +200,7 @@ def chunks_of(lengths: Array) -> tuple[Chunk, ...]:
 def _rows(entities: Array, distinct: Array, order: Array) -> Array:
     """Rows of entities in a batch's tables, whose `order` sorts them; -1 stays -1."""
     places = np.searchsorted(distinct, np.maximum(entities, distinct[order[0]]), sorter=order)
-    found: Array = np.where(entities >= 0, order[places], layout.NOBODY)
+    found: Array = np.where(entities >= 0, order[places], layout.NO_ENTITY)
     return found
 
 

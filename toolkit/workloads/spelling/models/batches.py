@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 
 import torch
 
-#: Numbers a group where there is none, and labels what is not learnt: padding, special tokens.
+#: The group, and the label, of a token that has none: padding, special tokens.
 NONE = -1
 
 

@@ -74,7 +74,7 @@ class DetectionTask(SpellingTask):
         return LabelledBatch(texts=texts, real=on(real, device))
 
     def _labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
-        """Labels, NONE where there is none, and whether what is labelled is a real word; of one shape."""
+        """The label of each word, or NONE; and whether it is a real word. Both have one shape."""
         if self.of_texts:
             errors = samples.errors[indices]
             return errors, np.zeros(errors.shape, dtype=bool)
@@ -150,9 +150,9 @@ def fields_of_texts(
     samples: SpellingSamples, indices: Array, pad_id: int, with_features: bool, device: torch.device
 ) -> dict[str, Any]:
     """Fields of a DetectionBatch of these samples, without labels."""
-    pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
+    pieces = samples.rows(layout.PIECES, indices, layout.NO_PIECE)
     arrays = {
-        "pieces": np.where(pieces == layout.NOBODY, NONE, pieces),
+        "pieces": np.where(pieces == layout.NO_PIECE, NONE, pieces),
         "words": samples.rows(layout.WORDS, indices, NONE),
     }
     if with_features:
@@ -198,7 +198,7 @@ def counts_of(found: torch.Tensor, labels: torch.Tensor, real: torch.Tensor) -> 
     """The counts of what was found, in the order of COUNTS, computed on the device.
 
     found   [...] what is called wrong
-    labels  [...] NONE where there is none
+    labels  [...] NONE for a word without a label
     real    [...] whether it is a real word
     """
     known, wrong = labels != NONE, labels == 1

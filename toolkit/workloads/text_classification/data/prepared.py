@@ -108,7 +108,7 @@ class Prepared(PreparedFolder[Samples]):
 
 
 def prepare(data: TextTable, progress: Progress | None = None) -> Prepared:
-    """Open the prepared set of a data section, building it first where there is none.
+    """Open the prepared set of a data section, which is made first if it is missing.
 
     `progress` gets stage, done and total; stages: hash (bytes), read, tokenize (rows), encode (tokens).
     Otherwise as PreparedFolder.open_or_build.
@@ -137,7 +137,7 @@ class Encoding(Protocol):
 def prepare_benchmark(data: TextTable, known: Encoding, progress: Progress | None = None) -> Prepared:
     """Open the whole file `data.path` as the one split `test`, with known labels and tokens.
 
-    Built first where there is none, as `prepare` does it. Raises DataError.
+    Made first if it is missing, as `prepare` does it. Raises DataError.
     """
     report = progress or silent
     data = replace(data, labels=known.labels)
@@ -162,7 +162,7 @@ def _publish(
     using: Callable[[], Encoder],
     report: Progress,
 ) -> Prepared:
-    """Open the set of these sources, building it first where there is none."""
+    """Open the set of these sources, which is made first if it is missing."""
 
     def fill(folder: Path) -> None:
         # Its faults first: they are found sooner than those of the rows.

@@ -102,7 +102,7 @@ class EntityDatabase:
         return self._held.titles[qid]
 
     def description(self, qid: str) -> str:
-        """Return the description of an entity, empty where there is none."""
+        """Return the description of an entity; empty if it has none."""
         return self._held.descriptions.get(qid, "")
 
     def types(self, qid: str) -> Mapping[str, Sequence[str]]:

@@ -26,7 +26,7 @@ def candidate_tables(
     """
     first = int(no_candidate)
     width = first + max((len(candidates_of(alias)) for alias in aliases), default=1)
-    entities = np.full((len(aliases), width), layout.NOBODY)
+    entities = np.full((len(aliases), width), layout.NO_ENTITY)
     priors = np.zeros(entities.shape)
     entities[:, :first] = layout.NONE_OF_THEM
     for number, alias in enumerate(aliases):

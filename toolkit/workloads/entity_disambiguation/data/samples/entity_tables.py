@@ -112,7 +112,7 @@ class EntityTables:
             links = self.database.relations(qid)
             types.extend(self.types[name] for name in names)
             relations.extend(self.relations[name] for name, _ in links)
-            objects.extend(self.numbers.get(target, layout.NOBODY) for _, target in links)
+            objects.extend(self.numbers.get(target, layout.NO_ENTITY) for _, target in links)
             type_counts.append(len(names))
             link_counts.append(len(links))
         yield layout.TYPES, np.asarray(types)

@@ -44,7 +44,7 @@ OBJECTS = Column("objects.bin", "<i4")
 RELATION_OFFSETS = Column("relation_offsets.bin", "<i8")
 
 #: Stands for no entity.
-NOBODY = -1
+NO_ENTITY = -1
 #: The entity "none of the candidates".
 NONE_OF_THEM = 0
 

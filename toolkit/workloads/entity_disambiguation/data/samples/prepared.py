@@ -122,7 +122,7 @@ def prepare(
     *,
     base: Base | None = None,
 ) -> MentionSet:
-    """Open the prepared set of a data section, building it first where there is none.
+    """Open the prepared set of a data section, which is made first if it is missing.
 
     With `base`, the knowledge of a trained model, `data.path` is a file to be scored: all of it is the
     split `test`, and slices, types and relations are those that training has seen.

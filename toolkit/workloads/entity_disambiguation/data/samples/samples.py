@@ -70,7 +70,7 @@ class Tables:
         """Which of these distinct entities, in ascending order, a relation connects: [n, n], symmetric."""
         found = np.zeros((len(which), len(which)), dtype=bool)
         lengths = self.objects.lengths(which)
-        objects = self.objects.gather(which, layout.NOBODY)
+        objects = self.objects.gather(which, layout.NO_ENTITY)
         rows = np.repeat(np.arange(len(which)), lengths)
         targets = objects[np.arange(objects.shape[1]) < lengths[:, None]]
         places = np.minimum(np.searchsorted(which, targets), len(which) - 1)
@@ -126,7 +126,7 @@ class MentionSamples:
         # Those that are there come first, in their order.
         order = np.argsort(~same, axis=1, kind="stable")[:, :most]
         found: Array = np.where(
-            np.take_along_axis(same, order, 1), np.take_along_axis(near, order, 1), layout.NOBODY
+            np.take_along_axis(same, order, 1), np.take_along_axis(near, order, 1), layout.NO_ENTITY
         )
         return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.workloads.spelling.data.samples.layout import NOBODY, UNKNOWN
+from toolkit.workloads.spelling.data.samples.layout import NO_PIECE, UNKNOWN
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, repairs_of
 from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
@@ -39,7 +39,7 @@ class CharacterTokens:
             before += count
         tokens = np.empty(len(text) + 2, dtype=np.uint32)
         tokens[0], tokens[1:-1], tokens[-1] = self.tokenizer.begin, self.encode(text), self.tokenizer.end
-        found = np.full(len(tokens), NOBODY, dtype=np.int64)
+        found = np.full(len(tokens), NO_PIECE, dtype=np.int64)
         found[1:-1][visible(text)] = own
         return tokens, found
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens, repair_labels, repaired_text
-from toolkit.workloads.spelling.data.samples.layout import NOBODY, UNKNOWN
+from toolkit.workloads.spelling.data.samples.layout import NO_PIECE, UNKNOWN
 from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
@@ -44,14 +44,14 @@ class PieceTokens:
 
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:
         """Return the tokens of a text's words, special ones around them, and the piece of each; [L], [L]."""
-        tokens, pieces, before = [self.tokenizer.begin], [NOBODY], 0
+        tokens, pieces, before = [self.tokenizer.begin], [NO_PIECE], 0
         for word in words:
             own, own_pieces, count = self._of_word(word)
             tokens += own
             pieces += [before + piece for piece in own_pieces]
             before += count
         tokens.append(self.tokenizer.end)
-        pieces.append(NOBODY)
+        pieces.append(NO_PIECE)
         return np.array(tokens, dtype=np.uint32), np.array(pieces, dtype=np.int64)
 
     def _encoded(self, word: str) -> tuple[list[int], list[int], int]:

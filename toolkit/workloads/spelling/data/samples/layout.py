@@ -24,7 +24,7 @@ SHARD = 2000
 # Lists of every sample, one after the other, with the file that says where each begins, [n + 1].
 #: Special tokens included. With a tokenizer of characters spaces are tokens, too.
 TOKENS = "tokens"
-#: The piece of each token; NOBODY for special tokens and spaces. Pieces and words are those of the text, or
+#: The piece of each token; NO_PIECE for special tokens and spaces. Pieces and words are those of the text, or
 #: with a tokenizer of characters of the text with its white space repaired.
 PIECES = "pieces"
 #: The word of each piece.
@@ -55,7 +55,7 @@ DTYPES = {
     OUTPUTS: "<u4", OUTPUT_WORDS: "<u2", ERRORS: "|u1", SOURCES: "<u2", LINES: "<i8", SPLIT: "|u1",
 }  # fmt: skip
 
-NOBODY = 65535
+NO_PIECE = 65535
 UNKNOWN = 255
 
 #: Why lines are left out.

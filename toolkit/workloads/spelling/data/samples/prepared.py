@@ -120,7 +120,7 @@ def prepare(
     *,
     base: Encoding | None = None,
 ) -> SpellingSet:
-    """Open the prepared set of a data section, making it first where there is none.
+    """Open the prepared set of a data section, which is made first if it is missing.
 
     An interrupted preparation continues with the shards that exist.
     With `base`, of the set that a model was trained on, `data.path` is a file to be scored: all of it is the

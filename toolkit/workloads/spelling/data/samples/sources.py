@@ -84,7 +84,7 @@ def data_sets(data: SpellingTexts) -> tuple[str, ...]:
 def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -> dict[str, Any]:
     """Return all that determines the contents of the prepared set, and its fingerprint (SHA-256).
 
-    base  fingerprint of the set that the scored model was trained on; None where there is none
+    base  fingerprint of the set that the scored model was trained on; None for data to train on
     Raises DataError where a file cannot be read.
     """
     settings: dict[str, Any] = {

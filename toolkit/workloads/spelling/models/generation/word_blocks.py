@@ -24,7 +24,7 @@ def block_cross(targets: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
 
 
 def first_places(words: torch.Tensor, count: int) -> torch.Tensor:
-    """Place of the first token of each of `count` words, [B, count]; 0 where there is none."""
+    """Place of the first token of each of `count` words, [B, count]; 0 for a word without tokens."""
     member = words[:, None, :] == torch.arange(count, device=words.device)[:, None]
     return member.to(torch.uint8).argmax(-1)
 

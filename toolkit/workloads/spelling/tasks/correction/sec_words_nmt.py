@@ -38,10 +38,10 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         return write_words(model, batch, self._search, limits)
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> WordsCorrectionBatch:
-        pieces = samples.rows(layout.PIECES, indices, layout.NOBODY)
-        nobody = pieces == layout.NOBODY
+        pieces = samples.rows(layout.PIECES, indices, layout.NO_PIECE)
+        is_special = pieces == layout.NO_PIECE
         of_pieces = samples.rows(layout.WORDS, indices, NONE)
-        of_tokens = np.take_along_axis(of_pieces, np.where(nobody, 0, pieces), axis=1)
+        of_tokens = np.take_along_axis(of_pieces, np.where(is_special, 0, pieces), axis=1)
         words = samples.rows(layout.OUTPUT_WORDS, indices, NONE)
         words[~self._same_words(samples, indices)] = NONE
         targets, numbers, labels = word_targets(
@@ -53,7 +53,7 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
         )
         return WordsCorrectionBatch(
             **text_fields(samples, indices, self._data.pad_id, device),
-            words=on(np.where(nobody, NONE, of_tokens), device),
+            words=on(np.where(is_special, NONE, of_tokens), device),
             targets=on(targets, device),
             target_words=on(numbers, device),
             labels=on(labels, device),

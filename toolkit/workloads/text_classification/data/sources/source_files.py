@@ -147,7 +147,7 @@ def _check_settings(data: TextTable) -> None:
 def _tokenizer_description(data: TextTable) -> dict[str, Any]:
     """Return what decides a tokenizer's tokens: of a pretrained one the content, never the path.
 
-    Raises DataError where there is none.
+    Raises DataError if there is none.
     """
     if data.tokenizer != "pretrained":
         names = ("tokenizer", "lowercase", "min_count", "max_vocabulary")

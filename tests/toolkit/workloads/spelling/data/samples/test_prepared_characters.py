@@ -60,7 +60,7 @@ def test_every_character_is_a_token_and_spaces_are_of_no_piece(made: Callable[..
         text = text_of(found, index)
         pieces = row(found, layout.PIECES, index)
         assert len(row(found, layout.TOKENS, index)) == len(text) + 2
-        np.testing.assert_array_equal(np.array(pieces) == layout.NOBODY, [True, *~visible(text), True])
+        np.testing.assert_array_equal(np.array(pieces) == layout.NO_PIECE, [True, *~visible(text), True])
 
 
 def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., SpellingSet]) -> None:
@@ -70,7 +70,7 @@ def test_pieces_and_words_are_those_of_the_repaired_text(made: Callable[..., Spe
         target = repaired(text, row(found, layout.REPAIRS, index)[1:-1])
         pieces = np.array(row(found, layout.PIECES, index))
         read = "".join(character for character in text if character != " ")
-        of_character = pieces[pieces != layout.NOBODY]
+        of_character = pieces[pieces != layout.NO_PIECE]
         cut = ["".join(c for c, own in zip(read, of_character, strict=True) if own == piece)
                for piece in range(of_character.max() + 1)]  # fmt: skip
         wanted = [

@@ -80,7 +80,7 @@ def test_tokens_pieces_and_words_fit_the_text(make: Make) -> None:
         np.testing.assert_array_equal(words, word_of_piece)
         np.testing.assert_array_equal(samples.features(index)[0], expected)
         pieces = samples.rows(layout.PIECES, index, -1)[0]
-        assert pieces[0] == pieces[-1] == layout.NOBODY
+        assert pieces[0] == pieces[-1] == layout.NO_PIECE
         np.testing.assert_array_equal(words[pieces[1:-1]], of_token)
         for place, piece in enumerate(pieces_of(text)):
             own = tokens[pieces[1:-1] == place]

@@ -114,8 +114,8 @@ def step_ms(folder: str, workers: int, milliseconds: int, steps: int, passes: in
     from toolkit.files import read_json_lines
     from toolkit.reliability.stop import NeverStop
     from toolkit.run.create_run import create_run
+    from toolkit.system.world import World
     from toolkit.training import worker
-    from toolkit.world import World
 
     home = Path(folder) / f"{workers}-{milliseconds}-{len(list(Path(folder).iterdir()))}"
     home.mkdir(parents=True)

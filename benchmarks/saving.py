@@ -26,7 +26,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.files import fsync_dir
 from toolkit.run.events import note_event, save_events
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 _WIDTH = 1024
 #: Weight and two moments of Adam, 4 bytes each.

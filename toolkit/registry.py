@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from toolkit.command import EvaluateOptions
-from toolkit.distributions import Distribution, EntryPoint, entry_points
-from toolkit.distributions import load_code as load_code
+from toolkit.system.distributions import Distribution, EntryPoint, entry_points
+from toolkit.system.distributions import load_code as load_code
 from toolkit.workload import LOSS, Metric, TaskSpec, Worker, Workload
 
 #: Entry points whose value is a Workload.

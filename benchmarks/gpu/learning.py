@@ -24,6 +24,7 @@ from toolkit.distributed.step_sync import StepSync
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import WEIGHTS
+from toolkit.system.world import World
 from toolkit.task import task_class
 from toolkit.training import worker
 from toolkit.training.assembly.build_training import build_training
@@ -32,7 +33,6 @@ from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
-from toolkit.world import World
 
 _STEPS = 10
 

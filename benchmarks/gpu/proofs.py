@@ -18,7 +18,7 @@ from tests.toolkit.workloads.text_classification.tiny_texts import write_docnn
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import FastReduction
 from toolkit.run.failure.classes import OUT_OF_MEMORY, describe
-from toolkit.world import World
+from toolkit.system.world import World
 
 _HOLDS = {"value": 1.0}
 

@@ -14,10 +14,10 @@ from slurm.status.filters import Choice
 from slurm.status.rows import status
 from slurm.status.submissions import last_submission
 from toolkit.analysis.prediction.request import check_predicts
-from toolkit.distributions import load_code
 from toolkit.errors import UserError
 from toolkit.files import read_json_lines
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run, find_runs
+from toolkit.system.distributions import load_code
 
 
 class Run:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from slurm.client.hostlist import expand, expand_counts
 from toolkit.errors import SchedulerError, UserError
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: How a process came to be inside, or outside, a Slurm job.
 Start = Literal["rank", "shell", "none"]

@@ -79,7 +79,7 @@ class _Version(argparse.Action):
     """Look the version up only when asked: that takes as long as reading a config."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from toolkit.distributions import distribution
+        from toolkit.system.distributions import distribution
 
         parser.exit(message=f"slurm-toolkit {distribution('slurm-toolkit').field('Version')}\n")
 

@@ -25,7 +25,7 @@ from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_process
-from toolkit.world import World
+from toolkit.system.world import World
 
 log = logging.getLogger("toolkit.slurm")
 

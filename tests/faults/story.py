@@ -33,10 +33,10 @@ from toolkit.reliability import fault_injection as faults
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.context import TrainContext
 from toolkit.training.step import take_step
-from toolkit.world import World
 
 # ---- what can happen while a run trains
 

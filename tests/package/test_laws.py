@@ -43,6 +43,7 @@ LIGHT = (
     "reliability.watchdog",
     "files",
     "system.idle_gpus",
+    "system.world",
     "launch.launcher",
     "launch.machines.coordination",
     "launch.machines.layout",
@@ -55,7 +56,6 @@ LIGHT = (
     "distributed.secure.listener",
     "distributed.secure.secret",
     "reliability.stop",
-    "world",
 )
 
 

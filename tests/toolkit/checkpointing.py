@@ -16,8 +16,8 @@ from toolkit.config.schema import Optimizer
 from toolkit.distributed.process_group import Group
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training.assembly.optimizers import build_optimizer
-from toolkit.world import World
 
 IDENTITY = Identity(experiment="e1", data="d1")
 FILES = ("model.safetensors", "training.safetensors", "progress.json")

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.patience import PATIENCE_S
 from toolkit.run.fence import Fenced
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: The error of a rank that did not end in time.
 NO_ANSWER = "no answer in time"

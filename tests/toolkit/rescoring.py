@@ -6,7 +6,7 @@ from typing import Any
 
 from toolkit.analysis.reevaluate import Request, rescore
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def ask(run: RunDir, **request: Any) -> dict[str, Any]:

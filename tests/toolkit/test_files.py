@@ -25,7 +25,7 @@ from toolkit.files import (
     write_atomic,
     write_json,
 )
-from toolkit.world import World
+from toolkit.system.world import World
 
 LINES = 200
 #: Two texts: letter, length, and how many different letters.

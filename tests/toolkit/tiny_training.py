@@ -20,10 +20,10 @@ from tests.toolkit.ranks import in_ranks
 from toolkit.config import Experiment
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.assembly.open_task import open_task
 from toolkit.training.evaluation import evaluate
-from toolkit.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,12 +32,12 @@ from toolkit.errors import DataError, UserError
 from toolkit.files import crc32, json_numbers, read_json, write_atomic, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.process_main import process_main, write_answer
+from toolkit.system.world import World
 from toolkit.task import Evaluation, Report, Task, task_class
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
 from toolkit.training.output.progress_display import transient_bar
 from toolkit.workload import silent
-from toolkit.world import World
 
 #: What another file is called by in artifacts and reports.
 _SPLIT = "test"

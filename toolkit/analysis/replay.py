@@ -35,6 +35,7 @@ from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.records.step_records import StepRecord, check_step, read_step_records, samples_crc32
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import process_main, write_answer
+from toolkit.system.world import World
 from toolkit.task import Loss, task_class
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.context import TrainContext
@@ -43,7 +44,6 @@ from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import NullDisplay, transient_bar
 from toolkit.training.step.take_step import take_step
 from toolkit.training.warm_start.load import load_initial_weights
-from toolkit.world import World
 
 #: Called with the number of steps done and the total.
 Report = Callable[[int, int], None]

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from toolkit.errors import RendezvousError, UserError
-from toolkit.world import World
+from toolkit.system.world import World
 
 _POLL_S = 0.02
 #: Extra seconds: rank 0 may have started to wait later, and only it knows which ranks are missing.

@@ -17,7 +17,7 @@ import torch
 from toolkit.config.sections import with_hint
 from toolkit.errors import DeviceError, UserError
 from toolkit.system import idle_gpus
-from toolkit.world import World
+from toolkit.system.world import World
 
 _CPU = torch.device("cpu")
 

@@ -33,7 +33,7 @@ from toolkit.distributed.secure.secret import derive
 from toolkit.errors import RendezvousError, UserError
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 _POLL_S = 0.1
 _CPU = torch.device("cpu")

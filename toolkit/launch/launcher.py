@@ -38,7 +38,7 @@ from toolkit.run.fence import is_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.module_names import module_in
 from toolkit.run.run_dir import RunDir
-from toolkit.world import NONCE_VARIABLE
+from toolkit.system.world import NONCE_VARIABLE
 
 #: Statuses of workers that have recorded why they ended.
 _EXPLAINED = (

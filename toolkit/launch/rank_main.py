@@ -15,7 +15,7 @@ from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.run_dir import RunDir
 from toolkit.system.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def main(argv: Sequence[str]) -> int:

@@ -30,7 +30,7 @@ from toolkit.run.failure.records import failure_record, first_failure, last_hear
 from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
-from toolkit.world import World
+from toolkit.system.world import World
 
 _LONGEST_PERIOD_S, _SHORTEST_PERIOD_S = 15.0, 0.1
 

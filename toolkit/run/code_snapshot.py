@@ -11,11 +11,11 @@ from itertools import groupby
 from pathlib import Path
 
 from toolkit.config.schema import Experiment
-from toolkit.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
 from toolkit.errors import UserError
 from toolkit.files import fsync_dir, link_or_copy
 from toolkit.registry import GROUP, installed, kept_files
 from toolkit.run.run_dir import RunDir
+from toolkit.system.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
 
 #: The core's packages, and the public API, a module of its own.
 CORE = ("toolkit", "slurm", "stk.py")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.errors import ExitCode, RunBusy
 from toolkit.files import read_json, write_json
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 # filelock is slow to import, and only a process that trains needs it.
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The machine: control groups, processes, who owns a folder, text that is safe to show."""
+"""This process and its machine: its rank, control groups, what is installed, text that is safe to show."""

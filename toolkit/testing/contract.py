@@ -26,11 +26,11 @@ from toolkit.registry import metric_of, metrics_of
 from toolkit.reliability.fault_injection import VARIABLE as FAULTS
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import WEIGHTS, RunDir
+from toolkit.system.world import World
 from toolkit.task import Evaluation, Task, task_class
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.evaluation import evaluate
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.world import World
 
 CPU = torch.device("cpu")
 

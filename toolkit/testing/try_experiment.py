@@ -32,6 +32,7 @@ from toolkit.errors import StkError
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_status, process_main, take_stdout
+from toolkit.system.world import World
 from toolkit.task import Loss, Task
 from toolkit.testing import contract
 from toolkit.testing.trial_runs import STEPS, Trial, train_until
@@ -41,7 +42,6 @@ from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
-from toolkit.world import World
 
 #: Limits of learning by heart: steps, seconds, and two shares of the first loss. Learning ends below the one;
 #: the check passes below the other.

@@ -19,11 +19,11 @@ from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
+from toolkit.system.world import World
 from toolkit.task import task_class
 from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.training.attempt.stages import RankAttempt
 from toolkit.training.output.progress_display import choose_display
-from toolkit.world import World
 
 
 def run_attempt(run: RunDir, world: World, stop: Stop) -> Outcome:

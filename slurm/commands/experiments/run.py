@@ -41,7 +41,7 @@ from toolkit.run.failure.format import format_failure
 from toolkit.run.refusal import tell_refusal
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.json_text import json_text
-from toolkit.world import World
+from toolkit.system.world import World
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")

@@ -9,7 +9,7 @@ import pytest
 
 from slurm.client.topology import how_started, scrub, world_from_step
 from toolkit.errors import SchedulerError
-from toolkit.world import World
+from toolkit.system.world import World
 
 ENVIRONMENTS: dict[str, dict[str, str]] = json.loads(
     (Path(__file__).parents[1] / "recorded" / "environments.json").read_text()

@@ -23,7 +23,7 @@ from tests.slurm.house import House
 from toolkit.errors import SchedulerError
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 RANKS = [World(rank=rank, size=2, local_rank=rank, local_size=2) for rank in range(2)]
 

@@ -19,7 +19,7 @@ from toolkit.config import Experiment, load_resolved
 from toolkit.errors import CheckpointError, ConfigError, DataError, UserError
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 

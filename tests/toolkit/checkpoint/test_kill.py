@@ -26,7 +26,7 @@ from tests.toolkit.ranks import in_ranks
 from toolkit.checkpoint.store import verify
 from toolkit.reliability.fault_injection import SAVE_POINTS, Faults, parse
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: How the killed save ended: checkpoint that was loaded then, and whether all was well with it.
 Found = tuple[int, bool]

@@ -28,7 +28,7 @@ from toolkit.files import append_json_line
 from toolkit.run import fence
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 class Gate:

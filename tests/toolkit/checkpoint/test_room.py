@@ -34,7 +34,7 @@ from toolkit.checkpoint.store import Checkpoints, verify
 from toolkit.errors import CheckpointError
 from toolkit.reliability.fault_injection import SAVE_POINTS
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 BEFORE_THE_NAME = SAVE_POINTS[: SAVE_POINTS.index("save:after_rename")]
 

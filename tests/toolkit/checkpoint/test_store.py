@@ -30,7 +30,7 @@ from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def test_load_restores_weights_optimizer_buffers_scaler_and_progress(run: RunDir) -> None:

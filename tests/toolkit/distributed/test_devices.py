@@ -31,7 +31,7 @@ from toolkit.errors import DeviceError, UserError
 from toolkit.run.failure.classes import FAILURE_CLASSES, Policy, describe
 from toolkit.run.run_dir import RunDir
 from toolkit.system import idle_gpus
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def visible_gpu(uuid: str, name: str = "H100") -> VisibleGpu:

@@ -19,7 +19,7 @@ from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 EXPORTED = (
     "RANK",

@@ -21,8 +21,8 @@ from toolkit.files import read_json
 from toolkit.reliability.restart_policy import after_failure
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training import loop, worker
-from toolkit.world import World
 
 
 def model() -> nn.Module:

@@ -17,8 +17,8 @@ from toolkit.distributed import process_group
 from toolkit.distributed.reduction import block
 from toolkit.distributed.step_sync import StepSync
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Loss
-from toolkit.world import World
 
 ROWS = 8
 CPU = torch.device("cpu")

@@ -19,9 +19,9 @@ from toolkit.distributed import process_group
 from toolkit.distributed.devices import Assignment
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.step.update import clip
-from toolkit.world import World
 
 
 def rounding(world: World) -> Callable[..., torch.Tensor]:

@@ -12,8 +12,8 @@ import torch
 from tests.toolkit.gpu.device import CUDA, pretended_device
 from tests.toolkit.ranks import in_ranks, run_ranks
 from tests.toolkit.tiny import tiny
+from toolkit.system.world import World
 from toolkit.training.numerics.arithmetic import autocast_dtype, set_arithmetic
-from toolkit.world import World
 
 
 def arithmetic(world: World, folder: Path, *overrides: str) -> dict[str, Any]:

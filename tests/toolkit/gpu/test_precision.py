@@ -15,10 +15,10 @@ from tests.toolkit.ranks import in_ranks
 from tests.toolkit.tiny import tiny
 from tests.toolkit.tiny_training import without_dropout
 from toolkit.config import Experiment
+from toolkit.system.world import World
 from toolkit.task import Task, task_class
 from toolkit.training.numerics.arithmetic import autocast_dtype
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.world import World
 
 CPU = torch.device("cpu")
 #: What a loss is multiplied with in fp16, as a scaler might: gradients of halves begin at 6e-8.

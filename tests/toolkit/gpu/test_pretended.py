@@ -21,7 +21,7 @@ from toolkit.checkpoint.broadcast import broadcast_checkpoint
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.run.run_dir import MANIFEST, RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 @pytest.fixture

@@ -20,13 +20,13 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import task_class
 from toolkit.training import worker
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
 from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
-from toolkit.world import World
 
 
 def train_on_gpu(world: World, path: Path, attempt: Attempt) -> str:

@@ -21,13 +21,13 @@ from toolkit.distributed.process_group import Group
 from toolkit.distributed.step_sync import StepSync
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Task, lists_of, task_class
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.output.progress_display import NullDisplay
 from toolkit.training.step.take_step import take_step
-from toolkit.world import World
 
 CPU = torch.device("cpu")
 

@@ -25,7 +25,7 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.reliability import fault_injection
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
-from toolkit.world import NONCE_VARIABLE
+from toolkit.system.world import NONCE_VARIABLE
 
 #: Long enough to be caught in the middle, and short enough to be finished.
 EPOCHS = 60

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.toolkit.ranks import run_ranks
 from toolkit.errors import UserError
 from toolkit.reliability.fault_injection import POINTS, VARIABLE, Fault, Faults, InjectedFault, parse
-from toolkit.world import World
+from toolkit.system.world import World
 
 NUMBERS = st.none() | st.integers(0, 10**6)
 

@@ -22,12 +22,12 @@ from toolkit.files import append_json_line, read_json, write_json
 from toolkit.reliability.quarantine import LeftOut, Quarantine, read_quarantine
 from toolkit.run.records.step_records import read_step_records
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Loss, task_class
 from toolkit.training import worker
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.loop import plan_of
 from toolkit.training.output.progress_display import NullDisplay
-from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
 

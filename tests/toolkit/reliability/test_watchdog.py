@@ -31,8 +31,8 @@ from toolkit.reliability.watchdog import Pulse, Watchdog, period_s
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
+from toolkit.system.world import World
 from toolkit.training import worker
-from toolkit.world import World
 
 #: Much longer than a step, on a busy machine too.
 HANG_S = 2.0

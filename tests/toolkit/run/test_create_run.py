@@ -12,7 +12,7 @@ from toolkit.config import Experiment, load_resolved, run_id
 from toolkit.errors import UserError
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import experiment_dir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 @pytest.fixture

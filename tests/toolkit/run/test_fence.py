@@ -25,8 +25,8 @@ from toolkit.reliability.stop import StopFlag
 from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.fence import Fenced, check, hold_run, is_fenced, raise_fence
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training import worker
-from toolkit.world import World
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from toolkit.data.order.batches import evaluation_plan
 from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Evaluation, Ragged, task_class
 from toolkit.testing.contract import evaluated
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
 from toolkit.training.numerics.rng import seed_everything
-from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
 FIVES = Batches(batch_size=5)

@@ -18,9 +18,9 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.reliability.stop import Stop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir, find_runs
+from toolkit.system.world import NONCE_VARIABLE
 from toolkit.training import worker
 from toolkit.training.context import TrainContext
-from toolkit.world import NONCE_VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -37,6 +37,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.files import read_json_lines
 from toolkit.registry import task_kinds
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Task, task_class
 from toolkit.testing import contract
 from toolkit.training.assembly.build_training import build_training
@@ -44,7 +45,6 @@ from toolkit.training.output.progress_display import NullDisplay
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.text_classification.files import ClassificationFiles
-from toolkit.world import World
 
 CPU = torch.device("cpu")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: Up to this many elements the latency of a message costs more than its content.
 _SMALL = 1 << 14

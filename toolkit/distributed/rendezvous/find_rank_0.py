@@ -14,7 +14,7 @@ from toolkit.distributed.rendezvous.result import Rendezvous, Start
 from toolkit.distributed.rendezvous.where_to_listen import where_to_listen
 from toolkit.distributed.secure.secret import shared_secret
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def meet(

@@ -25,7 +25,7 @@ from toolkit.errors import RendezvousError, UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.run.events import note_event
 from toolkit.run.refusal import forget_refusal, read_refusal, tell_refusal
-from toolkit.world import World
+from toolkit.system.world import World
 
 _POLL_S = 0.02
 _CONNECT_S, _PROOF_S = 2.0, 5.0

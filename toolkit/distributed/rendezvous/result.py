@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from toolkit.errors import RendezvousError
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 class Place(TypedDict):

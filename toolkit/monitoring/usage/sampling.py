@@ -24,7 +24,7 @@ from toolkit.monitoring.usage.probes import (
 from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
 from toolkit.system.cgroups import memory_limit_mb
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: Seconds between two measurements, and how many of them go by between two writings.
 _PERIOD_S, _WRITE_EVERY = 2.0, 5

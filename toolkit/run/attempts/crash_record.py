@@ -19,7 +19,7 @@ from toolkit.run.failure.records import failure_record, first_failure, last_hear
 from toolkit.run.phases import Phase
 from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: Reason of an attempt that the scheduler ended without a signal and started again.
 REQUEUED = "requeued"

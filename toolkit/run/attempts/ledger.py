@@ -15,7 +15,7 @@ from toolkit.run.failure.records import first_failure, forget_failure
 from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: An attempt is replaced only when nothing has been heard of it for longer than this.
 _ASK_EVERY_S = 1.0

@@ -12,7 +12,7 @@ from toolkit.config.secrets import concealed
 from toolkit.errors import StkError
 from toolkit.run.failure.classes import PEER_LOST, describe
 from toolkit.run.run_dir import RunDir
-from toolkit.world import NONCE_VARIABLE
+from toolkit.system.world import NONCE_VARIABLE
 
 
 def exit_status(work: Callable[[], int], folder: Path) -> int:

@@ -12,7 +12,7 @@ from toolkit.config.secrets import concealed
 from toolkit.run.failure.records import record_failure
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 @contextmanager

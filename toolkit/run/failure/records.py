@@ -27,7 +27,7 @@ from toolkit.run.fence import is_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: The first record of a cause stands; until there is one, the first record of a consequence.
 _CLAIMS = ("cause", "consequence")

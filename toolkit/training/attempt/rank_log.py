@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from toolkit.config.secrets import concealed
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 log = logging.getLogger("toolkit")
 

@@ -40,6 +40,7 @@ from toolkit.run.failure.records import record_failure
 from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Task
 from toolkit.training.assembly.build_training import build_training
 from toolkit.training.assembly.data_parallel import check_parallel
@@ -52,7 +53,6 @@ from toolkit.training.loop import train
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import Display, choose_display
 from toolkit.training.warm_start.load import load_initial_weights
-from toolkit.world import World
 
 log = logging.getLogger("toolkit")
 

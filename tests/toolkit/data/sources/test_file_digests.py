@@ -18,8 +18,8 @@ from tests.toolkit.tiny_training import Attempt, train_rank
 from toolkit.data.sources.file_digests import file_sha256, memory_of, remembered
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.workload import DataSection, silent
-from toolkit.world import World
 
 #: Age in seconds of a file that stays young, however long a test takes: its writer's clock runs ahead.
 YOUNG = -3600

@@ -23,7 +23,7 @@ from toolkit.distributed import process_group
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import ExactReduction, block
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
 #: What rides on the gradients where nothing does.

@@ -23,7 +23,7 @@ from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.distributed.reduction import FastReduction
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 #: What rides on the gradients where nothing does.
 NOTHING = partial(np.zeros, 0)

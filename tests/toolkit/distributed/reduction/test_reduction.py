@@ -31,7 +31,7 @@ from toolkit.distributed.reduction import (
 )
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
 #: What rides on the gradients where nothing does.

@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.distributed.rendezvous import Rendezvous, meet
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 SHORT_S = 0.3
 

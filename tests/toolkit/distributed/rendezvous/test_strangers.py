@@ -22,7 +22,7 @@ from toolkit.distributed.secure.refusals import Refusals
 from toolkit.errors import RendezvousError
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def place_of(run: RunDir, world: World) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from toolkit.distributed.rendezvous.where_to_listen import EVENT, where_to_liste
 from toolkit.distributed.secure import addresses
 from toolkit.distributed.secure.addresses import addresses_towards
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 COMPUTE, STORAGE = "10.1.0.11", "10.2.0.11"
 #: A host with a network of its own for files, and one for its containers.

@@ -23,7 +23,7 @@ from toolkit.config.schema import Train
 from toolkit.distributed.process_group import Group, join
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import MANIFEST, RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 HOUSE = Path(toolkit.__file__).parents[1]
 #: Collectives of torch that unpickle what arrives, and modules that do nothing else.

@@ -15,7 +15,7 @@ from tests.toolkit.nvml import Library, gpu
 from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.monitoring.usage.values import RankUsage, read_usage
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 WORLD = replace(World.single(), nonce="7.0.0")
 

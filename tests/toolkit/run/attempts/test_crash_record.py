@@ -13,7 +13,7 @@ from toolkit.run.attempts.crash_record import CrashHint, close_open_attempt, rec
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.classes import PEER_LOST
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def test_killed_start_gets_the_class_of_its_failure(run: RunDir) -> None:

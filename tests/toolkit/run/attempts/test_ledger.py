@@ -21,7 +21,7 @@ from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attem
 from toolkit.run.failure.records import record_failure
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
-from toolkit.world import World
+from toolkit.system.world import World
 
 
 def attempt(run: RunDir) -> Attempt:

@@ -11,14 +11,14 @@ import pytest
 from toolkit.files import read_json
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 _SCRIPT = """
 import sys
 from pathlib import Path
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="n")
 with record_import_error(RunDir(Path(sys.argv[1])), world):
     import of_nobody

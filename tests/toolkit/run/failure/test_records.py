@@ -30,7 +30,7 @@ from toolkit.run.failure.records import (
     write_first,
 )
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 PEER_LOST = RuntimeError("[../pair.cc:534] Connection closed by peer [127.0.0.1]:40001")
 #: What torch says of operations under use_deterministic_algorithms.

@@ -16,9 +16,9 @@ from toolkit.config.schema import Train
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import ExactReduction, FastReduction, Reduction
 from toolkit.errors import UserError
+from toolkit.system.world import World
 from toolkit.training.assembly import data_parallel
 from toolkit.training.assembly.data_parallel import check_parallel, wrap_data_parallel
-from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
 

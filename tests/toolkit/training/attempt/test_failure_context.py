@@ -14,10 +14,10 @@ from tests.toolkit.tiny import tiny
 from toolkit.files import read_json
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.create_run import create_run
+from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.attempt.failure_context import describe_gpu, failure_context, memory_advice
 from toolkit.training.context import Activity
-from toolkit.world import World
 
 
 def at_work(*samples: int) -> SimpleNamespace:

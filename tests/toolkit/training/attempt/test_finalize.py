@@ -15,10 +15,10 @@ from toolkit.reliability.stop import StopFlag
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training import worker
 from toolkit.training.attempt import finalize
 from toolkit.training.evaluation import evaluate, metrics_on_all_ranks
-from toolkit.world import World
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
-from toolkit.world import World
 
 
 def test_a_log_names_the_variable_of_a_secret_that_an_error_quotes(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from toolkit.data.order.sample_order import EpochPlan
+from toolkit.system.world import World
 from toolkit.training.step import exact_cost
 from toolkit.training.step.exact_cost import ExactCost
-from toolkit.world import World
 
 PLAN = EpochPlan(order=np.arange(12), offsets=np.array([0, 3, 6, 9, 12]), micro_batches=4)
 

@@ -18,11 +18,11 @@ from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.run_dir import WEIGHTS, RunDir
+from toolkit.system.world import World
 from toolkit.task import task_class
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.warm_start.find import find_weights
 from toolkit.training.warm_start.load import load_initial_weights
-from toolkit.world import World
 
 ALONE = Group(World.single(), torch.device("cpu"))
 KEY = "train.start_from_checkpoint"

@@ -70,7 +70,7 @@ def test_an_edit_that_leaves_size_and_content_is_none(begun: Begun, tmp_path: Pa
 
 def test_another_release_of_the_toolkit_is_one_word(begun: Begun) -> None:
     run, experiment = begun
-    for name in ("ratio.py", "world.py"):
+    for name in ("task.py", "files.py"):
         (run.code / "toolkit" / name).write_text("# of before\n")
     assert str(edits_since(run, experiment)) == "slurm-toolkit itself"
 

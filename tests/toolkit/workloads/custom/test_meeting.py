@@ -8,8 +8,8 @@ import pytest
 
 from toolkit.distributed.secure import addresses
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.workloads.custom.command import meeting
-from toolkit.world import World
 
 COMPUTE, STORAGE = "10.1.0.11", "10.2.0.11"
 

@@ -23,13 +23,13 @@ from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.task import Evaluation
 from toolkit.testing import contract
 from toolkit.training import worker
 from toolkit.workloads.entity_disambiguation.data.entities.database import import_profiles
 from toolkit.workloads.entity_disambiguation.files import DisambiguationFiles
 from toolkit.workloads.entity_disambiguation.task import EntityDisambiguationTask
-from toolkit.world import World
 
 ROOT = Path(__file__).resolve().parents[4]
 

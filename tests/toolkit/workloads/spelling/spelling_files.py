@@ -16,6 +16,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.spelling.data.texts.dictionary import write_dictionary
@@ -27,7 +28,6 @@ from toolkit.workloads.spelling.tokenizers.make_tokenizer import (
     save,
     train_bpe,
 )
-from toolkit.world import World
 
 WORDS = ("stone", "river", "bridge", "morning", "garden", "letter", "window", "over", "the", "under")
 

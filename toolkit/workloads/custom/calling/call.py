@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.distributions import load_code
 from toolkit.files import write_atomic
 from toolkit.run.fence import leave_if_fenced
+from toolkit.system.distributions import load_code
 from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
 from toolkit.workloads.custom.script.place import find_place
 

@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.run.failure.classes import KILLED, class_by_words
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
-from toolkit.world import World
+from toolkit.system.world import World
 
 _SHOWN_LINES = 30
 #: What torch writes before each line of a traceback, once a process has joined a group.

@@ -12,7 +12,7 @@ from toolkit.distributed.secure.addresses import known_addresses, own_addresses
 from toolkit.errors import RendezvousError
 from toolkit.files import read_json, write_json
 from toolkit.run.run_dir import RunDir
-from toolkit.world import World
+from toolkit.system.world import World
 
 _POLL_S = 0.1
 

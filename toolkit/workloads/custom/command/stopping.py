@@ -10,8 +10,8 @@ from typing import Any
 from toolkit.files import create_once, read_json
 from toolkit.reliability.stop import Stop
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.workloads.custom.command.program import Program
-from toolkit.world import World
 
 #: Seconds before the end of a job at which a command is asked to leave: as if a step and a save took so long.
 LEAD_S = 30.0

@@ -28,6 +28,7 @@ from toolkit.run.failure.records import record_failure, write_first
 from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.workloads.custom.command.code import make_work_folder
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
@@ -36,7 +37,6 @@ from toolkit.workloads.custom.command.program import Program
 from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
 from toolkit.workloads.custom.command.words import params_json, words_of
-from toolkit.world import World
 
 #: The command has saved and left before its end (sysexits' EX_TEMPFAIL).
 SAVED = 75

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 
 #: Labels of mentions, where a label is the place of the gold among the candidates.
 #: NOT_SCORED: the gold is unknown or a weak label. OUTSIDE: it is not among the candidates, so it cannot be

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from rapidfuzz.distance import Levenshtein
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
 from toolkit.workloads.spelling.metrics.edits import (

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Self
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 
 
 class Additive:

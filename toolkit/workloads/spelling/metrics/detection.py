@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
 
 _Labels = npt.NDArray[np.bool_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, spaces_in
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
 

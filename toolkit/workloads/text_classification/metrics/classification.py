@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.workloads.text_classification.metrics.score_values import ClassScore
 
 #: Most classes of a confusion matrix that is written; of a larger one, how many confusions are.

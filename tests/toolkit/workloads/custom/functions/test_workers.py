@@ -16,9 +16,9 @@ from toolkit.errors import ConfigError
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.testing.contract import same_results
 from toolkit.training import worker
-from toolkit.world import World
 
 #: Both the dataset and the model draw random numbers.
 _FILE = """\

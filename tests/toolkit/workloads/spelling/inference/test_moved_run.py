@@ -15,10 +15,10 @@ from toolkit.analysis.reevaluate import Request, rescore
 from toolkit.errors import DataError
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 from toolkit.workload import silent
 from toolkit.workloads.spelling.inference.correcting import open_corrector
 from toolkit.workloads.spelling.inference.detecting import open_detector
-from toolkit.world import World
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 

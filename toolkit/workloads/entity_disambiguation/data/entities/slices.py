@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.workloads.entity_disambiguation.config import BUILT_PREFIX, WHOLE_SLICE
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Sentence, read_sentences

@@ -14,7 +14,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array, Lists
 from toolkit.errors import DataError
 from toolkit.files import write_json
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Report, Score, build_model
 from toolkit.workloads.spelling.data.samples import layout

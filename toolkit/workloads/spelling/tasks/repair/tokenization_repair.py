@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from toolkit.files import write_json
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
 from toolkit.workloads.spelling.data.samples import layout

@@ -18,7 +18,7 @@ from toolkit.data.ragged import Array, Lists
 from toolkit.data.sources.source_files import TEST
 from toolkit.files import write_json
 from toolkit.nlp.decoding.language_model import Limits
-from toolkit.ratio import ratio
+from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
 from toolkit.training.warm_start.find import find_weights

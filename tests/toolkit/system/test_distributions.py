@@ -8,11 +8,11 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from toolkit.distributions import distribution, entry_points
+from toolkit.system.distributions import distribution, entry_points
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _TELL = """\
-from toolkit.distributions import entry_points
+from toolkit.system.distributions import entry_points
 for point in entry_points():
     if point.group == "animals":
         print(point.name, point.code, point.distribution.field("Name"), point.distribution.field("Version"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.errors import UserError
-from toolkit.world import NONCE_VARIABLE, World
+from toolkit.system.world import NONCE_VARIABLE, World
 
 TORCHRUN = {
     "RANK": "5",

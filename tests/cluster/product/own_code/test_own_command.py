@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.product.stopping.requeue_cases import Case, Stage, host, under_way
 from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
@@ -91,18 +93,58 @@ def logs(run: RunDir) -> str:
     return "".join(path.read_text() for _, _, path in sorted(run.rank_logs()))
 
 
-def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
-    run, job_id = submit(user, COUNTS, "resources.partition=preemptible", "resources.gres=gpu:4")
-    wait_until_begun(user, run)
-    (host,) = starts(run)[0]["hosts"]
-    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
-    user.wait_until_finished(run, job_id)
+def check_preempted(user: User, run: RunDir) -> None:
+    """It saved when it was preempted, and went on from there."""
     first, second = starts(run)
     assert (first["why"], first["saved"], second["resumed"]) == ("preempted", True, True), user.story(run)
     saved = int((run.checkpoints / "state").read_text())
     assert int((run.path / "total").read_text()) == saved + 3
     # Each line of the command stands in its log once.
     assert logs(run).count(f"attempt 2 from {saved}\n") == 1
+
+
+def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
+    run, job_id = submit(user, COUNTS, "resources.partition=preemptible", "resources.gres=gpu:4")
+    wait_until_begun(user, run)
+    (host,) = starts(run)[0]["hosts"]
+    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
+    user.wait_until_finished(run, job_id)
+    check_preempted(user, run)
+
+
+@pytest.fixture(scope="module")
+def preempted(stage: Stage) -> Iterator[dict[str, Case]]:
+    """Commands that are preempted in the other ways, side by side; they are still at it."""
+    shared = (host(stage, 3), "gres=gpu:2")
+    placed = {
+        "no grace": ("partition=preemptible0", host(stage, 1), "gres=gpu:4"),
+        "signal": ("partition=preemptible", *shared),
+        "signal, no grace": ("partition=preemptible0", *shared),
+    }
+    cases = {}
+    for name, resources in placed.items():
+        user = stage.user(name)
+        cases[name] = Case(user, *submit(user, COUNTS, *(f"resources.{each}" for each in resources)))
+    with under_way(stage, cases, unwatched=tuple(cases)):
+        for case in cases.values():
+            wait_until_begun(case.user, case.run)
+        cases["no grace"].preempt()
+        with stage.cluster.preempting_with_user_signal():
+            # Both of this host make room.
+            cases["signal"].preempt()
+            for name in ("signal", "signal, no grace"):
+                cases[name].wait_until_stopped()
+        yield cases
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["no grace", "signal", "signal, no grace"])
+def test_a_command_that_is_preempted_in_another_way_goes_on_too(
+    preempted: dict[str, Case], name: str
+) -> None:
+    case = preempted[name]
+    case.finish()
+    check_preempted(case.user, case.run)
 
 
 @pytest.mark.slow

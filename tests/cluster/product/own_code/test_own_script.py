@@ -52,14 +52,14 @@ def check_whole(user: User, run: RunDir, expected: str) -> None:
     assert read_json(run.result)["step"] == TOTAL
 
 
-SCRIPTS = [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTNING)]
-EACH_SCRIPT = pytest.mark.parametrize("library, script", SCRIPTS)
 #: A real encoder is trained as well where there is one.
-REAL = [("accelerate", PRETRAINED)] if "STK_MINILM" in os.environ else []
+_REAL = [("accelerate", PRETRAINED)] if "STK_MINILM" in os.environ else []
+_SCRIPTS = [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTNING), *_REAL]
+EACH_SCRIPT = pytest.mark.parametrize("library, script", _SCRIPTS)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library, script", [*SCRIPTS, *REAL])
+@EACH_SCRIPT
 def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str, script: str) -> None:
     pytest.importorskip(library)
     started, expected = prepare(user, script, "hold")

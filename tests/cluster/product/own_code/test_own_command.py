@@ -93,10 +93,18 @@ def logs(run: RunDir) -> str:
     return "".join(path.read_text() for _, _, path in sorted(run.rank_logs()))
 
 
-def check_preempted(user: User, run: RunDir) -> None:
+def counting(user: User, *resources: str) -> Case:
+    """Submit the script that counts."""
+    return Case(user, *submit(user, COUNTS, *(f"resources.{each}" for each in resources)))
+
+
+def check_preempted(case: Case) -> None:
     """It saved when it was preempted, and went on from there."""
+    case.finish()
+    run = case.run
     first, second = starts(run)
-    assert (first["why"], first["saved"], second["resumed"]) == ("preempted", True, True), user.story(run)
+    found = (first["why"], first["saved"], second["resumed"])
+    assert found == ("preempted", True, True), case.user.story(run)
     saved = int((run.checkpoints / "state").read_text())
     assert int((run.path / "total").read_text()) == saved + 3
     # Each line of the command stands in its log once.
@@ -104,12 +112,10 @@ def check_preempted(user: User, run: RunDir) -> None:
 
 
 def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
-    run, job_id = submit(user, COUNTS, "resources.partition=preemptible", "resources.gres=gpu:4")
-    wait_until_begun(user, run)
-    (host,) = starts(run)[0]["hosts"]
-    user.sbatch("--partition=urgent", f"--nodelist={host}", "--gres=gpu:4", "--time=5", "--wrap=true")
-    user.wait_until_finished(run, job_id)
-    check_preempted(user, run)
+    case = counting(user, "partition=preemptible", "gres=gpu:4")
+    wait_until_begun(user, case.run)
+    case.preempt()
+    check_preempted(case)
 
 
 @pytest.fixture(scope="module")
@@ -121,14 +127,13 @@ def preempted(stage: Stage) -> Iterator[dict[str, Case]]:
         "signal": ("partition=preemptible", *shared),
         "signal, no grace": ("partition=preemptible0", *shared),
     }
-    cases = {}
-    for name, resources in placed.items():
-        user = stage.user(name)
-        cases[name] = Case(user, *submit(user, COUNTS, *(f"resources.{each}" for each in resources)))
+    cases = {name: counting(stage.user(name), *resources) for name, resources in placed.items()}
     with under_way(stage, cases, unwatched=tuple(cases)):
         for case in cases.values():
             wait_until_begun(case.user, case.run)
         cases["no grace"].preempt()
+        # Slurm preempts a while after it was asked, by the settings of that moment.
+        cases["no grace"].wait_until_stopped()
         with stage.cluster.preempting_with_user_signal():
             # Both of this host make room.
             cases["signal"].preempt()
@@ -143,8 +148,8 @@ def test_a_command_that_is_preempted_in_another_way_goes_on_too(
     preempted: dict[str, Case], name: str
 ) -> None:
     case = preempted[name]
-    case.finish()
-    check_preempted(case.user, case.run)
+    check_preempted(case)
+    assert ("SIGUSR2" in case.signals) == name.startswith("signal")
 
 
 @pytest.mark.slow

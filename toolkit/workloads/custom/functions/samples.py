@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,12 @@ class Split:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def take(self, indices: Iterable[int]) -> list[Any]:
-        """The samples of these places."""
-        return [self.dataset[int(index)] for index in indices]
+    def take(self, indices: np.ndarray) -> list[Any]:
+        """The samples of these places, shape [n]; read at once where the dataset has `__getitems__`, as
+        torch's DataLoader does."""
+        places = indices.tolist()
+        at_once = getattr(self.dataset, "__getitems__", None)
+        return list(at_once(places)) if at_once else [self.dataset[place] for place in places]
 
 
 def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Split:

@@ -52,9 +52,8 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
     place   file and line of `step`
     Raises UserError for other names and for values that are not one per sample, or per weight.
     """
-    found = metric_names(returned, place)
-    if set(found) != set(names):
-        expected = ", ".join((LOSS, *names))
+    if not isinstance(returned, Mapping) or returned.keys() - {WEIGHTS} != {LOSS, *names}:
+        found, expected = metric_names(returned, place), ", ".join((LOSS, *names))
         problem = f"step returned {', '.join((LOSS, *found))}, expected {expected}"
         raise UserError(f"{place}: {problem}: the same names for each batch, in training and evaluation")
     loss, weights = returned[LOSS], returned.get(WEIGHTS)
@@ -80,7 +79,7 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
 
 
 def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.Tensor:
-    """The values of a metric. Raises UserError for what is no real number."""
+    """The values of a metric on a device. Raises UserError for what is no real number."""
     found: torch.Tensor | None = value if isinstance(value, torch.Tensor) else None
     if found is None:
         with suppress(TypeError, ValueError, RuntimeError):
@@ -88,21 +87,26 @@ def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.T
     if found is None or found.is_complex():
         kind = type(value).__name__ if found is None else f"tensor of {found.dtype}"
         raise UserError(f"{place}: {name} is a {kind}, expected a number for each sample, as in {_METRIC}")
-    return found.detach().to(device, torch.float64)
+    return found.detach() if found.device == device else found.detach().to(device)
 
 
 def _metric(
     name: str, value: torch.Tensor, weights: torch.Tensor | None, count: float, samples: int, place: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sum of a metric, and how much it is over."""
+    """The sum of a metric, and how much it is over: two scalars of float64."""
     if weights is not None and value.shape == weights.shape:
-        return (value * weights.double()).sum(), value.new_tensor(count)
+        return (value * weights.double()).sum(), _scalar(count, value.device)
     if not _is_one_each(value, samples):
         problem = (
             f"{name} has the shape {list(value.shape)}, expected one value for each of {samples} samples"
         )
         raise UserError(f"{place}: {problem}, as in {_METRIC}")
-    return value.sum(), value.new_tensor(float(samples))
+    return value.sum(dtype=torch.float64), _scalar(float(samples), value.device)
+
+
+def _scalar(value: float, device: torch.device) -> torch.Tensor:
+    """Filled on the device: the host does not wait for a copy."""
+    return torch.full((), value, dtype=torch.float64, device=device)
 
 
 def _is_one_each(values: torch.Tensor, samples: int) -> bool:

@@ -24,6 +24,17 @@ def test_each_sample_counts_as_one_unless_its_length_is_given() -> None:
     assert split_of([5, 6, 7], None, "data").take(np.array([2, 0])) == [7, 5]
 
 
+def test_a_dataset_that_reads_several_samples_at_once_is_asked_once() -> None:
+    class Table(list[int]):
+        def __getitems__(self, places: list[int]) -> tuple[int, ...]:
+            asked.append(places)
+            return tuple(self[place] for place in places)
+
+    asked: list[list[int]] = []
+    assert split_of(Table([5, 6, 7]), None, "data").take(np.array([2, 0])) == [7, 5]
+    assert asked == [[2, 0]]
+
+
 @pytest.mark.parametrize("dataset, lengths", [(iter([1]), None), ([], None), ([1, 2], [1])])
 def test_what_is_no_dataset_is_refused(dataset: Any, lengths: Any) -> None:
     with pytest.raises(UserError, match="py:3"):

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import busy, describe, sentence
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.machine import busy, describe, sentence
+from benchmarks.measuring.rounds import ChildFailed, Size
 from benchmarks.registry import BENCHMARKS, measure
-from benchmarks.rounds import ChildFailed, Size
-from benchmarks.tables import Table
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,28 +7,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from benchmarks.rounds import Size
-from benchmarks.tables import Table
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Size
 
 #: Called with the size, a folder to work in, and who is told what is going on.
 Measure = Callable[[Size, Path, Callable[[str], None]], list[Table]]
 
 BENCHMARKS = {
     "loop": ("benchmarks.stepping.cost", "cost of the loop per step, and memory"),
-    "tokens": ("benchmarks.throughput", "tokens per second on texts of mixed length"),
-    "padding": ("benchmarks.padding_shares", "padding, useful work on 4 ranks, planning 10 million samples"),
-    "prepare": ("benchmarks.preparing", "a CSV to prepared samples"),
-    "stall": ("benchmarks.stall", "what a checkpoint costs training"),
-    "reduction": ("benchmarks.reducing", "a step with the exact reduction beside DDP's all-reduce"),
-    "goodput": ("benchmarks.goodput", "goodput under kills, on the Slurm test cluster"),
-    "resume": ("benchmarks.resume", "a preemption to the first new step, on the Slurm test cluster"),
-    "reading": ("benchmarks.reading", "reading prepared samples at random"),
-    "loading": ("benchmarks.loading", "samples that take long to read, with worker processes"),
+    "tokens": ("benchmarks.training.throughput", "tokens per second on texts of mixed length"),
+    "padding": (
+        "benchmarks.data.padding_shares",
+        "padding, useful work on 4 ranks, planning 10 million samples",
+    ),
+    "prepare": ("benchmarks.data.preparing", "a CSV to prepared samples"),
+    "stall": ("benchmarks.training.stall", "what a checkpoint costs training"),
+    "reduction": ("benchmarks.training.reducing", "a step with the exact reduction beside DDP's all-reduce"),
+    "goodput": ("benchmarks.cluster.goodput", "goodput under kills, on the Slurm test cluster"),
+    "resume": ("benchmarks.cluster.resume", "a preemption to the first new step, on the Slurm test cluster"),
+    "reading": ("benchmarks.data.reading", "reading prepared samples at random"),
+    "loading": ("benchmarks.data.loading", "samples that take long to read, with worker processes"),
     "submit": ("benchmarks.login.submitting", "one run to the id of its job"),
     "sweep": ("benchmarks.login.sweeping", "1,000 runs to submitted"),
     "status": ("benchmarks.login.status", "where 1,000 and 10,000 runs stand"),
     "gpu": ("benchmarks.gpu", "one GPU: tasks, precisions, stops, failures, waits, speed"),
-    "scaling": ("benchmarks.scaling", "training over 1, 2 and 4 hosts of the test cluster"),
+    "scaling": ("benchmarks.cluster.scaling", "training over 1, 2 and 4 hosts of the test cluster"),
 }
 
 

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rounds import Case, ChildFailed, Size, call, in_turns
-from benchmarks.tables import Table
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, ChildFailed, Size, call, in_turns
 
 _CPU = "the CPU, fp32"
 _NO_GPU = "needs a GPU"

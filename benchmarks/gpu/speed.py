@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
-from benchmarks.rounds import Case
+from benchmarks.measuring.rounds import Case
 from benchmarks.stepping.start import ours, peer
 from benchmarks.stepping.work import Work, make, write_tokenizer
 from toolkit.checkpoint.state import Progress, TrainState

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from benchmarks.figures.tables import Table
 from benchmarks.login.candidates import STK
 from benchmarks.login.made_up_runs import make_runs
 from benchmarks.login.stubs import Stubs
 from benchmarks.login.timing import taken
-from benchmarks.rounds import Case, Size, in_turns
-from benchmarks.tables import Table
+from benchmarks.measuring.rounds import Case, Size, in_turns
 
 
 def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from benchmarks.figures.tables import Table
 from benchmarks.login.candidates import HYDRA, HYDRA_NEEDS, STK, hydra, submitit, write_experiment
 from benchmarks.login.stubs import Stubs
 from benchmarks.login.timing import median_of, taken
-from benchmarks.rounds import Case, Size, in_turns
-from benchmarks.tables import Table
+from benchmarks.measuring.rounds import Case, Size, in_turns
 
 _SBATCH = "sbatch alone"
 

@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures.tables import Table
 from benchmarks.login.candidates import HYDRA, HYDRA_NEEDS, STK, hydra, submitit, write_experiment
 from benchmarks.login.stubs import Stubs
 from benchmarks.login.timing import taken
-from benchmarks.rounds import Case, Size, in_turns
-from benchmarks.tables import Table
+from benchmarks.measuring.rounds import Case, Size, in_turns
 
 _MAP_ARRAY = "submitit map_array"
 

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.rounds import Process
+from benchmarks.measuring.rounds import Process
 
 
 def taken(command: Sequence[str], variables: Mapping[str, str]) -> dict[str, float]:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.rounds import Case, Size, call, in_turns
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Size, call, in_turns
 from benchmarks.stepping import stranger
 from benchmarks.stepping.start import ours, peer
 from benchmarks.stepping.work import Work, make, write_tokenizer
-from benchmarks.tables import Table
 
 BASELINE = "hand-written DDP loop"
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import psutil
 
-from benchmarks.rounds import ChildFailed, Process
+from benchmarks.measuring.rounds import ChildFailed, Process
 from benchmarks.stepping.work import Work
 from toolkit.run.run_dir import RunDir
 

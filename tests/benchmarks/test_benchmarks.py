@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
+from benchmarks.figures.tables import Spread, Table
+from benchmarks.measuring.rounds import Case, ChildFailed, call, in_turns
 from benchmarks.registry import BENCHMARKS
-from benchmarks.rounds import Case, ChildFailed, call, in_turns
-from benchmarks.tables import Spread, Table
 
 #: What measures this project itself, which is always installed.
 OURS = ("stk run", "ours", "prepared samples", "stk submit", "stk sweep", "stk status")

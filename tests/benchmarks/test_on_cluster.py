@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.on_cluster import absent
+from benchmarks.cluster.on_cluster import absent
 
 
 @pytest.mark.parametrize("file", ["/etc/slurm/slurm.conf", "slurm.conf", ""])

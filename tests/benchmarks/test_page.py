@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.page import PICTURES, part_of, read, replaced, shown_by
-from benchmarks.tables import Row, Table
+from benchmarks.figures.page import PICTURES, part_of, read, replaced, shown_by
+from benchmarks.figures.tables import Row, Table
 from tests.docs.readme import ROOT
 from toolkit.errors import UserError
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.on_cluster import absent
-from benchmarks.rounds import Size
-from benchmarks.scaling import measure, points_of, speed_ups
+from benchmarks.cluster.on_cluster import absent
+from benchmarks.cluster.scaling import measure, points_of, speed_ups
+from benchmarks.measuring.rounds import Size
 
 
 def test_every_row_names_what_is_needed_where_there_is_no_cluster(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.goals import GOALS
-from benchmarks.tables import Row, Table
-from benchmarks.verdict import NOT_MEASURED, Check, Goal, cells
+from benchmarks.figures.goals import GOALS
+from benchmarks.figures.tables import Row, Table
+from benchmarks.figures.verdict import NOT_MEASURED, Check, Goal, cells
 
 #: By work and candidate, a value for each round.
 VALUES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.page import shown_by
+from benchmarks.figures.page import shown_by
 from slurm.commands.parser import make_parser
 from slurm.submission.batch.batch_script import JobPlan
 from tests.docs.readme import ROOT

@@ -1,4 +1,4 @@
-"""The soak's short version: some interruptions at random moments. benchmarks/soak.py has the long one."""
+"""Some interruptions at random moments. benchmarks/cluster/soak.py has the long version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.soak import Soak, show
+from benchmarks.cluster.soak import Soak, show
 from tests.tiers import first_quick
 
 

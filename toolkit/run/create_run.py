@@ -55,8 +55,10 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
 
 
 def cannot_write(run: RunDir, error: OSError) -> UserError:
+    # Perhaps another file: one that is copied into the folder and has just been removed.
+    file = f" ({error.filename})" if error.filename not in (None, str(run.path)) else ""
     return UserError(
-        f"cannot write the run folder {run.path}: {error.strerror or error}. "
+        f"cannot write the run folder {run.path}: {error.strerror or error}{file}. "
         "STK_EXPERIMENT_DIR chooses another place."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from benchmarks.tables import Spread, Table
+from benchmarks.figures.tables import Spread, Table
 from toolkit.report.plotting.figures import one_panel, png
 from toolkit.report.plotting.themes import LIGHT, Theme
 

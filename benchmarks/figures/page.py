@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.goals import GOALS
-from benchmarks.machine import sentence
-from benchmarks.tables import Table
-from benchmarks.verdict import cells, medians_of
+from benchmarks.figures.goals import GOALS
+from benchmarks.figures.tables import Table
+from benchmarks.figures.verdict import cells, medians_of
+from benchmarks.measuring.machine import sentence
 from toolkit.errors import UserError
 
 #: A part of a page that is made of measurements: the goals and machines, or the tables of the named ones.

@@ -1,6 +1,6 @@
 """Interrupt runs at random moments, again and again, and hold their ends against undisturbed ones.
 
-    python -m benchmarks.soak --interruptions 300 --seed 1
+    PYTHONPATH=tests/toy_workload python -m benchmarks.cluster.soak --interruptions 300 --seed 1
 
 Every start is a world of 1, 2 or 4 local processes. One interruption ends it: SIGKILL or SIGTERM, to
 all ranks, to one, or to each at a moment of its own; SIGKILL at a point inside a save; a frozen rank,

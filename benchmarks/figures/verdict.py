@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.tables import Row, Table
+from benchmarks.figures.tables import Row, Table
 
 NOT_MEASURED = "not measured"
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,14 @@ class Process:
         cls, function: str, arguments: Mapping[str, Any], answer: Path, variables: Mapping[str, str]
     ) -> Process:
         """Start a function, as module:name, in a fresh interpreter; what it returns goes to a JSON file."""
-        command = [sys.executable, "-m", "benchmarks.child", function, json.dumps(arguments), str(answer)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.measuring.child",
+            function,
+            json.dumps(arguments),
+            str(answer),
+        ]
         return cls(command, variables)
 
     def finish(self) -> None:

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rounds import Case, Size, call, in_turns
-from benchmarks.tables import Table
-from benchmarks.texts import tables, tokenizer, write_zipf
+from benchmarks.data.texts import tables, tokenizer, write_zipf
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Size, call, in_turns
 
 _MAX_TOKENS = 128
 _MAP = "HF datasets map, batched"
@@ -71,7 +71,7 @@ def _rows_per_s(way: str, table: Path, model: Path, options: dict[str, Any]) -> 
             "TOKENIZERS_PARALLELISM": "false" if "processes" in options else "true",
             "HF_HOME": f"{folder}/hub",
         }
-        name = f"benchmarks.preparing:{way}"
+        name = f"benchmarks.data.preparing:{way}"
         found: float = call(name, variables, table=str(copy), tokenizer=str(model), **options)
         return {"rows_per_s": found}
 
@@ -97,7 +97,7 @@ def ours(table: str, tokenizer: str) -> float:
 
 def row_by_row(table: str, tokenizer: str, in_python: bool = False) -> float:
     """Rows a second, one text at a time into a database."""
-    from benchmarks.row_by_row import load_tokenizer, prepare
+    from benchmarks.data.row_by_row import load_tokenizer, prepare
 
     # What it imports only now.
     load_tokenizer(Path(tokenizer), in_python, Path(table).parent)

@@ -23,12 +23,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.on_cluster import absent, missing
-from benchmarks.rounds import Case, Process, Size, call, in_turns
+from benchmarks.cluster.on_cluster import absent, missing
+from benchmarks.figures.tables import Found, Table
+from benchmarks.measuring.rounds import Case, Process, Size, call, in_turns
 from benchmarks.stepping import start
 from benchmarks.stepping.cost import BASELINE
 from benchmarks.stepping.work import Work, write_tokenizer
-from benchmarks.tables import Found, Table
 
 #: Nobody else listens there: every host has a network of its own.
 _PORT = "29500"
@@ -56,7 +56,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
     found: Found
     if reason is None or size.quick:
         for point in points:
-            call("benchmarks.scaling:prepare", work=point.work.as_json())
+            call("benchmarks.cluster.scaling:prepare", work=point.work.as_json())
         found = in_turns(cases, size.rounds, say)
     else:
         found = missing(cases, reason)
@@ -173,7 +173,9 @@ def _srun(work: Work) -> list[str]:
 
 def _by_hand(work: Work) -> dict[str, float]:
     arguments = json.dumps({"work": work.as_json()})
-    script = 'exec "$0" -m benchmarks.child benchmarks.scaling:rank "$1" "$2/$SLURM_PROCID.json"'
+    script = (
+        'exec "$0" -m benchmarks.measuring.child benchmarks.cluster.scaling:rank "$1" "$2/$SLURM_PROCID.json"'
+    )
     with tempfile.TemporaryDirectory() as answers:
         Process([*_srun(work), "sh", "-c", script, sys.executable, arguments, answers], {}).finish()
         times = json.loads(Path(answers, "0.json").read_text())

@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.rounds import Size, call
+from benchmarks.measuring.rounds import Size, call
 from benchmarks.stepping.work import WORDS, word, write_tokenizer
 
 Rows = list[tuple[str, str]]

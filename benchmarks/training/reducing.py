@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rounds import Case, ChildFailed, Process, Size, in_turns
+from benchmarks.data.texts import encoder, tables, tokenizer
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, ChildFailed, Process, Size, in_turns
 from benchmarks.stepping.start import metrics_of
-from benchmarks.tables import Table
-from benchmarks.texts import encoder, tables, tokenizer
 
 BASELINE = "stk run, fast: DDP's all-reduce"
 #: Share of the texts that are trained on.

@@ -1,7 +1,8 @@
 """The share of padding in a step, and its distribution over the ranks.
 
-    python benchmarks/padding.py --tokenizer FOLDER TABLE... [--budget 12288] [--span 4 1] [--max-tokens 512]
-    python benchmarks/padding.py --plan 10000000
+    python -m benchmarks.data.padding --tokenizer FOLDER TABLE... [--budget 12288] [--span 4 1]
+                                     [--max-tokens 512]
+    python -m benchmarks.data.padding --plan 10000000
 
 The first prints a Markdown table for the first column of each table's texts (.csv with a header, or .tsv
 without), tokenized by FOLDER/tokenizer.json: batches of as many samples as the budget holds on average, in

@@ -5,7 +5,7 @@ Titles and candidates are those of the benchmarks' tables: a goal whose table is
 
 from __future__ import annotations
 
-from benchmarks.verdict import Check, Goal
+from benchmarks.figures.verdict import Check, Goal
 
 _STEP, _LIGHTNING, _TRAINER = "Cost of the loop, per step", "Lightning", "HF Trainer"
 _WAYS = ("fixed length", "longest in the batch", "HF group_by_length")

@@ -17,10 +17,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.padding import PROCESSES, Cost, Lengths, cost_of, lengths_of, made_up_lengths, plan_of
-from benchmarks.rounds import Case, Size, call, in_turns
-from benchmarks.tables import Table
-from benchmarks.texts import tables, tokenizer
+from benchmarks.data.padding import PROCESSES, Cost, Lengths, cost_of, lengths_of, made_up_lengths, plan_of
+from benchmarks.data.texts import tables, tokenizer
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Size, call, in_turns
 
 MAX_TOKENS = 256
 _PER_RANK = 32
@@ -158,7 +158,7 @@ def _plans(size: Size, folder: Path, say: Callable[[str], None]) -> Iterator[Tab
         Case(
             work=f"{samples:,} samples",
             candidate=candidate,
-            measure=partial(call, "benchmarks.padding_shares:plan", way=way, file=str(file)),
+            measure=partial(call, "benchmarks.data.padding_shares:plan", way=way, file=str(file)),
         )
         for candidate, way in (
             (_GROUPED, "grouped"),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from benchmarks.rounds import ROOT, Case, Process
+from benchmarks.measuring.rounds import ROOT, Case, Process
 
 _PEERS = ROOT / "benchmarks" / "peers"
 

@@ -1,6 +1,7 @@
 """The gain of several processes over one in making samples of texts.
 
-    python benchmarks/prepare_texts.py TEXTS TOKENIZER [--misspellings FILE] [--dictionary FILE] [--workers 2]
+    python -m benchmarks.data.prepare_texts TEXTS TOKENIZER [--misspellings FILE] [--dictionary FILE]
+                                            [--workers 2]
 
 TEXTS (clean texts, one a line) are repeated until there are --texts of them, and prepared into an empty
 folder with one process and with --workers, in turn, --rounds times; mixed noise where there are misspellings,

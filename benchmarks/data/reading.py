@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rounds import Case, Size, call, in_turns
-from benchmarks.tables import Table
-from benchmarks.texts import encoder, tokenizer, write_zipf
+from benchmarks.data.texts import encoder, tokenizer, write_zipf
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Size, call, in_turns
 
 _BATCH = 32
 _MEMORY = "one padded tensor in memory"
@@ -35,7 +35,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
             work=f"{rows:,} samples, {title}",
             candidate=candidate,
             measure=partial(
-                call, "benchmarks.reading:read", experiment=_experiment(folder, model, net), way=way
+                call, "benchmarks.data.reading:read", experiment=_experiment(folder, model, net), way=way
             ),
         )
         for title, net in works.items()

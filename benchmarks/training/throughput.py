@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.padding_shares import MAX_TOKENS
-from benchmarks.rounds import Case, Process, Size, call, in_turns
+from benchmarks.data.padding_shares import MAX_TOKENS
+from benchmarks.data.texts import encoder, tables
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Process, Size, call, in_turns
 from benchmarks.stepping.start import metrics_of
-from benchmarks.tables import Table
-from benchmarks.texts import encoder, tables
 
 _GROUPED = "HF group_by_length"
 _WAYS = {"fixed length": "fixed", "longest in the batch": "longest", _GROUPED: "grouped"}
@@ -90,7 +90,7 @@ def _cases(name: str, experiment: dict[str, Any], folder: Path, size: Size) -> I
     for candidate, way in _WAYS.items():
         if size.quick and way != "grouped":
             continue
-        train = partial(call, "benchmarks.throughput:by_hand", experiment=experiment, way=way)
+        train = partial(call, "benchmarks.training.throughput:by_hand", experiment=experiment, way=way)
         yield Case(work=work, candidate=candidate, measure=partial(train, megabatch=_MEGABATCH.get(name)))
     ours = "stk run, token budget"
     yield Case(work=work, candidate=ours, measure=partial(_ours, experiment, folder))

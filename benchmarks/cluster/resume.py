@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.on_cluster import absent, drive, missing
-from benchmarks.rounds import Case, Size, in_turns
-from benchmarks.tables import Found, Table
+from benchmarks.cluster.on_cluster import absent, drive, missing
+from benchmarks.figures.tables import Found, Table
+from benchmarks.measuring.rounds import Case, Size, in_turns
 
 _WORK = "preempted, told by the job's own signal"
 _SUBMITIT = "submitit and torch.save"

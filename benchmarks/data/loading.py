@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.rounds import Case, Size, call, in_turns
-from benchmarks.tables import Table
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Size, call, in_turns
 
 _BASELINE = "stk run, samples in memory"
 #: Workers and milliseconds of reading, by candidate.
@@ -86,7 +86,7 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
             candidate=candidate,
             measure=partial(
                 call,
-                "benchmarks.loading:step_ms",
+                "benchmarks.data.loading:step_ms",
                 folder=str(folder),
                 workers=workers,
                 milliseconds=milliseconds,

@@ -1,4 +1,4 @@
-"""Call one function in this interpreter: python -m benchmarks.child MODULE:NAME ARGUMENTS ANSWER.
+"""Call one function in this interpreter: python -m benchmarks.measuring.child MODULE:NAME ARGUMENTS ANSWER.
 
 ARGUMENTS are a JSON object; what the function returns goes to the file ANSWER.
 """

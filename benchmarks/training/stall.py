@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from benchmarks.rounds import Case, Size, call, in_turns
-from benchmarks.tables import Table
+from benchmarks.figures.tables import Table
+from benchmarks.measuring.rounds import Case, Size, call, in_turns
 
 _MEGABYTES = 803
 _SYNCHRONOUS = "torch.save, fsync, rename"
@@ -28,7 +28,12 @@ def measure(size: Size, folder: Path, say: Callable[[str], None]) -> list[Table]
     megabytes, rows, saves = (13, 16, 1) if size.quick else (_MEGABYTES, 128, 2)
     work = f"{megabytes} MB"
     train = partial(
-        call, "benchmarks.saving:train", megabytes=megabytes, rows=rows, saves=saves, folder=str(folder)
+        call,
+        "benchmarks.training.saving:train",
+        megabytes=megabytes,
+        rows=rows,
+        saves=saves,
+        folder=str(folder),
     )
     cases = [
         Case(work=work, candidate=candidate, measure=partial(train, way=way))

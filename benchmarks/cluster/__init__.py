@@ -1,0 +1,1 @@
+"""On the Slurm test cluster: kills, preemptions, several hosts."""

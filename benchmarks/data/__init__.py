@@ -1,0 +1,1 @@
+"""Preparing samples, reading them and putting them into batches."""

@@ -1,0 +1,1 @@
+"""Steps and checkpoints of one training."""

@@ -16,7 +16,10 @@ NOT_BEGUN = "not_begun"
 
 
 def _awaited(run: RunDir) -> tuple[RunDir, float] | None:
-    """The run that this one waits for, and the time of its newest submission; None if it waits for none."""
+    """The run that this one waits for, and the time of its newest submission.
+
+    None if it waits for no run, or has begun since that submission.
+    """
     last = last_submission(run)
     if last is None or not last.awaits:
         return None

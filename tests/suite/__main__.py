@@ -17,7 +17,7 @@ from tests.suite.failures import Failure, read_failures, render
 from tests.suite.fast_folder import fast_folder
 from tests.suite.steps import Ended, Step, run
 
-_USAGE = "./scripts/test [--all | --changed] [--reverse] [TEST ...] [-k WORDS] [-x] [-- PYTEST OPTIONS]"
+_USAGE = "./scripts/test [--all | --changed] [OPTION ...] [TEST ...] [-k WORDS] [-- PYTEST OPTIONS]"
 _PYTHON = sys.executable
 _PYTEST = (_PYTHON, "-m", "pytest")
 #: Tests that wait for a cluster leave room for others: two cores carry more than two workers.
@@ -37,6 +37,11 @@ def _parser() -> argparse.ArgumentParser:
         "--changed",
         action="store_true",
         help="the quick tests that concern what differs from main, without the cluster",
+    )
+    parser.add_argument(
+        "--tests-only",
+        action="store_true",
+        help="no lint and no types: with other packages than the pinned ones",
     )
     parser.add_argument("--reverse", action="store_true", help="run the test files in reverse order")
     parser.add_argument(
@@ -72,7 +77,8 @@ def main(arguments: Sequence[str]) -> int:
             return _finish([run(_named(Path(folder), named, rest, options.without_workloads), ROOT)])
         if options.changed:
             return _run_changed(Path(folder), rest)
-        return _run_tier(Path(folder), [] if options.all else ["-m", "not slow"], rest)
+        tier = [] if options.all else ["-m", "not slow"]
+        return _run_tier(Path(folder), tier, rest, is_checked=not options.tests_only)
 
 
 def _named(folder: Path, named: Sequence[str], rest: Sequence[str], is_bare: bool) -> Step:
@@ -96,27 +102,24 @@ def _run_changed(folder: Path, rest: Sequence[str]) -> int:
     return _finish([run(_tests("tests", _PYTEST, folder, "./scripts/test", words), ROOT)])
 
 
-def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str]) -> int:
+def _run_tier(folder: Path, tier: Sequence[str], rest: Sequence[str], *, is_checked: bool) -> int:
     """All checks, then the tests: types and the core's tests beside those of the whole tree."""
     checks = [
-        _check("Debian packages", _PYTHON, "-m", "tests.system_packages"),
         _check("lint", "ruff", "check", "."),
         _check("format", "ruff", "format", "--check", "."),
         _check("import contracts", "lint-imports"),
     ]
+    packages = _check("Debian packages", _PYTHON, "-m", "tests.system_packages")
     words = [*tier, "--no-loadscope-reorder", *rest]
     whole = [f"--numprocesses={_WORKERS}", "--without-core", *words]
     core = [f"--numprocesses={_CORE_WORKERS}", *words]
     bare = (_PYTHON, "-m", "tests.without_workloads")
-    ended = [run(step, ROOT) for step in checks]
+    ended = [run(step, ROOT) for step in [packages, *(checks if is_checked else [])]]
+    others = [_tests("tests of the core", bare, folder, "./scripts/test --without-workloads", core)]
+    if is_checked:
+        others.append(_check("types", "mypy"))
     with ThreadPoolExecutor() as threads:
-        beside = [
-            threads.submit(run, step, ROOT, keeps_output=True)
-            for step in (
-                _tests("tests of the core", bare, folder, "./scripts/test --without-workloads", core),
-                _check("types", "mypy"),
-            )
-        ]
+        beside = [threads.submit(run, step, ROOT, keeps_output=True) for step in others]
         ended.append(run(_tests("tests", _PYTEST, folder, "./scripts/test", whole), ROOT))
         ended += [each.result() for each in beside]
     print("".join(f"\n── {each.step.name}\n{each.output}" for each in ended if each.output), flush=True)

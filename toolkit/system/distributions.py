@@ -81,10 +81,12 @@ def _distributions() -> dict[str, Distribution]:
 def _folders() -> Iterator[Path]:
     for place in sys.path:
         try:
-            names = os.listdir(place or ".")
+            # An empty place, as of `python -c`, is the working directory, which may be another one later.
+            folder = os.path.abspath(place)
+            names = os.listdir(folder)
         except OSError:
             continue
-        yield from (Path(place, name) for name in names if name.endswith(tuple(_METADATA)))
+        yield from (Path(folder, name) for name in names if name.endswith(tuple(_METADATA)))
 
 
 def _read(file: Path) -> str:

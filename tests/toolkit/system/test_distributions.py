@@ -51,6 +51,17 @@ def test_name_and_version_are_those_of_importlib() -> None:
     assert (ours.field("Name"), ours.field("Version")) == (theirs.name, theirs.version)
 
 
+def test_an_empty_place_on_the_path_is_the_working_directory_of_the_start(tmp_path: Path) -> None:
+    _install(tmp_path, "zoo_of-1.5.dist-info", "METADATA", "[animals]\ndog = zoo:Dog\n")
+    look = "import os\nfrom toolkit.system.distributions import entry_points\nentry_points()\nos.chdir('/')\n"
+    code = look + _TELL
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    assert told.stdout == "dog zoo:Dog Zoo-Of 1.5\n", told.stderr
+
+
 def test_comments_and_extras_are_left_out(tmp_path: Path) -> None:
     text = "# what lives here\n[other]\nlion = a:B\n\n[animals]\ncat=zoo.cats:Cat.purr\ndog = zoo:Dog [big]\n"
     _install(tmp_path, "zoo_of-1.5.dist-info", "METADATA", text)

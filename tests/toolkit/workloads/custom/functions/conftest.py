@@ -1,4 +1,4 @@
-"""A user's project, whose modules are forgotten after each test."""
+"""A user's project, whose modules are forgotten before and after each test."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ from tests.toolkit.workloads.custom.own_digits import write_digits
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Its experiment file."""
     monkeypatch.chdir(tmp_path)
-    paths, modules = list(sys.path), set(sys.modules)
+    paths = list(sys.path)
+    # Tests of other files import modules of these names too.
+    _forget()
     yield write_digits(tmp_path / "project")
     sys.path[:] = paths
-    for name in set(sys.modules) - modules:
+    _forget()
+
+
+def _forget() -> None:
+    for name in list(sys.modules):
         if name.startswith(("digits", "my_project")):
             del sys.modules[name]

@@ -29,7 +29,7 @@ from toolkit.workloads.custom.functions.optimizing.own_optimizer import (
 )
 from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
-from toolkit.workloads.custom.functions.samples import Split, collated, digest_of, moved, split_of
+from toolkit.workloads.custom.functions.samples import Split, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode, line_of
 
@@ -105,10 +105,9 @@ class FunctionsTask:
         return rate_factor(self._code.find("schedule")(step, total), self._code.place("schedule"))
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
-        samples = self.splits[split].take(indices)
-        own = self._code.find("collate")
-        content = own(samples) if own else collated(samples, self._code.place("data"))
-        tokens = int(self.splits[split].lengths[indices].sum())
+        samples, own = self.splits[split], self._code.find("collate")
+        content = own(samples.take(indices)) if own else samples.batch(indices, self._code.place("data"))
+        tokens = int(samples.lengths[indices].sum())
         return Batch(content=moved(content, device), samples=len(indices), tokens=tokens)
 
     def move(self, batch: Batch, device: torch.device) -> Batch:

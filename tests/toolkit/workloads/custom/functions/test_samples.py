@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import TensorDataset
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.samples import collated, digest_of, moved, split_of
@@ -33,6 +34,17 @@ def test_a_dataset_that_reads_several_samples_at_once_is_asked_once() -> None:
     asked: list[list[int]] = []
     assert split_of(Table([5, 6, 7]), None, "data").take(np.array([2, 0])) == [7, 5]
     assert asked == [[2, 0]]
+
+
+def test_a_batch_of_tensors_is_that_of_its_samples() -> None:
+    inputs, labels, places = torch.arange(12.0).view(4, 3), torch.tensor([3, 1, 4, 1]), np.array([2, 0, 2])
+    dataset = TensorDataset(inputs, labels)
+    found = split_of(dataset, None, "data").batch(places, "py:3")
+    expected = collated([dataset[int(place)] for place in places], "py:3")
+    assert type(found) is type(expected)
+    assert all(map(torch.equal, found, expected))
+    with pytest.raises(UserError, match="py:3"):
+        split_of(TensorDataset(inputs.to_sparse(), labels), None, "data").batch(places, "py:3")
 
 
 @pytest.mark.parametrize("dataset, lengths", [(iter([1]), None), ([], None), ([1, 2], [1])])

@@ -15,7 +15,8 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from slurm.submission.batch.folder_guard import LINES
-from toolkit.config import identity, load, load_resolved, run_id, to_plain
+from toolkit.config import load, load_resolved, run_id, to_plain
+from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.config.secrets import require_secrets
 from toolkit.errors import ConfigError, UserError

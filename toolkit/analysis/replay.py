@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from toolkit.checkpoint.store import Identity, load, verify
-from toolkit.config import identity, load_to_run
+from toolkit.config import load_to_run
+from toolkit.config.identity import identity
 from toolkit.config.secrets import concealed
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.data.provenance import origins

@@ -1,15 +1,22 @@
 """Run folder -> numbers -> blocks -> terminal, page, Markdown, CSV. Writes below a run's report/ only.
 
-matplotlib is imported only when a plot is drawn.
+Its names are imported late, and matplotlib only when a plot is drawn.
 """
 
-from toolkit.report.advice import Advice
-from toolkit.report.comparison.document import comparison_document, write_comparison
-from toolkit.report.comparison.reading import Compared, compare
-from toolkit.report.rendering.terminal import show
-from toolkit.report.rendering.writing import report_json, write_report
-from toolkit.report.run.document import run_document
-from toolkit.report.run.summary import RunSummary, summarize, to_json
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.system.late_names import late_names
+
+if TYPE_CHECKING:
+    from toolkit.report.advice import Advice
+    from toolkit.report.comparison.document import comparison_document, write_comparison
+    from toolkit.report.comparison.reading import Compared, compare
+    from toolkit.report.rendering.terminal import show
+    from toolkit.report.rendering.writing import report_json, write_report
+    from toolkit.report.run.document import run_document
+    from toolkit.report.run.summary import RunSummary, summarize, to_json
 
 __all__ = [
     "Advice",
@@ -25,3 +32,21 @@ __all__ = [
     "write_comparison",
     "write_report",
 ]
+
+__getattr__ = late_names(
+    __name__,
+    {
+        "Advice": "advice",
+        "Compared": "comparison.reading",
+        "RunSummary": "run.summary",
+        "compare": "comparison.reading",
+        "comparison_document": "comparison.document",
+        "report_json": "rendering.writing",
+        "run_document": "run.document",
+        "show": "rendering.terminal",
+        "summarize": "run.summary",
+        "to_json": "run.summary",
+        "write_comparison": "comparison.document",
+        "write_report": "rendering.writing",
+    },
+)

@@ -12,7 +12,8 @@ from slurm.config.resources import Resources
 from slurm.submission.batch.folder_guard import LINES
 from slurm.submission.batch.job_options import Component, components, signal_lead_s, world_size
 from slurm.submission.batch.quoting import directive, export
-from toolkit.config import identity, to_plain
+from toolkit.config import to_plain
+from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.errors import ExitCode, UserError
 from toolkit.run.module_names import module_in

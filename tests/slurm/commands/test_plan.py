@@ -15,7 +15,8 @@ from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.house import House
 from tests.toolkit.config.composing import compose
-from toolkit.config import identity, load_resolved
+from toolkit.config import load_resolved
+from toolkit.config.identity import identity
 from toolkit.files import append_json_line
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import create_run

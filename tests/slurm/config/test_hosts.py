@@ -11,7 +11,8 @@ import pytest
 
 from slurm.config.resources import Resources
 from slurm.config.world_size import world_size
-from toolkit.config import check, identity, load, load_submitted, to_yaml
+from toolkit.config import check, load, load_submitted, to_yaml
+from toolkit.config.identity import identity
 from toolkit.errors import Fault
 
 Faults = Callable[..., list[Fault]]

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from toolkit import registry
-from toolkit.config import check, identity, to_plain
+from toolkit.config import check, to_plain
 from toolkit.config.fields import absent, option
+from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment, Train
 from toolkit.errors import ConfigError, UserError
 from toolkit.workload import NoData, NoModel, TaskSpec

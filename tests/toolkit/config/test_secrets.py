@@ -11,16 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.config import (
-    Experiment,
-    identity,
-    load,
-    load_on_file,
-    load_resolved,
-    load_to_run,
-    to_plain,
-    to_yaml,
-)
+from toolkit.config import Experiment, load, load_on_file, load_resolved, load_to_run, to_plain, to_yaml
+from toolkit.config.identity import identity
 from toolkit.config.secrets import concealed, is_secret, masked, split_references
 from toolkit.errors import Fault, UserError
 

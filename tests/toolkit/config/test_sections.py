@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from slurm.config.resources import Resources
-from toolkit.config import check, identity, load, load_resolved, to_plain, to_yaml
+from toolkit.config import check, load, load_resolved, to_plain, to_yaml
 from toolkit.config import sections as registered
 from toolkit.config.fields import option
+from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.sections import Section, with_hint
 from toolkit.errors import Fault

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.config import check, identity, load, load_resolved, run_id, to_plain, to_yaml
+from toolkit.config import check, load, load_resolved, run_id, to_plain, to_yaml
 from toolkit.config.checking.descriptions import without_none
 from toolkit.config.fields import limits, option
+from toolkit.config.identity import identity
 
 TREE = {
     "name": "movies",

@@ -32,7 +32,8 @@ from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_words_graph,
 )
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_balanced, tiny_bert, tiny_docnn
-from toolkit.config import Experiment, identity, load_resolved, to_yaml
+from toolkit.config import Experiment, load_resolved, to_yaml
+from toolkit.config.identity import identity
 from toolkit.distributed.process_group import Group
 from toolkit.files import read_json_lines
 from toolkit.registry import task_kinds

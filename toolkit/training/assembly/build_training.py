@@ -9,7 +9,7 @@ import torch
 
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.store import Checkpoints, Identity
-from toolkit.config import identity
+from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.data.order.batches import epoch_steps
 from toolkit.distributed.process_group import Group

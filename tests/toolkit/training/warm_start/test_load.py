@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from tests.toolkit.tiny import assert_equal_runs, tiny
 from tests.toolkit.tiny_training import Attempt, Lab
-from toolkit.config import Experiment, identity
+from toolkit.config import Experiment
+from toolkit.config.identity import identity
 from toolkit.distributed.process_group import Group
 from toolkit.errors import DataError
 from toolkit.files import read_json, read_json_lines

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import stk as stk_module
-from toolkit.config import identity, load
+from toolkit.config import load
+from toolkit.config.identity import identity
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.script.current_run import CurrentRun

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.commands.command_line import with_file
-from toolkit.config import check, identity, load
+from toolkit.config import check, load
+from toolkit.config.identity import identity
 from toolkit.errors import ConfigError
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.from_words import experiment_of

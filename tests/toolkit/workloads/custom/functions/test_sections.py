@@ -14,7 +14,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.toolkit.workloads.custom.own_digits import DIGITS, EXPERIMENT
-from toolkit.config import identity, load, load_resolved, to_yaml
+from toolkit.config import load, load_resolved, to_yaml
+from toolkit.config.identity import identity
 from toolkit.config.json_schema import experiment_schema
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import to_plain

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolkit.config import check, identity
+from toolkit.config import check
+from toolkit.config.identity import identity
 from toolkit.registry import metrics_of
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.config import check, identity
+from toolkit.config import check
+from toolkit.config.identity import identity
 
 
 def test_the_identity_of_an_experiment_is_the_same_on_every_machine() -> None:

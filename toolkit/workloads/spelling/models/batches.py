@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
 
 import torch
+from torch import nn
 
 #: The group, and the label, of a token that has none: padding, special tokens.
 NONE = -1
@@ -44,6 +45,10 @@ class Batch:
             if isinstance(value := getattr(self, each.name), torch.Tensor)
         }
         return replace(self, **cast(dict[str, Any], picked))
+
+    def scored_by(self, model: nn.Module) -> Any:
+        """What a model says of all texts. Rows come first, as torch's DataParallel cuts what comes first."""
+        return model(torch.arange(len(self.tokens), device=self.tokens.device), self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

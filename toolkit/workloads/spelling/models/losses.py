@@ -37,6 +37,11 @@ def losses_of_texts(
     return flat.view(labels.shape).sum(1), (labels != NONE).sum(1)
 
 
+def loss_sums(total: torch.Tensor, count: int) -> torch.Tensor:
+    """A summed loss and its count as the first two sums of a score: [2] float64."""
+    return torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
+
+
 def _like(tensor: torch.Tensor, values: tuple[float, ...]) -> torch.Tensor:
     """Values of the same type on the same device, for which the host does not wait."""
     return torch.tensor(values, dtype=tensor.dtype).to(tensor.device, non_blocking=True)

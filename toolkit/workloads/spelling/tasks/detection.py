@@ -20,7 +20,7 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
-from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, text_fields, write_lines
 
 _HOST = torch.device("cpu")
@@ -90,9 +90,8 @@ class DetectionTask(SpellingTask):
         scores, labels = _scores(model, batch)
         total, count = summed_cross_entropy(scores, labels), batch.texts.labelled
         probabilities = scores.float().softmax(-1)[..., 1]
-        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
-        counts = counts_of(probabilities > THRESHOLD, labels, batch.real)
-        return Score(sums=torch.cat([head, counts]), outputs={_OUTPUT: self._labelled(probabilities, batch)})
+        sums = [loss_sums(total, count), counts_of(probabilities > THRESHOLD, labels, batch.real)]
+        return Score(sums=torch.cat(sums), outputs={_OUTPUT: self._labelled(probabilities, batch)})
 
     def _labelled(self, probabilities: torch.Tensor, batch: LabelledBatch) -> torch.Tensor | Ragged:
         """Those of all that is labelled: of the texts [B], or of their words."""
@@ -174,11 +173,8 @@ def labels_of_words(samples: SpellingSamples, indices: Array, *, has_dictionary:
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores and labels of a batch; the rows come first, as torch's DataParallel cuts what comes first."""
-    tokens, labels = batch.texts.tokens, batch.texts.labels
-    assert labels is not None
-    scores: Any = model(torch.arange(len(tokens), device=tokens.device), batch.texts)
-    return scores.float(), labels
+    assert batch.texts.labels is not None
+    return batch.texts.scored_by(model).float(), batch.texts.labels
 
 
 def line_of(probabilities: Array) -> str:

@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
-from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
 from toolkit.workloads.spelling.models.search import Search, Written
 from toolkit.workloads.spelling.tasks.base import SpellingTask, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import ids_of, units_of
@@ -116,7 +116,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         known = batch.read.labels != NONE
         texts = known.any(1)
         counts = torch.stack([right.sum(), texts.sum(), (texts & (right == known).all(1)).sum()])
-        loss = torch.stack([total.double(), counts.new_tensor(batch.read.labelled).double()])
+        loss = loss_sums(total, batch.read.labelled)
         outputs: dict[str, Ragged] = {}
         compared = [0.0] * len(_WRITTEN_SUMS)
         if batch.texts is not None:
@@ -210,11 +210,8 @@ class CorrectionTask(SpellingTask, Generic[B]):
 def _scored(
     model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss of a batch, and which tokens [B, T] are the most probable ones.
-
-    The rows come first, as torch's DataParallel cuts what comes first.
-    """
-    scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
+    """The loss of a batch, and which tokens [B, T] are the most probable ones."""
+    scores = batch.scored_by(model)
     right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
     return summed_cross_entropy(scores, batch.labels), right
 

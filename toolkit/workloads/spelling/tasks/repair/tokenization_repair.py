@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import RepairBatch
-from toolkit.workloads.spelling.models.losses import summed_cross_entropy
+from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import text_fields, write_lines
 from toolkit.workloads.spelling.tasks.repair.base import (
     CLASSES,
@@ -49,16 +48,15 @@ class TokenizationRepairTask(RepairingTask):
         )
 
     def loss(self, model: nn.Module, batch: RepairBatch) -> Loss:
-        scores = _scores(model, batch)
+        scores = batch.scored_by(model).float()
         total, count = self._loss(scores, batch)
         sums = self._repair_sums(scores, batch.labels, batch.tokens)[: len(self.train_sums)]
         return Loss(total=total, count=count, tokens=batch.real_tokens, sums=sums)
 
     def score(self, model: nn.Module, batch: RepairBatch) -> Score:
-        scores = _scores(model, batch)
+        scores = batch.scored_by(model).float()
         total, count = self._loss(scores, batch)
-        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
-        sums = torch.cat([head, self._repair_sums(scores, batch.labels, batch.tokens)])
+        sums = torch.cat([loss_sums(total, count), self._repair_sums(scores, batch.labels, batch.tokens)])
         return Score(sums=sums, outputs={CLASSES: classes_of(scores, batch.lengths)})
 
     def _loss(self, scores: torch.Tensor, batch: RepairBatch) -> tuple[torch.Tensor, int]:
@@ -81,7 +79,7 @@ class TokenizationRepairTask(RepairingTask):
     def correct(self, model: nn.Module, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
         """These texts of a split, with their white space as a model in evaluation mode repairs it."""
         batch = self.collate(split, indices, device)
-        classes = lists_of(classes_of(_scores(model, batch), batch.lengths))
+        classes = lists_of(classes_of(batch.scored_by(model).float(), batch.lengths))
         texts = self.splits[split].texts(indices)
         return [repaired_by(text, each) for (text, _), each in zip(texts, classes, strict=True)]
 
@@ -91,10 +89,3 @@ class TokenizationRepairTask(RepairingTask):
         facts["counts"] = repair_facts(self.repair_score(evaluation))
         write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
         write_lines(files.repairs(split), samples, self._repaired(samples, evaluation))
-
-
-def _scores(model: nn.Module, batch: RepairBatch) -> torch.Tensor:
-    """Scores [B, L, 3]; the rows come first, as torch's DataParallel cuts what comes first."""
-    scores: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
-    found: torch.Tensor = scores.float()
-    return found

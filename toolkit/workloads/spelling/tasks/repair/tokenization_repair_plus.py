@@ -34,7 +34,7 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import NOTHING, Counts
 from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
-from toolkit.workloads.spelling.models.losses import losses_of_texts
+from toolkit.workloads.spelling.models.losses import loss_sums, losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
 from toolkit.workloads.spelling.repair_run import repair_experiment
@@ -191,8 +191,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         scores, labels = _scores(model, texts), texts.labels
         total, count = self._loss(scores, texts)
         probabilities = scores.words.softmax(-1)[..., 1]
-        head = torch.stack([total.double(), total.new_tensor(count, dtype=torch.float64)])
-        sums = [head, counts_of(probabilities > THRESHOLD, labels, batch.real)]
+        sums = [loss_sums(total, count), counts_of(probabilities > THRESHOLD, labels, batch.real)]
         sums += [self._repair_sums(scores.repair, texts.repair_labels, texts.tokens), _tokens(scores, texts)]
         outputs = {
             CLASSES: classes_of(scores.repair, texts.lengths),
@@ -203,7 +202,7 @@ class TokenizationRepairPlusTask(RepairingTask):
             written = self.write(model, texts)
             outputs[_WORDS] = ids_of(written, self._output.end)
             counts = _compared(batch.lines, written, self._output)
-        sums.append(head.new_tensor([getattr(counts, name) for name in Counts.__slots__]))
+        sums.append(sums[0].new_tensor([getattr(counts, name) for name in Counts.__slots__]))
         return Score(sums=torch.cat(sums), outputs=outputs)
 
     def write(self, model: Any, texts: DetectionBatch) -> list[list[Written]]:
@@ -322,9 +321,7 @@ def words_read(samples: SpellingSamples, indices: Array) -> Iterator[list[str]]:
 
 
 def _scores(model: nn.Module, batch: RepairPlusBatch) -> PlusScores:
-    """Return the model's scores; the rows come first, as torch's DataParallel cuts what comes first."""
-    found: Any = model(torch.arange(len(batch.tokens), device=batch.tokens.device), batch)
-    words, repair, written = found
+    words, repair, written = batch.scored_by(model)
     return PlusScores(
         words=words.float(), repair=repair.float(), written=None if written is None else written.float()
     )

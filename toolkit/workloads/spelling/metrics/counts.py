@@ -33,6 +33,11 @@ class Counts(Additive):
             true_positives=right, false_positives=len(found) - right, false_negatives=len(gold) - right
         )
 
+    @classmethod
+    def of_sums(cls, found: float, wrong: float, missed: float) -> Counts:
+        """Those of sums over the ranks, in the order of the fields."""
+        return cls(true_positives=round(found), false_positives=round(wrong), false_negatives=round(missed))
+
     def figures(self) -> dict[str, float]:
         """F1, precision and recall by name."""
         return {"f1": self.f1, "precision": self.precision, "recall": self.recall}

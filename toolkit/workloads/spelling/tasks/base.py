@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from heapq import merge
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from toolkit.files import open_atomic
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Report
+from toolkit.task import Evaluation, Report
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import Encoding, SpellingSet, prepare
@@ -32,6 +32,8 @@ from toolkit.workloads.spelling.repair_run import without_origin
 
 class SpellingTask:
     """Opens the prepared set, encodes other files like it, and exports the model."""
+
+    score_sums: ClassVar[tuple[str, ...]]
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:
@@ -63,6 +65,10 @@ class SpellingTask:
 
     def metrics_need_outputs(self, split: str) -> bool:
         return False
+
+    def _sums(self, evaluation: Evaluation) -> dict[str, float]:
+        """The sums of an evaluation, by name."""
+        return dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
 
     def _facts(self, run: RunDir, split: str) -> dict[str, Any]:
         """Begin the report of a split: make its folder, return its first facts."""

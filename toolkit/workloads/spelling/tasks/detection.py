@@ -12,6 +12,7 @@ from torch import nn
 
 from toolkit.data.ragged import Array
 from toolkit.files import write_json
+from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, build_model, lists_of
 from toolkit.workloads.spelling.data.samples import layout
@@ -109,10 +110,10 @@ class DetectionTask(SpellingTask):
         return {self.accuracy: sums["correct"] / count}
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
-        total, count = evaluation.sums[:2]
+        total, count = evaluation.sums[:2].tolist()
         score = score_of(evaluation.sums[2:])
         found = {
-            "loss": float(total / count) if count else 0.0,
+            "loss": ratio(total, count),
             **score.counts.figures(),
             self.accuracy: score.accuracy,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -133,7 +133,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         score = score_corrections([text for text, _ in texts], made, golds)
         equal = sum(mine == gold for mine, gold in zip(made, golds, strict=True))
         unended = sum(unit is None for each in units for unit in each)
-        positives: list[float] = [getattr(score.counts, name) for name in Counts.__slots__]
+        positives: tuple[float, ...] = astuple(score.counts)
         return [*positives, score.lines, equal, score.distances, unended]
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
@@ -141,14 +141,14 @@ class CorrectionTask(SpellingTask, Generic[B]):
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         """Metrics of a split; only texts that were written have those of corrections."""
-        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        sums = self._sums(evaluation)
         found = {
             "loss": ratio(sums["loss"], sums["count"]),
             "token_accuracy": ratio(sums["correct"], sums["count"]),
         }
         if split != _WRITTEN:
             return found | {"sequence_accuracy": ratio(sums["right"], sums["texts"])}
-        counts = _positives(sums)
+        counts = Counts.of_sums(*(sums[name] for name in Counts.__slots__))
         return found | {
             "sequence_accuracy": ratio(sums["equal"], sums["lines"]),
             "correction_f1": counts.f1,
@@ -161,7 +161,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         samples, facts = self.splits[split], self._facts(run, split)
         facts["left_out"] += self._without[split]
         names = self.score_sums[1:] if split == _WRITTEN else _READ_SUMS[1:]
-        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        sums = self._sums(evaluation)
         facts["counts"] = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}
         facts["metrics"] = self.metrics(split, evaluation)
         write_json(SpellingFiles(run).correction_counts(split), facts)
@@ -214,10 +214,6 @@ def _scored(
     scores = batch.scored_by(model)
     right = (scores.argmax(-1) == batch.labels) & (batch.labels != NONE)
     return summed_cross_entropy(scores, batch.labels), right
-
-
-def _positives(sums: Mapping[str, float]) -> Counts:
-    return Counts(**{name: round(sums[name]) for name in Counts.__slots__})
 
 
 def _check_targets(samples: SpellingSamples) -> None:

@@ -6,6 +6,7 @@ Texts are characters with a special token before and behind them, as prepared se
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import ClassVar
 
 import numpy as np
@@ -33,7 +34,6 @@ class RepairingTask(SpellingTask):
     """Texts as characters; the output `classes` is what to do with each of them (`classes_of`)."""
 
     train_sums: ClassVar[tuple[str, ...]]
-    score_sums: ClassVar[tuple[str, ...]]
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
         super().__init__(experiment, data)
@@ -51,10 +51,10 @@ class RepairingTask(SpellingTask):
 
     def repair_score(self, evaluation: Evaluation) -> WhitespaceScore:
         """Return the counts of a repair."""
-        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        sums = self._sums(evaluation)
         found, wrong, missed, texts, f1, equal = (sums[name] for name in REPAIR_SUMS)
         return WhitespaceScore(
-            counts=positives(found, wrong, missed), lines=round(texts), f1_sum=f1, equal=round(equal)
+            counts=Counts.of_sums(found, wrong, missed), lines=round(texts), f1_sum=f1, equal=round(equal)
         )
 
     def _repaired(self, samples: SpellingSamples, evaluation: Evaluation) -> Iterator[str]:
@@ -64,15 +64,9 @@ class RepairingTask(SpellingTask):
             yield repaired_by(text, classes)
 
 
-def positives(found: float, wrong: float, missed: float) -> Counts:
-    """Counts of sums."""
-    return Counts(true_positives=round(found), false_positives=round(wrong), false_negatives=round(missed))
-
-
 def repair_facts(score: WhitespaceScore) -> dict[str, int]:
     """Return the counts of a repair, for a file."""
-    found = {name: getattr(score.counts, name) for name in Counts.__slots__}
-    return found | {"texts": score.lines, "equal_texts": score.equal}
+    return asdict(score.counts) | {"texts": score.lines, "equal_texts": score.equal}
 
 
 def known_labels(labels: Array, device: torch.device) -> torch.Tensor:

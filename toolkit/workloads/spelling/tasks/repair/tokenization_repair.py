@@ -14,6 +14,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.files import SpellingFiles
+from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
 from toolkit.workloads.spelling.tasks.base import text_fields, write_lines
@@ -23,7 +24,6 @@ from toolkit.workloads.spelling.tasks.repair.base import (
     RepairingTask,
     classes_of,
     known_labels,
-    positives,
     repair_facts,
     repaired_by,
 )
@@ -64,7 +64,7 @@ class TokenizationRepairTask(RepairingTask):
         return summed_cross_entropy(scores, batch.labels, weights), batch.labelled
 
     def train_metrics(self, sums: Mapping[str, float], count: float) -> dict[str, float]:
-        return {"f1": positives(*(sums[name] for name in self.train_sums)).f1}
+        return {"f1": Counts.of_sums(*(sums[name] for name in self.train_sums)).f1}
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         score = self.repair_score(evaluation)

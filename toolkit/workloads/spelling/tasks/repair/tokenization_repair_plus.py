@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,6 @@ from toolkit.workloads.spelling.tasks.repair.base import (
     RepairingTask,
     classes_of,
     known_labels,
-    positives,
     repair_facts,
     repaired_by,
 )
@@ -202,7 +201,7 @@ class TokenizationRepairPlusTask(RepairingTask):
             written = self.write(model, texts)
             outputs[_WORDS] = ids_of(written, self._output.end)
             counts = _compared(batch.lines, written, self._output)
-        sums.append(sums[0].new_tensor([getattr(counts, name) for name in Counts.__slots__]))
+        sums.append(sums[0].new_tensor(astuple(counts)))
         return Score(sums=torch.cat(sums), outputs=outputs)
 
     def write(self, model: Any, texts: DetectionBatch) -> list[list[Written]]:
@@ -276,7 +275,7 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         """Metrics of a split; only words that were written have those of corrections."""
-        sums = dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
+        sums = self._sums(evaluation)
         score = score_of(evaluation.sums[2 : 2 + len(COUNTS)])
         found = {
             "loss": ratio(sums["loss"], sums["count"]),
@@ -289,7 +288,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         if self._output is not None:
             found["token_accuracy"] = ratio(sums["equal_tokens"], sums["tokens"])
             if split == _WRITTEN:
-                found["correction_f1"] = positives(*(sums[name] for name in _CORRECTED)).f1
+                found["correction_f1"] = Counts.of_sums(*(sums[name] for name in _CORRECTED)).f1
         return found
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,14 +31,11 @@ _BITS = 1 << np.arange(len(FEATURES))
 REAL = 1 << len(FEATURES)
 
 
-@dataclass(slots=True)
 class PieceTokens:
     """Encodes words; knows in which piece of its word each token begins."""
 
-    tokenizer: TextTokenizer
-    _of_word: Callable[[str], tuple[list[int], list[int], int]] = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        self.tokenizer = tokenizer
         self._of_word = lru_cache(_REMEMBERED)(self._encoded)
 
     def of(self, text: str, words: list[str]) -> tuple[Array, Array]:

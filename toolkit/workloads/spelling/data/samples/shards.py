@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
-from toolkit.workloads.spelling.data.noise.noise import Noise, Sample, generator
+from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import Array, TextEncoder, has_error
 from toolkit.workloads.spelling.data.samples.lines import (
@@ -152,17 +152,13 @@ def _file(parts: Path, kind: str, *numbers: int) -> Path:
     return parts / f"{'-'.join([kind, *map(str, numbers)])}.npy"
 
 
-@dataclass(slots=True)
 class ShardMaker:
     """Makes shards; loads noise, tokenizers and dictionary once. Raises DataError."""
 
-    job: Job
-    _noise: Noise = field(init=False)
-    _encoder: TextEncoder = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._noise = DescribedNoise(self.job.data.noise)
-        self._encoder = TextEncoder.of(self.job.data)
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._noise = DescribedNoise(job.data.noise)
+        self._encoder = TextEncoder.of(job.data)
 
     def make(self, shard: Shard) -> None:
         """Write a shard. Raises DataError naming file and line, OSError."""

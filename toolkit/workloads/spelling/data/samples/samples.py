@@ -80,28 +80,26 @@ class SpellingSamples:
 
         Raises DataError where the database is damaged.
         """
-        yield from self._found(_TEXTS, ((number,) for number in self.ids[indices].tolist()))
+        yield from self._found(_TEXTS, self.ids[indices].tolist())
 
     def left_out(self) -> Iterator[tuple[int, int, str]]:
         """Yield source, line (from 0) and text of each line that is left out, in the order of the files.
 
         Raises DataError where the database is damaged.
         """
-        yield from self._found(_LEFT_OUT, [(self.split,)])
+        yield from self._found(_LEFT_OUT, [self.split])
 
     def origins(self, indices: Array) -> dict[int, Origin]:
         """File, line, number of errors and text of these samples. Raises DataError."""
         found = {}
-        with reading(self.database) as connection:
-            for index in np.asarray(indices).tolist():
-                row = connection.execute(_ORIGIN, [int(self.ids[index])]).fetchone()
-                file, line, errors, text = row
-                label = f"{errors} errors" if errors is not None else ""
-                found[index] = Origin(sample=index, file=file, line=line, label=label, text=text)
+        rows = self._found(_ORIGIN, self.ids[indices].tolist())
+        for index, (file, line, errors, text) in zip(indices.tolist(), rows, strict=True):
+            label = f"{errors} errors" if errors is not None else ""
+            found[index] = Origin(sample=index, file=file, line=line, label=label, text=text)
         return found
 
-    def _found(self, query: str, parameters: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Yield the rows of a query for each of these parameters, in order."""
+    def _found(self, query: str, keys: Iterable[int | str]) -> Iterator[Any]:
+        """Yield the rows of a query for each of these keys, in order."""
         with reading(self.database) as connection:
-            for each in parameters:
-                yield from connection.execute(query, each)
+            for key in keys:
+                yield from connection.execute(query, [key])

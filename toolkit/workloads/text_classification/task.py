@@ -25,7 +25,7 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import Prepared, prepare, prepare_benchmark
 from toolkit.workloads.text_classification.data.samples import pad_batch
 from toolkit.workloads.text_classification.inference.kept_encoding import (
-    KeptEncoding,
+    keep,
     stored_encoding,
     without_origin,
 )
@@ -75,7 +75,7 @@ class TextClassificationTask:
         self.score_sums = ("loss", "count", *(f"{name}_{code}" for name in _COUNTS for code in codes))
 
     def on(self, data: TextTable, report: Report | None = None) -> TextClassificationTask:
-        known = prepare_benchmark(data, self._data, report)
+        known = prepare_benchmark(data, self._data.encoding, report)
         return TextClassificationTask(replace(self._experiment, data=data), known)
 
     @classmethod
@@ -177,7 +177,7 @@ class TextClassificationTask:
         splits = {name: (each.labels, each.text_ids) for name, each in self.splits.items()}
         write_labels(run, self.labels, splits, self._data.notes)
         pretrained = model.network if isinstance(model, Pretrained) else None
-        KeptEncoding.of(self._data).save(run)
+        keep(run, self._data.encoding)
         export_model(run, model, self._root, self._data.tokenizer_files, pretrained)
 
     @property

@@ -6,10 +6,10 @@ Its folder also holds the tokenizer: vocabulary.json, or the files of a pretrain
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -48,11 +48,6 @@ class Prepared(PreparedFolder[Samples]):
     FACTS = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")
 
     @property
-    def folder(self) -> Path:
-        """The folder that holds the tokenizer: the set's own."""
-        return self.path
-
-    @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.meta["labels"])
 
@@ -67,9 +62,10 @@ class Prepared(PreparedFolder[Samples]):
         return int(self.meta["pad_id"])
 
     @property
-    def unk_id(self) -> int | None:
-        """Stands for an unknown token; None where the tokenizer knows every text."""
-        return None if self.meta["unk_id"] is None else int(self.meta["unk_id"])
+    def encoding(self) -> Encoding:
+        return Encoding(
+            folder=self.path, labels=self.labels, vocabulary_size=self.vocabulary_size, pad_id=self.pad_id
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -118,20 +114,20 @@ def prepare(data: TextTable, progress: Progress | None = None) -> Prepared:
     return _publish(data, sources, describe(data, sources), partial(encoder, data), report)
 
 
-class Encoding(Protocol):
-    """Labels and tokens that another file is read with.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """What a model was trained with, for other texts that it is to read.
 
-    folder   holds the tokenizer: vocabulary.json, or the files of a pretrained one
+    folder           holds the tokenizer: vocabulary.json, or the files of a pretrained one
+    labels           by their codes
+    vocabulary_size  numbers of tokens
+    pad_id           fills a batch up to its longest sample
     """
 
-    @property
-    def folder(self) -> Path: ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-
-    @property
-    def pad_id(self) -> int: ...
+    folder: Path
+    labels: tuple[str, ...]
+    vocabulary_size: int
+    pad_id: int
 
 
 def prepare_benchmark(data: TextTable, known: Encoding, progress: Progress | None = None) -> Prepared:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
 from toolkit.config.schema import Experiment
@@ -16,47 +15,22 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workload import silent
 from toolkit.workloads.text_classification.config import DocNN, TextTable
 from toolkit.workloads.text_classification.data import layout
-from toolkit.workloads.text_classification.data.prepared import Prepared
+from toolkit.workloads.text_classification.data.prepared import Encoding
 from toolkit.workloads.text_classification.files import ClassificationFiles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEncoding:
-    """The encoding that the model of a run requires.
-
-    folder           holds the tokenizer: vocabulary.json, or the files of a pretrained one
-    labels           by their codes
-    vocabulary_size  numbers of tokens
-    pad_id           fills a batch up to its longest sample
-    """
-
-    folder: Path
-    labels: tuple[str, ...]
-    vocabulary_size: int
-    pad_id: int
-
-    @classmethod
-    def of(cls, prepared: Prepared) -> KeptEncoding:
-        """That of a prepared set."""
-        return cls(
-            folder=prepared.path,
-            labels=prepared.labels,
-            vocabulary_size=prepared.vocabulary_size,
-            pad_id=prepared.pad_id,
-        )
-
-    def save(self, run: RunDir) -> None:
-        """Write what stands beside the tokenizer, whose files are exported with the model."""
-        write_json(ClassificationFiles(run).encoding, {**asdict(self), "folder": None})
+def keep(run: RunDir, encoding: Encoding) -> None:
+    """Write what stands beside the tokenizer, whose files are exported with the model."""
+    write_json(ClassificationFiles(run).encoding, {**asdict(encoding), "folder": None})
 
 
-def stored_encoding(run: RunDir) -> KeptEncoding | None:
+def stored_encoding(run: RunDir) -> Encoding | None:
     """Read what a run keeps; None for one of an earlier version, which kept less. Raises DataError."""
     stored = read_json(ClassificationFiles(run).encoding)
     return None if stored is None else _read(run, stored)
 
 
-def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> KeptEncoding:
+def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> Encoding:
     """Read what a run keeps; of an earlier version's, which kept less, from its prepared data.
 
     fingerprint  of the data that the run has learnt from
@@ -70,7 +44,7 @@ def kept_encoding(run: RunDir, data: TextTable, fingerprint: str) -> KeptEncodin
             f"{run.run_id} is of a version that did not keep its vocabulary, and its training data have "
             "changed since: put back what it was trained on"
         )
-    return KeptEncoding.of(prepared)
+    return prepared.encoding
 
 
 def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
@@ -82,7 +56,7 @@ def without_origin(run: RunDir, experiment: Experiment) -> Experiment:
     return replace(experiment, model=replace(model, path=str(exported))) if exported.is_dir() else experiment
 
 
-def _read(run: RunDir, stored: Mapping[str, Any]) -> KeptEncoding:
+def _read(run: RunDir, stored: Mapping[str, Any]) -> Encoding:
     files = ExportedFiles(run)
     folders, names = (files.encoding, files.model), (layout.VOCABULARY, TOKENIZER)
     places = (folder / name for folder in folders for name in names)
@@ -93,7 +67,7 @@ def _read(run: RunDir, stored: Mapping[str, Any]) -> KeptEncoding:
             f"({layout.VOCABULARY} or {TOKENIZER}): put it back, or train again"
         )
     try:
-        facts = KeptEncoding(**{**stored, "labels": tuple(stored["labels"]), "folder": found.parent})
+        facts = Encoding(**{**stored, "labels": tuple(stored["labels"]), "folder": found.parent})
     except (TypeError, KeyError) as error:
         raise DataError(f"{ClassificationFiles(run).encoding} is damaged: {error}") from error
     return replace(facts, pad_id=int(facts.pad_id), vocabulary_size=int(facts.vocabulary_size))

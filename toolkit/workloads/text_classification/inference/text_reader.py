@@ -16,13 +16,13 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.encoders import cut_texts
 from toolkit.workloads.text_classification.data.folding import fold
-from toolkit.workloads.text_classification.inference.kept_encoding import KeptEncoding
+from toolkit.workloads.text_classification.data.prepared import Encoding
 
 
 class TextReader:
     """Encodes texts as the run's prepared set was encoded: the same samples of the same texts."""
 
-    def __init__(self, data: TextTable, kept: KeptEncoding) -> None:
+    def __init__(self, data: TextTable, kept: Encoding) -> None:
         self._data = data
         if data.tokenizer == "pretrained":
             encoder = PretrainedEncoder(str(kept.folder), data.max_tokens, kept.pad_id)

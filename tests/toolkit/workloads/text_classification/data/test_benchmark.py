@@ -41,7 +41,7 @@ def rows_of(found: Prepared, split: str) -> list[tuple[list[int], int]]:
 def test_the_same_texts_become_the_same_samples(tmp_path: Path) -> None:
     data = table(tmp_path)
     known = prepare(data)
-    found = prepare_benchmark(other(data, write(tmp_path / "again.tsv", ROWS)), known)
+    found = prepare_benchmark(other(data, write(tmp_path / "again.tsv", ROWS)), known.encoding)
     assert dict(found.splits) == {"test": 4}
     assert rows_of(found, "test") == rows_of(known, "train")
     assert (found.labels, found.vocabulary_size) == (known.labels, known.vocabulary_size)
@@ -51,16 +51,16 @@ def test_words_that_training_lacks_are_unknown(tmp_path: Path) -> None:
     data = table(tmp_path)
     known = prepare(data)
     file = write(tmp_path / "new.tsv", [("zebra plot", "good")])
-    ((tokens, label),) = rows_of(prepare_benchmark(other(data, file), known), "test")
+    ((tokens, label),) = rows_of(prepare_benchmark(other(data, file), known.encoding), "test")
     plot = rows_of(known, "train")[0][0][1]
-    assert (tokens, label) == ([known.unk_id, plot], known.labels.index("good"))
+    assert (tokens, label) == ([known.meta["unk_id"], plot], known.labels.index("good"))
 
 
 def test_labels_keep_their_codes_though_only_the_last_one_occurs(tmp_path: Path) -> None:
     data = table(tmp_path)
     known = prepare(data)
     file = write(tmp_path / "new.tsv", [("plot", "good"), ("film", "so-so")])
-    found = prepare_benchmark(other(data, file), known)
+    found = prepare_benchmark(other(data, file), known.encoding)
     assert [label for _, label in rows_of(found, "test")] == [1]
     assert found.meta["skipped"]["unknown_labels"]["rows"] == 1
 
@@ -70,23 +70,23 @@ def test_refused_labels_are_refused_here_too(tmp_path: Path) -> None:
     known = prepare(data)
     file = write(tmp_path / "new.tsv", [("plot", "goood")])
     with pytest.raises(DataError, match=r"new\.tsv:2: label 'goood' .* did you mean 'good'"):
-        prepare_benchmark(other(data, file), known)
+        prepare_benchmark(other(data, file), known.encoding)
 
 
 def test_a_set_is_built_once_and_apart_for_every_vocabulary(tmp_path: Path) -> None:
     data = table(tmp_path)
     rare = dataclasses.replace(data, min_count=2)
     file = write(tmp_path / "new.tsv", [("warm plot", "good")])
-    first = prepare_benchmark(other(data, file), prepare(data))
-    again = prepare_benchmark(other(data, file), prepare(data))
-    fewer = prepare_benchmark(other(rare, file), prepare(rare))
+    first = prepare_benchmark(other(data, file), prepare(data).encoding)
+    again = prepare_benchmark(other(data, file), prepare(data).encoding)
+    fewer = prepare_benchmark(other(rare, file), prepare(rare).encoding)
     assert (first.built, again.built, fewer.built) == (True, False, True)
     assert again.path == first.path != fewer.path
 
 
 def test_the_database_tells_texts_and_lines(tmp_path: Path) -> None:
     data = table(tmp_path)
-    found = prepare_benchmark(other(data, write(tmp_path / "again.tsv", ROWS)), prepare(data))
+    found = prepare_benchmark(other(data, write(tmp_path / "again.tsv", ROWS)), prepare(data).encoding)
     assert found.split("test").texts([0, 3]) == ["warm plot", "slow scene"]
     found.verify()
 
@@ -99,6 +99,6 @@ def test_a_pretrained_tokenizer_may_have_gone_meanwhile(tmp_path: Path) -> None:
     data = table(tmp_path, tokenizer="pretrained", tokenizer_path=str(bert))
     known = prepare(data)
     shutil.rmtree(bert)
-    found = prepare_benchmark(other(data, write(tmp_path / "again.tsv", ROWS)), known)
+    found = prepare_benchmark(other(data, write(tmp_path / "again.tsv", ROWS)), known.encoding)
     assert rows_of(found, "test") == rows_of(known, "train")
     assert found.pad_id == known.pad_id == 4

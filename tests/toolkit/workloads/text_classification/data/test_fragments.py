@@ -200,7 +200,7 @@ def test_the_tokenizer_is_kept_in_the_set(letters: TextTable) -> None:
     assert query(prepared, "SELECT id, token, count FROM tokens WHERE token IN ('[CLS]', 'film', 'bad')") == [
         (2, "[CLS]", 2), (20, "bad", 0), (21, "film", 1)
     ]  # fmt: skip
-    assert (prepared.pad_id, prepared.unk_id) == (0, 1)
+    assert (prepared.pad_id, prepared.meta["unk_id"]) == (0, 1)
     assert prepared.vocabulary_size == len(query(prepared, "SELECT * FROM tokens"))
     with pytest.raises(DataError, match="no vocabulary can be read"):
         prepared.vocabulary()

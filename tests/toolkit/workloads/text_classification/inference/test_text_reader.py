@@ -11,7 +11,6 @@ import pytest
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.config import Experiment
 from toolkit.workload import silent
-from toolkit.workloads.text_classification.inference.kept_encoding import KeptEncoding
 from toolkit.workloads.text_classification.inference.text_reader import TextReader
 
 Make = Callable[..., Experiment]
@@ -31,7 +30,7 @@ def test_texts_of_each_split_have_the_tokens_of_the_prepared_set(
 ) -> None:
     data = make(tmp_path, *overrides).data
     prepared = data.prepare(silent)
-    reader = TextReader(data, KeptEncoding.of(prepared))
+    reader = TextReader(data, prepared.encoding)
     for split in ("train", "validation", "test"):
         samples = prepared.split(split)
         ids, of_text = np.unique(samples.text_ids, return_inverse=True)
@@ -43,6 +42,6 @@ def test_texts_of_each_split_have_the_tokens_of_the_prepared_set(
 
 def test_a_text_without_words_is_one_sample(tmp_path: Path) -> None:
     data = tiny_docnn(tmp_path).data
-    found, text_of = TextReader(data, KeptEncoding.of(data.prepare(silent))).read(["", " ", "☃"])
+    found, text_of = TextReader(data, data.prepare(silent).encoding).read(["", " ", "☃"])
     assert [each.tolist() for each in found] == [[1], [1], [1]]
     assert text_of.tolist() == [0, 1, 2]

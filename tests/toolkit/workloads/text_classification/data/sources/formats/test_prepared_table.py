@@ -62,7 +62,7 @@ def test_scores_that_runs_add_change_nothing(table: TextTable) -> None:
 
 def test_all_of_its_texts_are_scored_where_another_file_is_asked_for(table: TextTable) -> None:
     known = prepare(table)
-    scored = prepare_benchmark(on_database(table), known)
+    scored = prepare_benchmark(on_database(table), known.encoding)
     assert scored.splits == {"test": sum(known.splits.values())}
 
 

@@ -33,8 +33,8 @@ def task_of(run: RunDir) -> str:
     return str(load_resolved(run.config).task.kind)
 
 
-def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
-    """Return the task of a finished run that is one of these. Raises UserError.
+def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> None:
+    """Raise UserError unless a run has finished and its task is one of these.
 
     otherwise  why a run of another task cannot be used, for the message
     """
@@ -44,4 +44,3 @@ def check_use(run: RunDir, tasks: Collection[str], otherwise: str) -> str:
         raise UserError(
             f"{run.run_id} is a run of {kind}, which {otherwise}: expected one of {', '.join(tasks)}"
         )
-    return kind

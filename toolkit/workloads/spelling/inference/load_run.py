@@ -50,7 +50,6 @@ class OpenRun:
     batch_tokens  padded tokens that it reads at once
     """
 
-    run: RunDir
     experiment: Experiment
     encoding: Path
     encoder: TextEncoder
@@ -157,7 +156,6 @@ def open_run(
     load_weights(checkpoint, model)
     where = choose_device(device)
     return OpenRun(
-        run=run,
         experiment=experiment,
         encoding=encoding,
         encoder=encoder,

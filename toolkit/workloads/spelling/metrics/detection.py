@@ -37,17 +37,10 @@ class DetectionScore(Additive):
 
     def rates(self) -> dict[str, float]:
         """Recall of real-word errors and of non-word errors, by name."""
-        return {"real_word_rate": self.real_word_rate, "non_word_rate": self.non_word_rate}
-
-    @property
-    def real_word_rate(self) -> float:
-        """Share of real-word errors that were found."""
-        return ratio(self.found_real, self.real_words)
-
-    @property
-    def non_word_rate(self) -> float:
-        """Share of non-word errors that were found."""
-        return ratio(self.found_non, self.non_words)
+        return {
+            "real_word_rate": ratio(self.found_real, self.real_words),
+            "non_word_rate": ratio(self.found_non, self.non_words),
+        }
 
 
 def score_labels(predictions: _Labels, golds: _Labels, real: _Labels | None = None) -> DetectionScore:

@@ -37,11 +37,11 @@ def test_nothing_found_scores_0() -> None:
     assert (found.counts.f1, found.counts.precision, found.counts.recall) == (0.0, 0.0, 0.0)
     assert found.accuracy == 0.5
     empty = DetectionScore()
-    assert (empty.counts.f1, empty.accuracy, empty.real_word_rate, empty.non_word_rate) == (0, 0, 0, 0)
+    assert (empty.counts.f1, empty.accuracy, *empty.rates().values()) == (0, 0, 0, 0)
 
 
 def test_rates_are_shares_of_the_errors_of_a_kind() -> None:
     # Prediction, gold, real word.
     rows = [(True, True, True), (False, True, True), (True, True, False), (True, False, True)]
     found = score(rows)
-    assert (found.real_word_rate, found.non_word_rate) == (0.5, 1.0)
+    assert found.rates() == {"real_word_rate": 0.5, "non_word_rate": 1.0}

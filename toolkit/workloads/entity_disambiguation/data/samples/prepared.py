@@ -64,11 +64,6 @@ class MentionSet(PreparedFolder[MentionSamples]):
         return bool(self.meta["no_candidate"])
 
     @property
-    def width(self) -> int:
-        """Most candidates of a mention, "none of them" included."""
-        return int(self.meta["width"])
-
-    @property
     def tokenizer_files(self) -> tuple[Path, ...]:
         """The tokenizer with its markers, as a model's folder holds it."""
         return tuple(self.path / name for name in sorted(self.meta["files"]) if name.endswith(".json"))

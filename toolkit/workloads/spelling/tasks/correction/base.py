@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -58,8 +58,6 @@ class CorrectionTask(SpellingTask, Generic[B]):
 
     train_sums = ("correct",)
     score_sums = (*_READ_SUMS, *_WRITTEN_SUMS)
-    #: Key of the model that bounds what is written, and samples.
-    _BOUND: ClassVar[str] = "model.max_output_length"
 
     @classmethod
     def prepare(cls, experiment: Experiment, report: Report | None = None) -> str:

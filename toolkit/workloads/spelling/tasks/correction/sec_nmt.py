@@ -65,7 +65,7 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
 
     def _misfit(self) -> str:
         most = self._experiment.model.max_output_length
-        return f"what they should say has more tokens than {self._BOUND}, {most} with the end sign"
+        return f"what they should say has more tokens than model.max_output_length, {most} with the end sign"
 
     def _check(self) -> None:
         tokens, _ = self._output.encode_words(_PROBE)

@@ -73,8 +73,8 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
     def _misfit(self) -> str:
         most = self._experiment.model.max_output_length
         return (
-            f"what they should say has more tokens than {self._BOUND}, {most} with an end sign for each "
-            "word, or not as many words as they have"
+            f"what they should say has more tokens than model.max_output_length, {most} with an end sign for "
+            "each word, or not as many words as they have"
         )
 
     def _same_words(self, samples: SpellingSamples, indices: Array) -> np.ndarray:

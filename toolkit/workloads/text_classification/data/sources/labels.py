@@ -39,10 +39,6 @@ class Skipped:
     empty_texts: Count = field(default_factory=Count)
     unknown_labels: dict[str, Count] = field(default_factory=dict)
 
-    @property
-    def unknown_rows(self) -> int:
-        return sum(count.rows for count in self.unknown_labels.values())
-
     def unknown(self, label: str, place: str, rows: int = 1) -> None:
         """Count rows with a label that is none of those to learn."""
         self.unknown_labels.setdefault(label, Count()).add(place, rows)
@@ -52,7 +48,7 @@ class Skipped:
         by_rows = sorted(self.unknown_labels.items(), key=lambda item: -item[1].rows)
         return {
             "unknown_labels": {
-                "rows": self.unknown_rows,
+                "rows": sum(count.rows for count in self.unknown_labels.values()),
                 "labels": [
                     {"label": short(label), "rows": count.rows, "first": count.first}
                     for label, count in by_rows[:_NAMED]

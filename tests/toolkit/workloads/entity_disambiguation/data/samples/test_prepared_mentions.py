@@ -160,14 +160,14 @@ def test_with_a_class_for_no_candidate_it_stands_first_and_takes_those_golds(oth
     samples = prepared.split("train")
     assert samples.labels.tolist() == [0, 2]
     assert samples.candidates(np.arange(2))[:, 0].tolist() == [0, 0]
-    assert prepared.width == 4
+    assert prepared.meta["width"] == 4
     assert rows(prepared, "SELECT qid FROM entities WHERE eid = 0") == [("NC",)]
 
 
 def test_no_more_candidates_are_kept_than_allowed(other: Make) -> None:
     town = line(1, [("arn", "town")])
     prepared = prepare(other("train", town, max_candidates=2, validation=other("test", town).test, test=None))
-    assert prepared.width == 2
+    assert prepared.meta["width"] == 2
     assert "raise data.max_candidates" in refused(other("train", town, max_candidates=1))
 
 

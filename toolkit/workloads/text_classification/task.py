@@ -151,7 +151,8 @@ class TextClassificationTask:
         sums = evaluation.sums
         texts = scores = Classification(self.labels, *sums[2:].reshape(len(_COUNTS), -1).astype(np.int64))
         if self.metrics_need_outputs(split):
-            texts = self._predictions(split, evaluation).of_texts(self._pooling).classification()
+            pooled = self._predictions(split, evaluation).of_texts(self._experiment.task.pooling)
+            texts = pooled.classification()
         return {
             "loss": float(sums[0] / sums[1]),
             "accuracy": scores.accuracy,
@@ -168,7 +169,7 @@ class TextClassificationTask:
             run,
             self._predictions(split, evaluation),
             root=self._root,
-            pooling=self._pooling,
+            pooling=self._experiment.task.pooling,
             texts=samples.texts,
             sources=samples.whole_texts,
         )
@@ -179,11 +180,6 @@ class TextClassificationTask:
         pretrained = model.network if isinstance(model, Pretrained) else None
         keep(run, self._data.encoding)
         export_model(run, model, self._root, self._data.tokenizer_files, pretrained)
-
-    @property
-    def _pooling(self) -> str:
-        pooling: str = self._experiment.task.pooling
-        return pooling
 
     @property
     def _root(self) -> str:

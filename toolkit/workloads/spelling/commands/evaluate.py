@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,7 @@ def score_folder(arguments: Namespace, host: Host) -> int:
     benchmarks = find_benchmarks(arguments.benchmark)
     names = [arguments.run, *arguments.overrides] if arguments.run else []
     runs = [RunDir(host.find_run(name)) for name in names]
-    predicted, unused = predict(runs, benchmarks, host, _print_progress)
+    predicted, unused = predict(runs, benchmarks, host, partial(print, file=sys.stderr, flush=True))
     wanted = entries(benchmarks, _predictors(arguments), predicted)
     if not wanted and not unused:
         raise UserError(
@@ -144,10 +145,6 @@ def score_folder(arguments: Namespace, host: Host) -> int:
     for fault in (*faults, *unused):
         print(f"error: {clean(str(fault))}", file=sys.stderr)
     return ExitCode.FAILED if unused else ExitCode.WRONG_INPUT if faults else 0
-
-
-def _print_progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _predictors(arguments: Namespace) -> Predictors:

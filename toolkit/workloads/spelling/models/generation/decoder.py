@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 import torch
@@ -143,16 +143,14 @@ class DecoderPrefixes:
         """Append a token [n] to each; log-probabilities [n, V] of the next one, and the new prefixes."""
         tokens = tokens.to(self.positions.device)
         scores, past = self.decoder.step(tokens, self.positions, self.memories, self.past)
-        after = DecoderPrefixes(
-            decoder=self.decoder, positions=self.positions + 1, memories=self.memories, past=past
-        )
+        after = replace(self, positions=self.positions + 1, past=past)
         return scores.float().log_softmax(-1), after
 
     def take(self, rows: torch.Tensor) -> DecoderPrefixes:
         """Those of these rows [m], which may repeat."""
         rows = rows.to(self.positions.device)
-        return DecoderPrefixes(
-            decoder=self.decoder,
+        return replace(
+            self,
             positions=self.positions[rows],
             memories=_taken(self.memories, rows),
             past=None if self.past is None else [each.take(rows) for each in self.past],

@@ -45,7 +45,7 @@ _ANY = "a"
 class OpenRun:
     """A model with its best weights on a device.
 
-    experiment    of the run, with the options of its use
+    experiment    of the run, with the options of its use, and with its own tokenizers and dictionary
     encoding      folder of its tokenizers and dictionary
     batch_tokens  padded tokens that it reads at once
     """
@@ -150,7 +150,8 @@ def open_run(
     experiment = without_origin(run, load_to_run(run.config))
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
     encoding = _encoding(run)
-    encoder = TextEncoder.of(_encoded_by(experiment, encoding).data)
+    experiment = replace(experiment, data=layout.encoded_by(experiment.data, encoding))
+    encoder = TextEncoder.of(experiment.data)
     # A task has texts, were it only one.
     model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
     load_weights(checkpoint, model)
@@ -176,10 +177,6 @@ def _encoding(run: RunDir) -> Path:
     return folder
 
 
-def _encoded_by(experiment: Experiment, folder: Path) -> Experiment:
-    return replace(experiment, data=layout.encoded_by(experiment.data, folder))
-
-
 def _task(
     experiment: Experiment,
     encoding: Path,
@@ -190,4 +187,4 @@ def _task(
     kind = task_class(experiment)
     at_hand = TextsAtHand.of(encoding, encoder, texts, samples)
     # Every task of spelling takes the set that it reads; other tasks have none.
-    return kind(_encoded_by(experiment, encoding), at_hand)  # type: ignore[call-arg]
+    return kind(experiment, at_hand)  # type: ignore[call-arg]

@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -128,10 +127,11 @@ def prepare(
     Otherwise as PreparedFolder.open_or_build.
     """
     report = progress or silent
-    if base is not None:
+    if base is None:
+        sources = find_sources(data, report)
+    else:
         data = layout.encoded_by(data, base.path)
-    scored = partial(Source.open, str(data.path), TEST, report, memory_of(data))
-    sources = find_sources(data, report) if base is None else (scored(),)
+        sources = (Source.open(str(data.path), TEST, report, memory_of(data)),)
     description = describe(data, sources, base.fingerprint if base else None)
     path, fingerprint = set_place(data.prepared_dir, sources, description)
     parts = path.with_name(f".{path.name}.parts")

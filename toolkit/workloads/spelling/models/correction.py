@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -66,14 +65,6 @@ class CorrectionNMT(Translation):
         return Context(states=self._states(batch), mask=key_mask(batch.lengths, batch.tokens.shape[1]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordsReading:
-    """A batch after encoding: a language model of a sequence for each of N words; texts [N] of the words."""
-
-    model: DecoderModel
-    texts: torch.Tensor
-
-
 class CorrectionWordsNMT(Translation):
     """Encoder over the text, decoder over its words.
 
@@ -101,12 +92,14 @@ class CorrectionWordsNMT(Translation):
         )
         return scores
 
-    def reading(self, batch: WordsCorrectionBatch) -> WordsReading:
-        """Encode a batch; each word is a separate sequence, so that finished ones cost nothing."""
+    def reading(self, batch: WordsCorrectionBatch) -> tuple[DecoderModel, torch.Tensor]:
+        """Encode a batch: a language model of one sequence for each of N words, and the text [N] of each.
+
+        Words are separate sequences, so that finished ones cost nothing.
+        """
         states, blocks = self._states(batch), blocks_of(batch.words)
         contexts = [Context(states=blocks.gather(states), mask=blocks.mask)]
         if self._with_text:
             mask = key_mask(batch.lengths, batch.tokens.shape[1])
             contexts.append(Context(states=states[blocks.texts], mask=mask[blocks.texts]))
-        model = DecoderModel(self.decoder, contexts, blocks.first)
-        return WordsReading(model=model, texts=blocks.texts)
+        return DecoderModel(self.decoder, contexts, blocks.first), blocks.texts

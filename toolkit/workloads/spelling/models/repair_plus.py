@@ -12,7 +12,6 @@ from toolkit.workloads.spelling.config.models import TokenizationRepair as Repai
 from toolkit.workloads.spelling.config.models import TokenizationRepairPlus as Config
 from toolkit.workloads.spelling.data.texts.features import FEATURES
 from toolkit.workloads.spelling.models.batches import NONE, Batch, DetectionBatch, RepairPlusBatch
-from toolkit.workloads.spelling.models.correction import WordsReading
 from toolkit.workloads.spelling.models.detection import CLASSES, with_features
 from toolkit.workloads.spelling.models.generation.decoder import Context, Decoder, DecoderModel, readable
 from toolkit.workloads.spelling.models.generation.word_blocks import (
@@ -102,8 +101,8 @@ class TokenizationRepairPlus(nn.Module):
         written = self._written(batch, states) if self.decoder is not None else None
         return PlusScores(words=self.head(states.words), repair=states.repair, written=written)
 
-    def reading(self, batch: DetectionBatch) -> WordsReading:
-        """Encode a batch: a language model of one sequence for each word."""
+    def reading(self, batch: DetectionBatch) -> tuple[DecoderModel, torch.Tensor]:
+        """Encode a batch: a language model of one sequence for each of N words, and the text [N] of each."""
         assert self.decoder is not None
         states = self._states(batch)
         words = batch.words_of_tokens()
@@ -112,8 +111,7 @@ class TokenizationRepairPlus(nn.Module):
             Context(states=characters.gather(states.characters), mask=characters.mask),
             Context(states=pieces.gather(states.pieces), mask=pieces.mask),
         ]
-        model = DecoderModel(self.decoder, contexts, characters.first)
-        return WordsReading(model=model, texts=characters.texts)
+        return DecoderModel(self.decoder, contexts, characters.first), characters.texts
 
     def repairs(self, batch: Batch) -> torch.Tensor:
         """Scores of the repair [B, L, 3], which need no words."""

@@ -13,7 +13,6 @@ from toolkit.nlp.decoding.best_first import best_first
 from toolkit.nlp.decoding.greedy import greedy
 from toolkit.nlp.decoding.language_model import LanguageModel, Limits
 from toolkit.workloads.spelling.models.batches import Batch
-from toolkit.workloads.spelling.models.correction import WordsReading
 
 #: Tokens without begin and end; None where the end was not reached within the limit.
 Written: TypeAlias = "tuple[int, ...] | None"
@@ -45,8 +44,8 @@ class Search:
 @torch.no_grad()
 def write_words(model: Any, batch: Batch, search: Search, limits: Limits) -> list[list[Written]]:
     """One sequence for each word of each text. The model is in evaluation mode."""
-    reading: WordsReading = model.reading(batch)
-    return by_text(search.write(reading.model, limits), reading.texts, len(batch.tokens))
+    words, texts = model.reading(batch)
+    return by_text(search.write(words, limits), texts, len(batch.tokens))
 
 
 def by_text(written: Sequence[Written], texts: torch.Tensor, count: int) -> list[list[Written]]:

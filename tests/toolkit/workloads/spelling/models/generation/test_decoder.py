@@ -26,7 +26,6 @@ from toolkit.nlp.decoding.beam import beam
 from toolkit.nlp.decoding.best_first import best_first
 from toolkit.nlp.decoding.greedy import greedy
 from toolkit.nlp.decoding.language_model import Limits
-from toolkit.workloads.spelling.models.correction import WordsReading
 from toolkit.workloads.spelling.models.generation.decoder import DecoderModel
 from toolkit.workloads.spelling.models.losses import summed_cross_entropy
 
@@ -39,9 +38,8 @@ WORDS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Callable[[Any, Any
 }
 
 
-def numbers(reading: WordsReading) -> list[int]:
+def numbers(texts: list[int]) -> list[int]:
     """Which word of its text each word is."""
-    texts = reading.texts.tolist()
     return [place - texts.index(text) for place, text in enumerate(texts)]
 
 
@@ -90,14 +88,14 @@ def test_writing_words_by_themselves_scores_as_all_in_one_sequence(name: str) ->
     make, batch_of, scores = WORDS[name]
     model, batch = make().eval(), batch_of([LONG, SHORT])
     training = scores(model, batch).log_softmax(-1)
-    reading: WordsReading = model.reading(batch)
+    words, texts = model.reading(batch)
     paths, wanted = [], []
-    for text, number in zip(reading.texts.tolist(), numbers(reading), strict=True):
+    for text, number in zip(texts.tolist(), numbers(texts.tolist()), strict=True):
         own = batch.target_words[text] == number
         paths.append(batch.targets[text][own].tolist())
         wanted.append(training[text][own][-1])
     assert len(paths) == len(LONG) + len(SHORT)
-    compare(reading.model, paths, wanted)
+    compare(words, paths, wanted)
 
 
 def learnt(model: Any, batch: Any, labels: torch.Tensor, scores: Callable[[Any, Any], torch.Tensor]) -> Any:
@@ -138,8 +136,8 @@ def test_all_words_are_written_at_once(name: str) -> None:
     labels = batch.labels if labels is None else labels
     model = learnt(make(), batch, labels, scores)
     with torch.no_grad():
-        reading = model.reading(batch)
-        found = greedy(reading.model, LIMITS)
-    for text, number, each in zip(reading.texts, numbers(reading), found, strict=True):
+        words, texts = model.reading(batch)
+        found = greedy(words, LIMITS)
+    for text, number, each in zip(texts, numbers(texts.tolist()), found, strict=True):
         gold = labels[text][batch.target_words[text] == number].tolist()
         assert [*each.tokens, END] == gold

@@ -254,8 +254,7 @@ class _Rank:
         while "ended" not in (found := read_json(path) or {}):
             self._leaving.look()
             time.sleep(_POLL_S)
-        known: Mapping[str, Any] = found
-        return known
+        return found
 
     def _finish(self) -> None:
         assert self._attempt is not None

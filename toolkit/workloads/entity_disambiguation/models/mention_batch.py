@@ -200,8 +200,7 @@ def chunks_of(lengths: Array) -> tuple[Chunk, ...]:
 def _rows(entities: Array, distinct: Array, order: Array) -> Array:
     """Rows of entities in a batch's tables, whose `order` sorts them; -1 stays -1."""
     places = np.searchsorted(distinct, np.maximum(entities, distinct[order[0]]), sorter=order)
-    found: Array = np.where(entities >= 0, order[places], layout.NO_ENTITY)
-    return found
+    return np.where(entities >= 0, order[places], layout.NO_ENTITY)
 
 
 def _on(arrays: Mapping[str, Array], device: torch.device) -> dict[str, torch.Tensor]:

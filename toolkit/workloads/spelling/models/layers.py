@@ -82,8 +82,7 @@ def group_means(states: torch.Tensor, groups: torch.Tensor, count: int) -> torch
     """
     # A product with zeros and ones, not scattered sums: those add up in any order on a GPU.
     member = (groups[:, None, :] == torch.arange(count, device=groups.device)[:, None]).to(states.dtype)
-    means: torch.Tensor = (member @ states) / member.sum(-1, keepdim=True).clamp(min=1)
-    return means
+    return (member @ states) / member.sum(-1, keepdim=True).clamp(min=1)
 
 
 def perceptron(inputs: int, hidden: int, outputs: int, dropout: float, layers: int = 2) -> nn.Module:

@@ -79,8 +79,7 @@ class Ranking:
     @property
     def recall(self) -> Floats:
         """[k], at each threshold; rising."""
-        recall: Floats = self.true_positive_rate[1:]
-        return recall
+        return self.true_positive_rate[1:]
 
     def recall_at_precision(self, precision: float) -> OperatingPoint:
         """The greatest recall with at least this precision; of equal ones, the more precise."""

@@ -227,8 +227,7 @@ class MentionRows:
 
     def column(self, name: str) -> Array:
         """One number of each sample, [n]; `spans` [n, 2]."""
-        column: Array = np.frombuffer(self._numbers, _SAMPLE)[name]
-        return column
+        return np.frombuffer(self._numbers, _SAMPLE)[name]
 
     def count_golds(self) -> npt.NDArray[np.int64]:
         """Return how often training has seen the gold of each mention, [n]."""

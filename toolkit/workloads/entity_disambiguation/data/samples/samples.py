@@ -111,8 +111,7 @@ class MentionSamples:
 
     def candidates(self, indices: Array) -> Array:
         """Entities that each of these may mean, [n, width]; -1 fills up."""
-        found: Array = self.tables.candidates[self.aliases[indices]].astype(np.int64)
-        return found
+        return self.tables.candidates[self.aliases[indices]].astype(np.int64)
 
     def others(self, indices: Array, most: int) -> Array:
         """The nearest other samples of each one's sentence, [n, most]; -1 fills up.
@@ -125,10 +124,9 @@ class MentionSamples:
         same = inside & (self.sentences[np.clip(near, 0, len(self) - 1)] == self.sentences[indices][:, None])
         # Those that are there come first, in their order.
         order = np.argsort(~same, axis=1, kind="stable")[:, :most]
-        found: Array = np.where(
+        return np.where(
             np.take_along_axis(same, order, 1), np.take_along_axis(near, order, 1), layout.NO_ENTITY
         )
-        return found
 
     def origins(self, indices: Array) -> dict[int, Origin]:
         """File, line, gold and text of these samples, with the mention in brackets. Raises DataError."""

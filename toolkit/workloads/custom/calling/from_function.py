@@ -114,8 +114,7 @@ def _handed_over(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, An
     except NotPlain as error:
         raise UserError(
             f"{error}, which is not allowed: arguments are written as JSON. Give numbers, texts, "
-            f"lists "
-            "and dictionaries of these; write anything else to a file and give its path"
+            "lists and dictionaries of these; write anything else to a file and give its path"
         ) from None
 
 

@@ -1,7 +1,7 @@
 """Targets of texts to correct, and texts of what models write.
 
-Arrays of tokens are what `spelling_samples` encodes; what is written is what `models.spelling.searching`
-finds: for each text its units, a single one of the whole text or one of each of its words.
+Arrays of tokens are those of prepared samples. What is written is what a `Search` finds: for each text its
+units, a single one of the whole text or one of each of its words.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,10 @@ from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
 
 Numbers = npt.NDArray[np.int32]
 
-#: Distinct words whose tokens are cached.
+#: Distinct words whose tokens are remembered; then all are forgotten.
 _REMEMBERED = 1 << 18
+#: Words that are not remembered: they are rarely met again.
+_LONG = 64
 
 
 def load_tokenizer(path: Path) -> TextTokenizer:
@@ -49,7 +50,7 @@ class TextTokenizer:
             raise DataError(f"{name} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
         self.padding, self.unknown, self.begin, self.end = (vocabulary[token] for token in SPECIAL)
         self.space: int | None = vocabulary.get(" ")
-        self._of_word = lru_cache(_REMEMBERED)(lambda word: self.encode_word(word)[0])
+        self._known: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
         """Return the number of tokens, special ones included."""
@@ -78,7 +79,6 @@ class TextTokenizer:
     def encode_word(self, word: str) -> tuple[list[int], list[int]]:
         """Return the tokens of a word, at least one, and where in the word each of them begins."""
         found = self._tokenizer.encode(word, add_special_tokens=False)
-        # A word of marks alone may be nothing to a tokenizer that strips accents.
         if not found.ids:
             return [self.unknown], [0]
         return found.ids, [start for start, _ in found.offsets]
@@ -86,3 +86,14 @@ class TextTokenizer:
     def decode(self, numbers: Sequence[int] | Numbers) -> str:
         """Return the text of tokens; special ones are left out."""
         return self._tokenizer.decode([int(number) for number in numbers], skip_special_tokens=True)
+
+    def _of_word(self, word: str) -> list[int]:
+        if (known := self._known.get(word)) is not None:
+            return known
+        # A word of marks alone may be nothing to a tokenizer that strips accents.
+        tokens: list[int] = self._tokenizer.encode(word, add_special_tokens=False).ids or [self.unknown]
+        if len(word) <= _LONG:
+            if len(self._known) >= _REMEMBERED:
+                self._known = {}
+            self._known[word] = tokens
+        return tokens

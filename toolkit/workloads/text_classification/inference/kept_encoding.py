@@ -68,6 +68,6 @@ def _read(run: RunDir, stored: Mapping[str, Any]) -> Encoding:
         )
     try:
         facts = Encoding(**{**stored, "labels": tuple(stored["labels"]), "folder": found.parent})
-    except (TypeError, KeyError) as error:
+        return replace(facts, pad_id=int(facts.pad_id), vocabulary_size=int(facts.vocabulary_size))
+    except (TypeError, KeyError, ValueError) as error:
         raise DataError(f"{ClassificationFiles(run).encoding} is damaged: {error}") from error
-    return replace(facts, pad_id=int(facts.pad_id), vocabulary_size=int(facts.vocabulary_size))

@@ -94,7 +94,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"{path} holds {kind_of(value)}, expected an object")

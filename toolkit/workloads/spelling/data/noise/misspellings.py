@@ -61,7 +61,7 @@ def read_misspellings(path: Path) -> dict[str, list[str]]:
     try:
         with reading(path):
             value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not JSON ({error}); expected an object: word -> misspellings") from error
     if not isinstance(value, dict):
         raise DataError(f"{path}: expected a JSON object: correct word -> list of its misspellings")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from toolkit.errors import DataError
 from toolkit.files import fsync_dir
+from toolkit.nlp.characters import no_character
 from toolkit.workloads.spelling.data.samples.sources import Source
 from toolkit.workloads.spelling.data.texts.text_files import decoded
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
@@ -113,7 +114,7 @@ class LineReader:
             return Line(text="")
         try:
             record = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{where}: no JSON: {error}; expected an object with `sequence`") from error
         sequence, target = (
             record.get(key) if isinstance(record, dict) else None for key in ("sequence", "target_sequence")
@@ -122,6 +123,9 @@ class LineReader:
             raise DataError(
                 f"{where}: expected an object with a text under `sequence`, and maybe under `target_sequence`"
             )
+        # Only an escape can write them: tokenizers and databases cannot hold them.
+        if "\\u" in text and (odd := no_character(sequence + (target or ""))):
+            raise DataError(f"{where}: {odd} is no character of a text; correct the line")
         return Line(text=normalised(sequence), target=None if target is None else normalised(target))
 
 

@@ -278,6 +278,7 @@ def test_limits_of_the_files_hold(tmp_path: Path) -> None:
         ({"entity_mappings__alias2qids": {"y": [["Q7", 1]]}}, "candidate Q7 of 'y' has no title"),
         ({"entity_mappings__qid2title": {"Q1": 3}}, "entity_mappings/qid2title: 'Q1' is 3, expected a text"),
         ({"entity_mappings__qid2title": "{"}, "entity_mappings/qid2title is not JSON"),
+        ({"entity_mappings__qid2title": "[" * 100_000}, "entity_mappings/qid2title is not JSON"),
         ({"entity_mappings__qid2title": "[]"}, "qid2title holds a list, expected an object"),
         ({"entity_mappings__qid2desc_json": {"Q1": None}}, "qid2desc.json: 'Q1' is null"),
         ({"entity_mappings__config_json": {"max_candidates": 0}}, "config.json: max_candidates is 0"),

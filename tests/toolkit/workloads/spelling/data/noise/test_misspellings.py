@@ -73,6 +73,7 @@ def test_what_was_written_is_read(tmp_path):
     "text, problem",
     [
         ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ("[]", "expected a JSON object"),
         ('{"the": "teh"}', "expected a list of strings for 'the'"),
         ('{"the": [""]}', "for 'the'"),

@@ -192,6 +192,8 @@ def test_folders_of_benchmarks_say_what_is_right(
         ({"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; are they of one benchmark"),
         ({"own.jsonl": "{}\n"}, "own.jsonl:1: expected an object with a text under `sequence`"),
         ({"own.jsonl": "a\n"}, "own.jsonl:1: no JSON"),
+        ({"own.jsonl": "[" * 100_000 + "\n"}, "own.jsonl:1: no JSON"),
+        ({"own.jsonl": '{"sequence": "cut \\ud83d"}\n'}, "own.jsonl:1: \\ud83d is no character"),
         ({"own.txt": b"a\n\xff\n"}, "own.txt:2: byte 1 is not UTF-8"),
         ({}, "own.txt cannot be read"),
     ],

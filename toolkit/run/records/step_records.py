@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import UserError
 from toolkit.files import read_json, regular
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
 
 if TYPE_CHECKING:
     # Readers, such as `stk diff`, do not need it.
     import numpy as np
 
 _FLUSH_EVERY_S = 5.0
-_WEIGHTS_FILE = "model.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +188,8 @@ def _lines(run: RunDir, key: str) -> Iterator[Any]:
 def _read_save(run: RunDir, step: int) -> SaveRecord | None:
     """The save from a checkpoint's manifest; None if it cannot be read, which the loader reports."""
     try:
-        manifest = read_json(run.checkpoint(step) / "MANIFEST.json")
-        weights = manifest["files"][_WEIGHTS_FILE]["crc32"]
+        manifest = read_json(run.checkpoint(step) / MANIFEST)
+        weights = manifest["files"][WEIGHTS]["crc32"]
         return SaveRecord(step=step, chain=str(manifest.get("chain", "")), weights=f"{int(weights):08x}")
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import UserError
-from toolkit.files import read_json, regular
+from toolkit.files import parsed, read_json, regular
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
 
 if TYPE_CHECKING:
@@ -176,13 +176,8 @@ def _lines(run: RunDir, key: str) -> Iterator[Any]:
         return
     with open(run.step_records, encoding="utf-8", errors="replace", opener=regular) as stream:
         for line in stream:
-            if key not in line or not line.endswith("\n"):
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            yield record
+            if key in line and line.endswith("\n"):
+                yield parsed(line)
 
 
 def _read_save(run: RunDir, step: int) -> SaveRecord | None:

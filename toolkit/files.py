@@ -189,6 +189,14 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
         os.close(descriptor)
 
 
+def parsed(text: str | bytes) -> Any:
+    """The value of a JSON text; None where it is none, as a line of which a killed writer left a part."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a JSON-lines file; a torn last line (a killed writer) is left out."""
     if not path.exists():
@@ -197,12 +205,8 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
         for line in stream:
             if not line.endswith("\n"):
                 return
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                # A writer that died between two lines of another one; the rest is still good.
-                continue
-            if isinstance(record, dict):
+            # A writer may have died between two lines of another one; the rest is still good.
+            if isinstance(record := parsed(line), dict):
                 yield record
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from slurm.client.hostlist import expand, expand_counts
+from slurm.client.stop_reason import restarts_before
 from toolkit.errors import SchedulerError, UserError
 from toolkit.system.world import World
 
@@ -71,7 +72,6 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
     """
     if "SLURM_JOB_ID" not in environ or "SLURM_STEP_ID" not in environ:
         raise SchedulerError("SLURM_JOB_ID or SLURM_STEP_ID is not set: this is no task of an srun step")
-    restarts = environ.get("SLURM_RESTART_COUNT") or "0"
     nonce = step_nonce(environ)
     rank = _integer(environ, "SLURM_PROCID")
     local_rank = _integer(environ, "SLURM_LOCALID")
@@ -85,7 +85,7 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
             nodes=_integer(environ, "SLURM_STEP_NUM_NODES"),
             nonce=nonce,
             job=environ["SLURM_JOB_ID"],
-            restart=int(restarts),
+            restart=restarts_before(environ),
             gpus=_granted_gpus(environ),
             known_as=_names(environ),
         )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 from slurm.config.world_size import node_range, smallest_world, world_size
 from toolkit.config.origins import Key
 from toolkit.config.schema import Experiment
+from toolkit.config.secrets import texts
+from toolkit.config.serialize import to_plain
 from toolkit.launch.machines.host_names import named_twice
 from toolkit.workload import Violation, rule
 
@@ -128,26 +130,17 @@ def _options(experiment: Experiment) -> Iterator[Violation]:
 def _one_line(experiment: Experiment) -> Iterator[Violation]:
     """A line break would end its line of the batch script and begin another."""
     if is_dataclass(experiment.resources):
-        for key, text in _texts(experiment.resources, ("resources",)):
+        for key, text in told_to_slurm(experiment.resources):
             if "\n" in text or "\r" in text:
                 problem = f"found {text!r}, which holds a line break and would break the batch script"
                 yield Violation(key=key, problem=problem, hint="shell lines belong in resources.setup")
 
 
-def _texts(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
-    """The texts within resources that stand in one line of the batch script."""
-    if isinstance(value, str):
-        yield key, value
-    elif is_dataclass(value):
-        for each in fields(value):
-            if each.name not in ("environment", "setup"):
-                yield from _texts(getattr(value, each.name), (*key, each.name))
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _texts(inner, (*key, name))
-    elif isinstance(value, tuple | list):
-        for index, inner in enumerate(value):
-            yield from _texts(inner, (*key, str(index)))
+def told_to_slurm(resources: Any) -> Iterator[tuple[Key, str]]:
+    """The texts within resources that Slurm is told, each in one line of the batch script."""
+    plain = to_plain(resources).items()
+    told = {name: value for name, value in plain if name not in ("environment", "setup")}
+    return texts(told, ("resources",))
 
 
 RULES = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from slurm.config.resource_rules import told_to_slurm
 from toolkit.config.schema import Experiment
-from toolkit.config.secrets import is_secret, referred, texts
+from toolkit.config.secrets import is_secret, referred
 from toolkit.config.serialize import to_plain
 from toolkit.workload import Violation, rule
 
@@ -36,9 +37,7 @@ def _setup(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("resources")
 def _told_to_slurm(experiment: Experiment) -> Iterator[Violation]:
-    resources = to_plain(experiment.resources)
-    told = {name: value for name, value in resources.items() if name not in ("environment", "setup")}
-    for key, text in texts(told, ("resources",)):
+    for key, text in told_to_slurm(experiment.resources):
         if named := referred(text):
             problem = f"found the variable {named[0]}, which is a secret by its name: Slurm shows this to all"
             yield Violation(

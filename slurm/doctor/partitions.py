@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from slurm.client.parse import HostUse, Partition
 from slurm.client.quantities import gres_of_host
@@ -39,10 +38,6 @@ class PartitionRow:
     gpus_free: Mapping[str, int]
     gpus: Mapping[str, int]
     preempted_by: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As a part of the document of --json."""
-        return asdict(self)
 
 
 def rows(cluster: Cluster) -> list[PartitionRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Report:
                 for section in self.sections
                 for finding in section.findings
             ],
-            "partitions": [row.to_json() for row in self.partitions],
+            "partitions": [asdict(row) for row in self.partitions],
             "facts": self.facts,
         }
 

@@ -150,7 +150,7 @@ class LocalDrill:
 
     def _gives_same_bytes_on_any_number(self) -> bool:
         train = self._experiment.train
-        parts = train.logical_ranks * train.accumulation
+        parts = train.micro_batches
         (start, *_) = read_attempts(self._reference)
         is_exact = train.reduction == "exact" or (train.reduction == "auto" and start.device == "cpu")
         is_tree = parts & (parts - 1) == 0 and self._procs & (self._procs - 1) == 0

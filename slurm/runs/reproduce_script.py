@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from slurm.submission.batch.folder_guard import LINES
+from toolkit.checkpoint.paths import newest_manifest
 from toolkit.config import load, load_resolved, run_id, to_plain
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
@@ -23,7 +23,7 @@ from toolkit.errors import ConfigError, UserError
 from toolkit.files import read_json
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
-from toolkit.run.run_dir import MANIFEST, RunDir
+from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
 from toolkit.training.warm_start.find import find_weights
 from toolkit.workload import silent
@@ -124,7 +124,7 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
     begun = next(filter(None, (_moment(each.time_start) for each in read_attempts(run))), None)
     if begun is not None and not force:
         _check_models(run, experiment, begun)
-    manifest = _manifest(run)
+    manifest = newest_manifest(run)
     sources = tuple(experiment.data.source_files(silent))
     recorded = _recorded(experiment.data.prepared_dir, manifest.get("data"))
     if recorded is not None:
@@ -172,16 +172,6 @@ def _model_files(experiment: Experiment) -> Iterator[tuple[str, Path]]:
     key, name = "train.start_from_checkpoint", experiment.train.start_from_checkpoint
     if name is not None:
         yield key, find_weights(key, name).file
-
-
-def _manifest(run: RunDir) -> dict[str, Any]:
-    """Return the newest readable checkpoint's record of data and library; empty without one."""
-    for step in reversed(run.checkpoint_steps()):
-        with suppress(OSError, ValueError):
-            manifest = read_json(run.checkpoint(step) / MANIFEST)
-            if isinstance(manifest, dict):
-                return manifest
-    return {}
 
 
 def _moment(found: object) -> float | None:

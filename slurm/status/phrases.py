@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from slurm.client.queue import JobState
 from toolkit.run.phases import Phase
+from toolkit.system.few import few
 
 #: Phases of a heartbeat -> what the run is doing.
 _PHASES: dict[str, str] = {
@@ -108,8 +109,7 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
         until = f"until {clock(expected, now)}" if expected else "a moment"
         return f"waiting {since}{until}"
     if job.reason == "Dependency" and (others := _JOB_OF_DEPENDENCY.findall(job.depends)):
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return f"waiting for job {others[0]}{more}"
+        return f"waiting for job {few(others, 1)}"
     words = next((words for pattern, words in _REASONS if pattern.match(job.reason)), "waiting")
     return words.format(hosts=hosts) + _details(job.reason, expected, now)
 

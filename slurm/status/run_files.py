@@ -7,7 +7,6 @@ never an error of the command.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 from slurm.client.parse import is_job_id
 from slurm.status.submissions import Submission, submission_of
-from toolkit.files import regular
+from toolkit.files import parsed, regular
 from toolkit.run.attempts.records import AttemptRecord, attempt_records
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
@@ -153,7 +152,7 @@ class _Reader:
         raw = self.content(name)
         if not raw:
             return None if raw is None else {}
-        if isinstance(found := _parsed(raw), dict):
+        if isinstance(found := parsed(raw), dict):
             return found
         self.faults.append(f"{name} is damaged")
         return {}
@@ -162,18 +161,10 @@ class _Reader:
         """The records of a file of JSON lines; torn and foreign lines are left out."""
         lines = (self.content(name) or b"").split(b"\n")[:-1]
         # All at once, which takes half as long; one by one where a line is damaged.
-        records = _parsed(b"[%b]" % b",".join(lines))
-        for record in map(_parsed, lines) if records is None else records:
+        records = parsed(b"[%b]" % b",".join(lines))
+        for record in map(parsed, lines) if records is None else records:
             if isinstance(record, dict):
                 yield record
-
-
-def _parsed(raw: bytes) -> Any:
-    """The value of a JSON text; None where it is none."""
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _read(descriptor: int) -> bytes:

@@ -13,6 +13,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, Fault, UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.sweep import Point, Sweep
+from toolkit.system.few import few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,7 @@ def _named(fault: Fault, names: Sequence[str], count: int) -> Fault:
     """A fault that also says which combinations have it."""
     if len(names) == count:
         return fault
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    where = f"in the run with {names[0]}{more}"
+    where = f"in the run with {few(names, 1)}"
     hint = f"{fault.hint}; {where}" if fault.hint else where
     return Fault(key=fault.key, problem=fault.problem, origin=fault.origin, hint=hint)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.checkpoint.paths import newest_manifest
 from toolkit.config.composition.yaml_files import parse, read_text
 from toolkit.config.serialize import flat
 from toolkit.errors import UserError
@@ -80,7 +81,7 @@ def compare(one: RunDir, other: RunDir) -> Difference:
     if walk.compared == 0:
         raise UserError(f"{one.run_id} and {other.run_id} have no step in common")
     saves, weights = _compare_saves(one, other)
-    manifests = (_manifest(one), _manifest(other))
+    manifests = (newest_manifest(one), newest_manifest(other))
     return Difference(
         runs=(one.run_id, other.run_id),
         steps=(walk.last[0], walk.last[1]),
@@ -176,16 +177,6 @@ def _compare_code(one: Path, other: Path) -> dict[str, list[str]]:
 def _files(folder: Path) -> set[str]:
     found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {path.relative_to(folder).as_posix() for path in found}
-
-
-def _manifest(run: RunDir) -> dict[str, Any]:
-    """Return the newest checkpoint's record of the data and the library; empty without one."""
-    for step in reversed(run.checkpoint_steps()):
-        with suppress(OSError, ValueError):
-            manifest = read_json(run.checkpoint(step) / "MANIFEST.json")
-            if isinstance(manifest, dict):
-                return manifest
-    return {}
 
 
 def _left_out(run: RunDir) -> list[int]:

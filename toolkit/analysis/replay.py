@@ -131,12 +131,15 @@ def sum_of(losses: Mapping[int, Loss], micro_batches: int) -> float:
 
 def _processes_at(run: RunDir, step: int) -> int:
     """Return how many processes last computed this step (counted from 1); 1 if that is not known."""
-    sizes = [
-        each.world_size
-        for each in read_attempts(run)
-        if each.world_size and (each.first_step or 0) < step <= (each.last_step or step)
-    ]
+    sizes = [each.world_size for each in read_attempts(run) if each.world_size and _includes(each, step)]
     return sizes[-1] if sizes else 1
+
+
+def _includes(attempt: AttemptRecord, step: int) -> bool:
+    """Whether an attempt computed a step, as far as is known."""
+    if attempt.first_step is None or attempt.first_step >= step:
+        return False
+    return attempt.last_step is None or step <= attempt.last_step
 
 
 def _training_before(run: RunDir, step: int) -> tuple[TrainContext, int]:
@@ -191,26 +194,10 @@ def _advance(context: TrainContext, start: int, step: int, report: Report) -> tu
 
 
 def _as_computed_at(context: TrainContext, step: int) -> TrainContext:
-    """The context with the passes in which the run computed a step."""
-    return replace(context, passes=_passes_at(context, step))
-
-
-def _passes_at(context: TrainContext, step: int) -> Sequence[Sequence[int]]:
-    """The forward passes of a step on all ranks that computed it; its random numbers depend on them."""
-    sizes = [
-        each.world_size
-        for each in read_attempts(context.run)
-        if each.world_size is not None and _includes(each, step)
-    ]
-    size = sizes[-1] if sizes else 1
-    return [numbers for rank in range(size) for numbers in context.passes_of(rank, size)]
-
-
-def _includes(attempt: AttemptRecord, step: int) -> bool:
-    """Whether an attempt computed a step, as far as is known."""
-    if attempt.first_step is None or attempt.first_step >= step:
-        return False
-    return attempt.last_step is None or step <= attempt.last_step
+    """The context with the passes in which the run computed a step: its random numbers depend on them."""
+    size = _processes_at(context.run, step)
+    passes = [numbers for rank in range(size) for numbers in context.passes_of(rank, size)]
+    return replace(context, passes=passes)
 
 
 def _take(context: TrainContext, sync: StepSync, plan: EpochPlan, position: int, target: int) -> None:

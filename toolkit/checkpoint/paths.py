@@ -7,6 +7,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,16 @@ def matches_manifest(folder: Path) -> bool:
 def _matches_record(file: Path, facts: dict[str, Any]) -> bool:
     found = file.lstat()
     return stat.S_ISREG(found.st_mode) and found.st_size == facts["bytes"] and crc32(file) == facts["crc32"]
+
+
+def newest_manifest(run: RunDir) -> dict[str, Any]:
+    """The newest readable manifest of a run's checkpoints; empty without one."""
+    for step in reversed(run.checkpoint_steps()):
+        with suppress(OSError, ValueError):
+            manifest = read_json(run.checkpoint(step) / MANIFEST)
+            if isinstance(manifest, dict):
+                return manifest
+    return {}
 
 
 def best_named_by(folder: Path) -> int | None:

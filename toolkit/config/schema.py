@@ -114,6 +114,11 @@ class Train:
         if self.steps is None:
             _fill(self, epochs=10)
 
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of one step, over all ranks."""
+        return self.logical_ranks * self.accumulation
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:

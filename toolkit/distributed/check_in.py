@@ -59,17 +59,13 @@ def _key(rank: int) -> str:
     return f"joined/{rank}"
 
 
-def _none_refused() -> str | None:
-    return None
-
-
 def wait_for_ranks(
     store: Store,
     world: World,
     deadline: float,
     own_route: str,
     where_are: Callable[[set[int]], str],
-    refused: Callable[[], str | None] = _none_refused,
+    refused: Callable[[], str | None],
 ) -> str:
     """On rank 0: wait for all others; return the address at which they reach it.
 

@@ -35,11 +35,6 @@ def compare_weights(group: Group, model: nn.Module, step: int) -> None:
         return
     if votes > others[0][1]:
         odd = [rank for rank, value in enumerate(sums) if value != usual]
-        raise RanksDiverged(
-            f"after step {step} the weights of rank {_names(odd)} differ from the others'", odd
-        )
+        names = ", ".join(map(str, odd))
+        raise RanksDiverged(f"after step {step} the weights of rank {names} differ from the others'", odd)
     raise RanksDiverged(f"after step {step} the ranks hold different weights, with no majority", [])
-
-
-def _names(ranks: list[int]) -> str:
-    return ", ".join(map(str, ranks))

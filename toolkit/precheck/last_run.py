@@ -23,11 +23,8 @@ _HASH = 8 * "[0-9a-f]"
 def newest_run(name: str) -> RunDir | None:
     """The run of this name that was started last; None if there is none."""
     runs = map(RunDir, experiment_dir().glob(f"{name}-{_HASH}"))
-    return max((run for run in runs if run.attempts.exists()), key=_age, default=None)
-
-
-def _age(run: RunDir) -> float:
-    return run.attempts.stat().st_mtime
+    started = (run for run in runs if run.attempts.exists())
+    return max(started, key=lambda run: run.attempts.stat().st_mtime, default=None)
 
 
 def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Iterator[str]:

@@ -23,11 +23,8 @@ from toolkit.distributed.process_group import Group
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.run.events import failure_events, note_event
-from toolkit.run.failure.classes import describe
+from toolkit.run.failure.classes import OF_A_SAMPLE, describe
 from toolkit.run.run_dir import RunDir
-
-#: Failure classes that a sample may cause.
-CLASSES = ("exception", "diverged")
 
 #: Other samples that are tried for comparison: if they fail as well, the model is the cause.
 _CONTROLS = 3
@@ -67,7 +64,7 @@ class Quarantine:
             return cls()
         suspects: dict[int, frozenset[int]] = {}
         for failure in failure_events(run):
-            if failure.kind in CLASSES and failure.step is not None and failure.samples:
+            if failure.kind in OF_A_SAMPLE and failure.step is not None and failure.samples:
                 suspects[failure.step] = suspects.get(failure.step, frozenset()) | {*failure.samples}
         return cls(limit=limit, left_out=read_quarantine(run), suspects=suspects)
 
@@ -174,7 +171,7 @@ def _why_it_fails(sample: np.ndarray, attempt: Try) -> str:
     try:
         loss = attempt(sample)
     except Exception as error:
-        if describe(error)[0] not in CLASSES:
+        if describe(error)[0] not in OF_A_SAMPLE:
             raise
         return f"{type(error).__name__}: {error}".partition("\n")[0]
     return "" if math.isfinite(loss) else f"the loss is {loss}"

@@ -16,16 +16,13 @@ from toolkit.errors import NoProgress
 from toolkit.files import read_json, write_json
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import note_event, read_events
-from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, NO_PROGRESS, Policy
+from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, NO_PROGRESS, OF_A_SAMPLE, Policy
 from toolkit.run.failure.records import failure_record
 from toolkit.run.run_dir import RunDir
 
 #: A run is not restarted automatically if this many attempts made no step, or all began at the same step.
 STARTS_WITHOUT_STEP = 3
 STARTS_FROM_ONE_STEP = 10
-
-#: Failure classes that a sample may cause.
-_OF_A_SAMPLE = ("exception", "diverged")
 
 #: Failures after which a host is avoided.
 STRIKES = 2
@@ -120,7 +117,7 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
     why = last.why or KILLED
     policy = FAILURE_CLASSES[why].policy
     limit = experiment.train.quarantine
-    if limit > 0 and why in _OF_A_SAMPLE and _was_training(last):
+    if limit > 0 and why in OF_A_SAMPLE and _was_training(last):
         if not _may_be_quarantined(run, attempts, limit):
             return f"{_describe(last)}: again, and the quarantine has not helped"
     elif policy is Policy.ONCE and _times_before(attempts) > 0:

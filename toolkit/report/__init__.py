@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from toolkit.report.advice import Advice
     from toolkit.report.comparison.document import comparison_document, write_comparison
     from toolkit.report.comparison.reading import Compared, compare
+    from toolkit.report.model import RunSummary, to_json
     from toolkit.report.rendering.terminal import show
     from toolkit.report.rendering.writing import report_json, write_report
     from toolkit.report.run.document import run_document
-    from toolkit.report.run.summary import RunSummary, summarize, to_json
+    from toolkit.report.run.summary import summarize
 
 __all__ = [
     "Advice",
@@ -38,14 +39,14 @@ __getattr__ = late_names(
     {
         "Advice": "advice",
         "Compared": "comparison.reading",
-        "RunSummary": "run.summary",
+        "RunSummary": "model",
         "compare": "comparison.reading",
         "comparison_document": "comparison.document",
         "report_json": "rendering.writing",
         "run_document": "run.document",
         "show": "rendering.terminal",
         "summarize": "run.summary",
-        "to_json": "run.summary",
+        "to_json": "model",
         "write_comparison": "comparison.document",
         "write_report": "rendering.writing",
     },

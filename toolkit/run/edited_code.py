@@ -19,6 +19,7 @@ from toolkit.run.code_snapshot import CORE, code_files, copy_or_nothing
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir
+from toolkit.system.few import few
 
 #: The event of a run that goes on with new code; `files` names what changed, `step` is where it goes on.
 NEW_CODE = "new_code"
@@ -43,10 +44,8 @@ class Edits:
 
     def __str__(self) -> str:
         """The user's files by name, such as `digits.py, model.py and slurm-toolkit itself`."""
-        shown = ", ".join(self.own[:_NAMED])
-        if len(self.own) > _NAMED:
-            shown += f" and {len(self.own) - _NAMED} more"
-        return " and ".join(filter(None, [shown, "slurm-toolkit itself" if self.core else ""]))
+        core = "slurm-toolkit itself" if self.core else ""
+        return " and ".join(filter(None, [few(self.own, _NAMED), core]))
 
 
 def edits_since(run: RunDir, experiment: Experiment) -> Edits:

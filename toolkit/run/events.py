@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.files import append_json_line, read_end, read_json_lines
+from toolkit.files import append_json_line, parsed, read_end, read_json_lines
 from toolkit.run.records.from_json import KEY, from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.sanitize import number
@@ -92,13 +91,5 @@ def failure_events(run: RunDir) -> Iterator[FailureEvent]:
 
 def last_events(run: RunDir, tail_bytes: int = _TAIL_BYTES) -> list[Event]:
     """The events in the last bytes of the file, oldest first; none if it cannot be read."""
-    lines = map(_parsed, read_end(run.events, tail_bytes).splitlines())
+    lines = map(parsed, read_end(run.events, tail_bytes).splitlines())
     return [Event.from_line(line) for line in lines if isinstance(line, dict)]
-
-
-def _parsed(line: bytes) -> Any:
-    """The value of a line; None for a cut or damaged one."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None

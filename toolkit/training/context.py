@@ -108,7 +108,7 @@ class TrainContext:
     @property
     def micro_batches(self) -> int:
         """Micro-batches of one step, over all ranks."""
-        return self.experiment.train.logical_ranks * self.experiment.train.accumulation
+        return self.experiment.train.micro_batches
 
     def without_quarantined(self, indices: np.ndarray) -> np.ndarray:
         """Drop the samples that are in quarantine in the present step."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 
 from slurm.commands.run_snapshot import processes
 from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
@@ -18,7 +19,7 @@ def run(arguments: Namespace) -> int:
     target = find_run(arguments.run)
     check_predicts(target)
     request = _request(arguments)
-    ((command, environment),) = processes(target, MODULE, json.dumps(request.to_json()))
+    ((command, environment),) = processes(target, MODULE, json.dumps(asdict(request)))
     sys.stdout.flush()
     # Signals, pipes and the exit code are its own then.
     os.execve(command[0], command, environment)

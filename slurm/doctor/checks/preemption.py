@@ -11,6 +11,7 @@ from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, Finding, count
 from slurm.doctor.partitions import preempting
 from slurm.job.time_budget import takes_too_long
+from toolkit.system.few import few
 
 #: How a preempted job is told, by setting: the second since 23.02.
 _SIGNAL_PARAMETERS = (
@@ -22,6 +23,8 @@ _MODES = {
     "CANCEL": "Slurm ends the job instead of putting it back: the run saves and asks for its return itself",
     "SUSPEND": "its processes pause and continue later: nothing is saved, memory stays allocated",
 }
+#: Partitions or QOS that a line names at most.
+_NAMED = 4
 _MORE_OFTEN = "checkpoint.every_minutes"
 
 
@@ -78,7 +81,7 @@ def _by_partition(cluster: Cluster, saves: Saves | None, only: str) -> Iterator[
             alike[_mode(each.preempt_mode), each.grace_s, above[each.name]].append(each.name)
     for (mode, grace_s, takers), names in alike.items():
         what = f"partition{'s' if len(names) > 1 else ''} {', '.join(names)}"
-        yield _leave(what, f"partition {_listed(takers)}", mode, grace_s, cluster.kill_wait_s, saves)
+        yield _leave(what, f"partition {few(takers, _NAMED)}", mode, grace_s, cluster.kill_wait_s, saves)
     if not alike:
         which = f"partition {only}" if only else "any other that it shares hosts with"
         yield Finding(OK, f"no partition preempts {which}", "nothing is preempted there")
@@ -96,7 +99,7 @@ def _by_qos(cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
         mode = _mode(cluster.value("PreemptMode") if own in ("", "CLUSTER") else own)
         if takers and mode != "OFF":
             what = f"QOS {victim.name}"
-            yield _leave(what, f"QOS {_listed(takers)}", mode, victim.grace_s, cluster.kill_wait_s, saves)
+            yield _leave(what, f"QOS {few(takers, _NAMED)}", mode, victim.grace_s, cluster.kill_wait_s, saves)
     if not any(each.preempts for each in cluster.qos):
         yield Finding(OK, "no QOS preempts another one")
 
@@ -121,7 +124,3 @@ def _leave(what: str, takers: str, mode: str, grace_s: int, kill_wait_s: int, sa
     if saves is None and not grace_s:
         return Finding(NOTE, found, f"{does}; large models may need longer to save", _MORE_OFTEN)
     return Finding(OK if mode == "REQUEUE" else NOTE, found, does)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

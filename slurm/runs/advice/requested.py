@@ -11,6 +11,7 @@ from slurm.client.quantities import format_mb, format_minutes, gres_of_request, 
 from slurm.config.resources import CPUS_BESIDE_A_GPU
 from toolkit.monitoring.usage.values import RankUsage
 from toolkit.report import Advice, RunSummary, formats
+from toolkit.system.few import few
 
 #: Shares of what was asked for: below the first it is too much, above the second too little.
 LEAST_MEMORY, MOST_MEMORY = 0.5, 0.9
@@ -191,9 +192,7 @@ def _utilization(ranks: Sequence[RankUsage]) -> dict[int, float]:
 
 
 def _named(ranks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {shown}{more}"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {few(ranks, 8)}"
 
 
 def _hosts(usage: Sequence[RankUsage]) -> list[list[RankUsage]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from slurm.runs.logs.starts import Start, starts
 from toolkit.run.run_dir import RunDir
+from toolkit.system.few import few
 
 
 def entries(run: RunDir) -> list[dict[str, Any]]:
@@ -65,7 +66,7 @@ def _row(start: Start) -> tuple[str, ...]:
         start.nonce if start.number is None else str(start.number),
         start.job_id or "–",
         _ranges(list(start.logs)) or "no log",
-        _few(hosts),
+        few(hosts, 3),
         _size(sum(each["bytes"] or 0 for each in facts)),
         _clock(start.time_s),
         _clock(max((each["last_time"] or 0.0 for each in facts), default=None)),
@@ -83,11 +84,6 @@ def _ranges(numbers: Sequence[int]) -> str:
     groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
     spans = [[number for _, number in group] for _, group in groups]
     return ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
-
-
-def _few(hosts: Iterable[str], most: int = 3) -> str:
-    names = list(map(str, hosts))
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _size(number: int) -> str:

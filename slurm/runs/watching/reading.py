@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import submissions
-from toolkit.files import read_end, read_json
+from toolkit.files import parsed, read_end, read_json
 from toolkit.monitoring.usage.values import RankUsage, usage_of
 from toolkit.report.formats import NOT_SCORES, clean
 from toolkit.run.attempts.goodput import Span, spans
@@ -248,15 +247,7 @@ class GrowingLines:
         lines = whole.split(b"\n")
         self._position += len(whole) + 1
         self._last = lines[-1] + newline
-        self.records += [record for line in lines if (record := _record(line)) is not None]
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
+        self.records += [record for record in map(parsed, lines) if isinstance(record, dict)]
 
 
 def last_lines(path: Path, count: int) -> list[str]:

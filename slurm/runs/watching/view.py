@@ -12,6 +12,7 @@ from slurm.runs.watching.drawing import SAVE, SPANS, Keys, bar, cut, key_line, s
 from slurm.runs.watching.reading import Curve, Rank, Snapshot
 from toolkit.report.formats import clean, count, duration, one_line
 from toolkit.run.attempts.records import AttemptRecord
+from toolkit.system.few import few
 
 KEYS = (("c", "cancel"), ("r", "requeue"), ("l", "follow the log"), ("q", "quit"))
 #: Of a run that was opened from the overview.
@@ -65,8 +66,7 @@ def _head(snapshot: Snapshot, width: int) -> Iterator[Text]:
 
 def _hosts(snapshot: Snapshot) -> str:
     hosts = snapshot.starts[-1].hosts if snapshot.starts and snapshot.row.state == "running" else ()
-    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
-    return f"on {', '.join(hosts[:3])}{more}" if hosts else ""
+    return f"on {few(hosts, 3)}" if hosts else ""
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from slurm.config.resources import Resources
-from toolkit.config.faults import suggest
+from toolkit.config.faults import nearest
 from toolkit.errors import UserError
 
 #: Fields that sbatch knows by the same name, with dashes.
@@ -109,8 +109,8 @@ def _meant(name: str) -> str:
     known = (*OURS, *OTHERS)
     if full := [each for each in known if each.startswith(name)]:
         return f"Write the full name: {' or '.join(sorted(full))}."
-    hint = suggest(name, known)
-    return f"{hint[0].upper()}{hint[1:]}" if hint.startswith("did") else "`sbatch --help` lists them."
+    match = nearest(name, known)
+    return f"Did you mean {match}?" if match else "`sbatch --help` lists them."
 
 
 def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from slurm.client.parse import HostGroup, Partition
 from slurm.client.quantities import format_mb, gres_of_host, gres_of_request, parse_mb
 from slurm.submission.batch.job_options import Component
 from toolkit.errors import UserError
+from toolkit.system.few import few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,5 +174,4 @@ def _number(value: object, default: int) -> int:
 
 def listed(names: Iterable[str]) -> str:
     """Names in order, the first twenty."""
-    ordered = sorted(names)
-    return ", ".join(ordered[:20]) + (f" and {len(ordered) - 20} more" if len(ordered) > 20 else "")
+    return few(sorted(names), 20)

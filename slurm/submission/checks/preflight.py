@@ -17,6 +17,7 @@ from slurm.client.quantities import format_minutes, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
 from slurm.submission.batch.job_options import components
 from slurm.submission.checks.host_fit import Request, host_reasons, listed, unseen_hosts
+from toolkit.config.faults import nearest
 from toolkit.errors import SlurmRefused, UserError
 
 #: Words of AccountingStorageEnforce with which limits hold.
@@ -188,7 +189,5 @@ def _host_names(request: Request, facts: Facts) -> Iterator[str]:
 
 
 def _hint(name: str, valid: Iterable[str]) -> str:
-    from difflib import get_close_matches  # only for a refusal
-
-    matches = get_close_matches(name, list(valid), n=1)
-    return f"; did you mean {matches[0]}?" if matches else ""
+    match = nearest(name, valid)
+    return f"; did you mean {match}?" if match else ""

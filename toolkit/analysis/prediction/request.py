@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from toolkit.analysis.prediction.formats import JSON_LINES, LINES, OUTPUTS, TABLES
 from toolkit.checkpoint.best import finished_result
@@ -42,9 +41,6 @@ class Request:
     output: str | None
     format: str
     batch_size: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def input_format(file: str | None) -> str:

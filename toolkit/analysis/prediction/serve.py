@@ -34,8 +34,6 @@ from toolkit.system.process_main import exit_status, process_main, take_stdout
 if TYPE_CHECKING:
     from toolkit.analysis.prediction.predict import Answering
 
-#: The module that serves a run, with its own code.
-MODULE = "toolkit.analysis.prediction.serve"
 #: The environment variable with the token; without it one is made.
 TOKEN = "STK_SERVE_TOKEN"
 _PATH = "/predict"

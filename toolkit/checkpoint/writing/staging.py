@@ -53,7 +53,6 @@ class Staging:
         self._weights, self._training = Buffer(), Buffer()
         self._progress = b""
         self.step = 0
-        self.best_step: int | None = None
         self.chain = ""
 
     def reserve(self, state: TrainState) -> None:
@@ -75,8 +74,7 @@ class Staging:
         self._training.fill(state.training_tensors(), {})
         stored = {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()}
         self._progress = json.dumps(stored, indent=2).encode() + b"\n"
-        progress = state.progress
-        self.step, self.best_step, self.chain = progress.step, progress.best_step, progress.chain
+        self.step, self.chain = state.progress.step, state.progress.chain
         if self._weights.is_pinned or self._training.is_pinned:
             torch.cuda.current_stream().synchronize()
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from toolkit.config.faults import suggest
+from toolkit.config.faults import nearest
 from toolkit.config.fields import Limits
 
 #: Largest whole number for a key without a limit: Slurm and torch use 32 bits.
@@ -63,5 +63,5 @@ def cure(hint: Any, value: Any, limits: Limits) -> str:
 
 def guess(value: Any, valid: Any) -> str:
     """Return a hint if a text is similar to a valid one."""
-    hint = suggest(value, valid) if isinstance(value, str) else ""
-    return hint if hint.startswith("did") else ""
+    match = nearest(value, valid) if isinstance(value, str) else None
+    return f"did you mean {match}?" if match else ""

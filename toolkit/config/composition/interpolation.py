@@ -53,8 +53,8 @@ def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
     Each one that fails is recorded and leaves UNKNOWN; so does a value `???`. A reference to a variable with
     the name of a secret stays as it is. Raises ConfigError where the values grow beyond all bounds.
     """
-    source = _of_variables(_source(tree, (), faults))
-    if not _has_reference(source):
+    source = _mapped(_source(tree, (), faults), _of_variables)
+    if not any(map(_has_reference, _leaves(source))):
         resolved: dict[str, Any] = _known(source)
         return resolved
     resolution = _Resolution(source, faults)
@@ -186,7 +186,7 @@ def _places(value: Any, key: tuple[str | int, ...], shown: Key) -> Iterator[_Pla
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _places(inner, (*key, index), (*shown, str(index)))
-    elif isinstance(value, str) and "${" in value:
+    elif _has_reference(value):
         yield _Place(key=key, shown=shown, text=value)
 
 
@@ -251,16 +251,12 @@ def _variable(name: str, *default: Any) -> Any:
     return reference(name) if is_secret(name) and name in os.environ else oc.env(name, *default)
 
 
-def _of_variables(value: Any) -> Any:
-    """A source with references to variables replaced: a sweep has the same ones a thousand times."""
-    if isinstance(value, dict):
-        return {name: _of_variables(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_of_variables(inner) for inner in value]
-    if not (isinstance(value, str) and "${" in value and _OF_VARIABLES.fullmatch(value)):
-        return value
-    settings = tuple(os.environ.get(name) for name in _VARIABLE.findall(value))
-    return _with_variables(value, settings)
+def _of_variables(leaf: Any) -> Any:
+    """A text with references to variables replaced: a sweep has the same ones a thousand times."""
+    if not (_has_reference(leaf) and _OF_VARIABLES.fullmatch(leaf)):
+        return leaf
+    settings = tuple(os.environ.get(name) for name in _VARIABLE.findall(leaf))
+    return _with_variables(leaf, settings)
 
 
 @lru_cache(maxsize=1024)
@@ -277,12 +273,8 @@ def _with_variables(text: str, settings: tuple[str | None, ...]) -> Any:
     return _resolved(value)
 
 
-def _has_reference(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_reference, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_reference, value))
-    return isinstance(value, str) and "${" in value
+def _has_reference(leaf: Any) -> bool:
+    return isinstance(leaf, str) and "${" in leaf
 
 
 def _source(value: Any, key: Key, faults: Faults) -> Any:
@@ -293,7 +285,7 @@ def _source(value: Any, key: Key, faults: Faults) -> Any:
         return [_source(inner, (*key, str(index)), faults) for index, inner in enumerate(value)]
     if value == _MISSING:
         faults.add(key, "found ???, expected a value")
-    elif isinstance(value, str) and "${" in value:
+    elif _has_reference(value):
         return value if _parses(value, key, faults) else _MISSING
     elif isinstance(value, str | int | float | None):
         return value

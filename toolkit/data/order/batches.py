@@ -23,13 +23,12 @@ def epoch_plan(train: Train, lengths: Lengths, *, seed: int, epoch: int, fingerp
 
     Raises DataError where one of them is longer than train.batch_max_length.
     """
-    micro_batches = train.logical_ranks * train.accumulation
     if train.batch_max_length is not None:
         return plan_tokens(
             lengths,
             budget=train.batch_max_length,
             span=train.bucket_span,
-            micro_batches=micro_batches,
+            micro_batches=train.micro_batches,
             seed=seed,
             epoch=epoch,
             fingerprint=fingerprint,
@@ -39,7 +38,7 @@ def epoch_plan(train: Train, lengths: Lengths, *, seed: int, epoch: int, fingerp
     return plan_epoch(
         lengths,
         batch_size=train.batch_size,
-        micro_batches=micro_batches,
+        micro_batches=train.micro_batches,
         pool_batches=train.bucket_batches,
         seed=seed,
         epoch=epoch,

@@ -66,10 +66,7 @@ class Channel:
         """Send one message. Raises Lost."""
         mac = self._mac(self._sends_as, self._sent, content)
         self._sent += 1
-        try:
-            self._link.sendall(len(content).to_bytes(4, "big") + mac + content)
-        except OSError as error:
-            raise Lost(str(error)) from error
+        _send(self._link, len(content).to_bytes(4, "big") + mac + content)
 
     def receive(self, timeout_s: float = 0.0) -> bytes | None:
         """Return the next message; None if none is complete after timeout_s seconds. Raises Lost."""

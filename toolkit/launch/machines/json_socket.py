@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import TracebackType
 from typing import Any
 
 from toolkit.distributed.secure.channel import Channel, Lost
@@ -12,18 +11,10 @@ __all__ = ["JsonSocket", "Lost"]
 
 
 class JsonSocket:
-    """One side of a connection. Use as a context manager."""
+    """One side of a connection."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-
-    def __enter__(self) -> JsonSocket:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection; messages that were sent still arrive."""

@@ -13,13 +13,13 @@ from toolkit.files import write_atomic, write_json
 from toolkit.report.advice import Advice
 from toolkit.report.blocks import Document
 from toolkit.report.formats import clean
-from toolkit.report.model import RunSummary
+from toolkit.report.model import RunSummary, to_json
 from toolkit.report.plotting.themes import LIGHT
 from toolkit.report.rendering.markdown import markdown
 from toolkit.report.rendering.page import page
 from toolkit.report.rendering.spreadsheets import spreadsheets
 from toolkit.report.run.document import run_document
-from toolkit.report.run.summary import summarize, to_json
+from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
 

@@ -20,14 +20,7 @@ from toolkit.files import read_json_lines
 from toolkit.monitoring.usage.values import RankUsage, read_usage
 from toolkit.report import formats
 from toolkit.report.formats import NOT_SCORES, clean
-from toolkit.report.model import (
-    Best,
-    RunSummary,
-    section,
-    task_kind,
-    to_json,
-    wanted_metric,
-)
+from toolkit.report.model import Best, RunSummary, section, task_kind, wanted_metric
 from toolkit.report.plotting.curves import Columns
 from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
@@ -48,8 +41,6 @@ _USAGE_STARTS = 20
 _NO_DATE = 1e11
 #: What files that hold something else than a run writes can lead to.
 _DAMAGES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-__all__ = ["RunSummary", "summarize", "to_json"]
 
 
 def summarize(run: RunDir, result: Mapping[str, Any] | None = None) -> RunSummary:

@@ -9,6 +9,7 @@ from toolkit.report import formats
 from toolkit.report.model import RunSummary, shared_title
 from toolkit.report.time_and_resources import times
 from toolkit.run.attempts.goodput import Goodput
+from toolkit.system.few import few
 
 _HOSTS_SHOWN = 8
 
@@ -75,13 +76,8 @@ def _where(summary: RunSummary) -> str:
     device = f" on {summary.device}" if summary.device and ranks else ""
     now = summary.attempts[-1].hosts if summary.attempts else ()
     before = [host for host in summary.hosts if host not in now]
-    earlier = f"earlier {_hosts(before)}" if before else ""
-    return ", ".join(part for part in (f"{ranks}{device}", _hosts(now), earlier) if part)
-
-
-def _hosts(hosts: Sequence[str]) -> str:
-    shown = ", ".join(hosts[:_HOSTS_SHOWN])
-    return shown if len(hosts) <= _HOSTS_SHOWN else f"{shown} and {len(hosts) - _HOSTS_SHOWN} more"
+    earlier = f"earlier {few(before, _HOSTS_SHOWN)}" if before else ""
+    return ", ".join(part for part in (f"{ranks}{device}", few(now, _HOSTS_SHOWN), earlier) if part)
 
 
 def best_words(summary: RunSummary, short: bool = False) -> str:

@@ -22,6 +22,8 @@ PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "n
 DEVICE, COMMUNICATION, IO = "device", "communication", "io"
 #: Memory ran out: reported to the program itself, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
+#: What a sample may cause.
+OF_A_SAMPLE = ("exception", "diverged")
 
 
 class Policy(Enum):
@@ -243,11 +245,8 @@ def _says(*words: str) -> Callable[[BaseException], bool]:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-
-
-def _says_out_of_memory(error: BaseException) -> bool:
-    return _says(*_MEMORY_WORDS)(error) or _errno(error) == errno.ENOMEM
+    is_reported = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return is_reported or _errno(error) == errno.ENOMEM or _says(*_MEMORY_WORDS)(error)
 
 
 def _errno(error: BaseException) -> int | None:
@@ -275,7 +274,6 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (IO, _io),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
-    (OUT_OF_MEMORY, _says_out_of_memory),
     ("address_in_use", _address_in_use),
     (DEVICE, _says(*_DEVICE_WORDS)),
     (PEER_LOST, _says(*_PEER_LOST_WORDS)),

@@ -8,6 +8,21 @@ from typing import Any
 from toolkit.run.phases import Phase
 from toolkit.system.sanitize import clean
 
+#: Sizes by their keys in failure.json, as they are told.
+_OF_A_HOST = {
+    "rss_mb": "this process {}",
+    "rss_peak_mb": "at most {}",
+    "limit_mb": "its limit {}",
+    "host_mb": "the host has {}",
+}
+_OF_A_GPU = {
+    "allocated_mb": "allocated {}",
+    "allocated_peak_mb": "at most {}",
+    "reserved_mb": "reserved {}",
+    "free_mb": "free {}",
+    "total_mb": "of {}",
+}
+
 
 def format_failure(failure: Mapping[str, Any]) -> str:
     """The failure, its place, batch and memory, and what to do: a line for each."""
@@ -28,8 +43,8 @@ def _lines(failure: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "class", str(failure.get("class") or "")
     yield "batch", _batch(failure.get("batch") or {})
     memory = failure.get("memory") or {}
-    yield "memory", _memory(memory)
-    yield "GPU memory", _gpu_memory(memory.get("gpu") or {})
+    yield "memory", _sizes(memory, _OF_A_HOST)
+    yield "GPU memory", _sizes(memory.get("gpu") or {}, _OF_A_GPU)
     yield "what to do", str(failure.get("advice") or "")
 
 
@@ -58,25 +73,9 @@ def _batch(batch: Mapping[str, Any]) -> str:
     return text + of
 
 
-def _memory(memory: Mapping[str, Any]) -> str:
-    parts = [
-        ("this process {}", "rss_mb"),
-        ("at most {}", "rss_peak_mb"),
-        ("its limit {}", "limit_mb"),
-        ("the host has {}", "host_mb"),
-    ]
-    return ", ".join(text.format(_size(memory[key])) for text, key in parts if memory.get(key) is not None)
-
-
-def _gpu_memory(gpu: Mapping[str, Any]) -> str:
-    parts = [
-        ("allocated {}", "allocated_mb"),
-        ("at most {}", "allocated_peak_mb"),
-        ("reserved {}", "reserved_mb"),
-        ("free {}", "free_mb"),
-        ("of {}", "total_mb"),
-    ]
-    return ", ".join(text.format(_size(gpu[key])) for text, key in parts if gpu.get(key) is not None)
+def _sizes(memory: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    known = {key: text for key, text in texts.items() if memory.get(key) is not None}
+    return ", ".join(text.format(_size(memory[key])) for key, text in known.items())
 
 
 def _size(mb: float) -> str:

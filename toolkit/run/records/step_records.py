@@ -24,15 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import UserError
-from toolkit.files import read_json, regular
-from toolkit.run.run_dir import RunDir
+from toolkit.files import parsed, read_json, regular
+from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
 
 if TYPE_CHECKING:
     # Readers, such as `stk diff`, do not need it.
     import numpy as np
 
 _FLUSH_EVERY_S = 5.0
-_WEIGHTS_FILE = "model.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,20 +176,15 @@ def _lines(run: RunDir, key: str) -> Iterator[Any]:
         return
     with open(run.step_records, encoding="utf-8", errors="replace", opener=regular) as stream:
         for line in stream:
-            if key not in line or not line.endswith("\n"):
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            yield record
+            if key in line and line.endswith("\n"):
+                yield parsed(line)
 
 
 def _read_save(run: RunDir, step: int) -> SaveRecord | None:
     """The save from a checkpoint's manifest; None if it cannot be read, which the loader reports."""
     try:
-        manifest = read_json(run.checkpoint(step) / "MANIFEST.json")
-        weights = manifest["files"][_WEIGHTS_FILE]["crc32"]
+        manifest = read_json(run.checkpoint(step) / MANIFEST)
+        weights = manifest["files"][WEIGHTS]["crc32"]
         return SaveRecord(step=step, chain=str(manifest.get("chain", "")), weights=f"{int(weights):08x}")
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

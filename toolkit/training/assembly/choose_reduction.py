@@ -34,18 +34,13 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
         return FastReduction(model, group, finds_unused, module)
     _refuse_compiled(train)
     _warn_of_rounding(group)
-    numbers = math.prod(sync_shape(_micro_batches(train), task.train_sums))
+    numbers = math.prod(sync_shape(train.micro_batches, task.train_sums))
     return ExactReduction(model, group, module, piggyback=numbers)
-
-
-def _micro_batches(train: Train) -> int:
-    """Micro-batches of one step, over all ranks."""
-    return train.logical_ranks * train.accumulation
 
 
 def _is_exact(train: Train, group: Group) -> bool:
     if train.reduction == "auto":
-        return group.device.type == "cpu" and is_power_of_two(_micro_batches(train))
+        return group.device.type == "cpu" and is_power_of_two(train.micro_batches)
     return train.reduction == "exact"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.distributed.step_sync import StepTotals
 from toolkit.errors import TrainingDiverged
+from toolkit.system.few import few
 from toolkit.training.context import TrainContext
 
 #: How many numbers of a long list a message shows.
@@ -28,14 +29,10 @@ def diverged(context: TrainContext, totals: StepTotals, samples: np.ndarray | No
     bad, step = totals.bad_rows, context.state.progress.step + 1
     what = f"the loss of step {step} is {totals.loss}"
     if samples is not None:
-        what += f", in micro-batch {_few(bad)} of {context.micro_batches} (samples {_few(samples)})"
+        what += f", in micro-batch {few(bad, _SHOWN)} of {context.micro_batches}"
+        what += f" (samples {few(samples, _SHOWN)})"
     return TrainingDiverged(
         f"{what}: try a smaller optimizer.lr, train.clip_norm, or warm-up; "
         "train.quarantine leaves out samples that fail alone",
         rank=context.rank_of(bad[0]) if bad else None,
     )
-
-
-def _few(numbers: Sequence[int] | np.ndarray) -> str:
-    shown = ", ".join(map(str, numbers[:_SHOWN]))
-    return shown + f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else shown

@@ -50,7 +50,7 @@ def test_half_a_line_waits_for_the_rest(path: Path) -> None:
     assert steps(lines) == [1, 2]
 
 
-@pytest.mark.parametrize("damage", ['{"step": ', "[1]", "null", "\x00\x00", "ÿ"])
+@pytest.mark.parametrize("damage", ['{"step": ', "[1]", "null", "\x00\x00", "ÿ", "[" * 100_000])
 def test_a_damaged_line_is_passed_over(path: Path, damage: str) -> None:
     path.write_text(f'{{"step": 1}}\n{damage}\n{{"step": 2}}\n')
     assert steps(GrowingLines(path)) == [1, 2]

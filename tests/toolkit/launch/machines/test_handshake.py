@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import pytest
@@ -222,7 +222,7 @@ def test_a_false_node_0_is_not_followed(threads: ThreadPoolExecutor, port: int) 
 def test_a_node_that_does_not_exist_is_told(threads: ThreadPoolExecutor, port: int, node: int) -> None:
     leader = call(threads, [1, 1], port)
     message = {"stk": "run-1", "node": node, "counts": [1, 1], "host": "b"}
-    with JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S)) as connection:
+    with closing(JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S))) as connection:
         connection.send(**message)
         with pytest.raises(UserError, match="number that does not exist"):
             leader.result()
@@ -236,7 +236,7 @@ def test_a_message_that_nobody_understands_is_told(
     threads: ThreadPoolExecutor, port: int, message: dict[str, Any]
 ) -> None:
     leader = call(threads, [1, 1], port)
-    with JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S)) as connection:
+    with closing(JsonSocket(authenticate_to_server(_connected(port), SECRET, PATIENCE_S))) as connection:
         connection.send(**message)
         with pytest.raises(UserError, match="cannot be understood"):
             leader.result()

@@ -1,0 +1,16 @@
+"""A message names the first of many, and says how many more there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolkit.system.few import few
+
+
+@pytest.mark.parametrize(
+    "names, text", [([], ""), (["a"], "a"), ([1, 2], "1, 2"), (["a", "b", "c", "d"], "a, b and 2 more")]
+)
+def test_the_first_are_named_and_the_others_counted(names: Sequence[object], text: str) -> None:
+    assert few(names, 2) == text

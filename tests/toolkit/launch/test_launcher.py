@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from toolkit.files import read_json, read_json_lines
 from toolkit.launch.launcher import exit_code, rank_environment
 from toolkit.launch.machines.layout import Machines
 from toolkit.reliability import fault_injection
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import NONCE_VARIABLE
 
 #: Long enough to be caught in the middle, and short enough to be finished.
-EPOCHS = 60
+EPOCHS = 30
 
 
 def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:
@@ -67,6 +69,11 @@ def until(condition: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline, "this took too long"
         time.sleep(0.01)
     return value
+
+
+def has_logged(run: RunDir, after: int) -> bool:
+    """Whether a line of metrics.jsonl is of a later step."""
+    return any(line["step"] > after for line in metrics_lines(run))
 
 
 def pids(run: RunDir) -> list[int]:
@@ -131,20 +138,25 @@ def test_launched_run_equals_one_process(two_at_once: list[RunDir], lab: Lab) ->
     assert_equal_runs(two_at_once[0], lab.train(tiny(lab.folder, "seed=1"), Attempt()))
 
 
-@pytest.mark.parametrize("number", first_quick([signal.SIGHUP, signal.SIGTERM, signal.SIGUSR2]))
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGHUP], pytest.param([signal.SIGTERM, signal.SIGUSR2], marks=pytest.mark.slow)],
+    ids=["a closed terminal", "a scheduler, twice"],
+)
 def test_launcher_that_is_asked_to_stop_saves_and_the_next_one_goes_on(
-    lab: Lab, long: Experiment, number: signal.Signals
+    lab: Lab, long: Experiment, numbers: list[signal.Signals]
 ) -> None:
-    """By a person, a scheduler that warns, or a terminal that is closed."""
     run = lab.start(long)
-    launcher = launched(run, 2)
-    until(lambda: metrics_lines(run))
-    launcher.send_signal(number)
-    assert ended(launcher) == 130
-    (attempt,) = read_json_lines(run.attempts)
-    assert attempt["why"] == number.name
-    assert run.checkpoint_steps()[-1] == attempt["last_step"]
-    assert not run.failure.exists()
+    for attempts, number in enumerate(numbers):
+        done = run.checkpoint_steps()[-1] if attempts else -1
+        launcher = launched(run, 2)
+        until(partial(has_logged, run, done))
+        launcher.send_signal(number)
+        assert ended(launcher) == 130
+        attempt = read_attempts(run)[attempts]
+        assert attempt.why == number.name
+        assert run.checkpoint_steps()[-1] == attempt.last_step
+        assert not run.failure.exists()
     assert ended(launched(run, 1)) == 0
     assert_equal_runs(run, lab.train(long, Attempt()))
     steps = [line["step"] for line in metrics_lines(run) if line["split"] == "train"]

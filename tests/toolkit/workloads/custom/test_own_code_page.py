@@ -73,6 +73,7 @@ def test_each_variable_of_the_page_is_set() -> None:
     assert "missing []" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_the_script_that_asks_for_its_run(folder: Path) -> None:
     (folder / "train.py").write_text(block("python", CALLS), encoding="utf-8")
     run, submit, alone = (shlex.split(line) for line in block("sh", CALLS).splitlines())

@@ -60,7 +60,8 @@ def validated_steps(run: RunDir) -> list[int]:
     return [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"]
 
 
-@pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("procs", [1, 2])
 def test_stopped_at_the_end_of_an_epoch_it_goes_on_to_the_same_weights(
     trainer: Interrupted, procs: int
 ) -> None:

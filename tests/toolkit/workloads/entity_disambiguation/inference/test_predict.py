@@ -100,6 +100,7 @@ def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
     assert isinstance(load_model(run.path), torch.nn.Module)
 
 
+@pytest.mark.slow
 def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")
     file = write_lines(Path("rows.jsonl"), unlabelled())
@@ -107,6 +108,7 @@ def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp
     score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
     score_test_set(run, run, tmp_path)
 

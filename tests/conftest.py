@@ -35,8 +35,9 @@ settings.register_profile(
 settings.load_profile("house")
 
 #: What one worker runs, by where the names of its tests begin: they share a cluster, or runs. Some tests of
-#: the product have the other cluster, so that both take about as long.
+#: the product have the other cluster, so that both take about as long. Nothing is shared under no name.
 _SHARING = {
+    "tests/cluster/by_hand/": "",
     "tests/cluster/product/own_code/": "a cluster",
     "tests/cluster/product/stopping/test_drill": "a cluster",
     "tests/cluster/product/stopping/test_lost_hosts": "a cluster",

@@ -16,10 +16,5 @@ def harmless(cells: Sequence[object]) -> list[object]:
 
 
 def quoted(text: str) -> str:
-    """A text that no spreadsheet takes for a formula; numbers stay. `unquoted` takes it back."""
+    """A text that no spreadsheet takes for a formula; numbers stay. Only the quote is added."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def unquoted(cell: str) -> str:
-    """The text of a cell that `quoted` made."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.slurm.house import House
+from toolkit.errors import ExitCode
 
 
 def test_what_was_built_is_told_in_a_line(house: House) -> None:
@@ -42,6 +43,19 @@ def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(house: House) -> No
     assert (answer.code, answer.out) == (2, "")
     assert "reviews.tsv:2: 1 fields, expected 2" in answer.err
     assert list((house.root / "prepared").glob("[!.]*")) == []
+
+
+def test_a_set_that_was_prepared_before_is_compared_with_its_checksums(house: House) -> None:
+    assert house.call("prepare", house.config).code == 0
+    (path,) = (house.root / "prepared").glob("reviews-*")
+    column = min(path.glob("*.bin"))
+    content = bytearray(column.read_bytes())
+    content[-1] ^= 1
+    column.write_bytes(content)
+    answer = house.call("prepare", house.config)
+    assert answer.code == ExitCode.WRONG_INPUT
+    assert answer.out == ""
+    assert f"{column} is damaged: its checksum differs" in answer.err
 
 
 def prepare_without_torch(*arguments: object) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.toolkit.system.csv_texts import unquoted
 from tests.toolkit.workloads.text_classification.artifacts.made import FOLDED, predictions
-from toolkit.system.csv_cells import unquoted
 from toolkit.workloads.text_classification.artifacts.prediction_tables import (
     write_predictions,
     write_testset_predictions,

@@ -82,9 +82,12 @@ def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User, libra
     _, expected = prepare(user, script, "hold")
     run, _ = submit(user, "resources.time=1", "resources.signal_s=30")
     wait_until(run.result.exists, lambda: user.story(run))
-    first, second = starts(run)
-    assert (first["why"], first["last_step"], second["first_step"]) == ("time_limit", STEP, STEP)
-    assert first["job_id"] != second["job_id"]
+    # On a slow machine the second minute may not do, either.
+    first, *others = starts(run)
+    found = (first["why"], first["last_step"], others[0]["first_step"])
+    assert found == ("time_limit", STEP, STEP), user.story(run)
+    assert {each["why"] for each in others[:-1]} <= {"time_limit"}, user.story(run)
+    assert len({each["job_id"] for each in (first, *others)}) == 1 + len(others)
     check_whole(user, run, expected)
 
 

@@ -7,15 +7,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from slurm.cli import _parse
+from toolkit.config import load
 from toolkit.files import read_json
+from toolkit.reliability.stop import NeverStop
+from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir, find_runs
+from toolkit.system.world import World
+from toolkit.workloads.custom.command.worker import run_attempt
 
 Stk = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -215,6 +223,31 @@ def test_a_killed_command_starts_again(stk: Stk) -> None:
     done = stk("run", "--", sys.executable, "train.py")
     assert done.returncode == 0, done.stderr
     assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"]
+
+
+def test_a_command_that_the_early_warning_ends_has_not_failed(stk: Stk) -> None:
+    # As Python does in its own end, it no longer handles the signal. The scheduler has not said why yet.
+    script(
+        "import pathlib, signal\nsignal.signal(signal.SIGUSR2, signal.SIG_DFL)\n"
+        "pathlib.Path('started').touch()\nsignal.pause()\n"
+    )
+    arguments = _parse(["run", "--", sys.executable, "train.py"])
+    experiment = load(Path(arguments.config), arguments.overrides)
+    run = create_run(experiment, Path(os.environ["STK_EXPERIMENT_DIR"]))
+
+    def warn() -> None:
+        while not (run.work / "started").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGUSR2)
+
+    before = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    threading.Thread(target=warn, daemon=True).start()
+    try:
+        assert run_attempt(run, World.single(), NeverStop()) is Outcome.YIELDED
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert last_attempt().why == "requested"
+    assert not run.failure.exists()
 
 
 def test_a_program_that_is_not_there_is_the_user_s_fault(stk: Stk) -> None:

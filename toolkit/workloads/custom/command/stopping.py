@@ -64,6 +64,11 @@ class Leaving:
         """Whether there is a reason to leave."""
         return bool(self.why)
 
+    @property
+    def has_warned(self) -> bool:
+        """Whether the early warning was passed on to the command."""
+        return self._warned is not None
+
     def look(self) -> bool:
         """See whether this rank or another has a reason; tell the others."""
         if not self.why and (own := self._stop.reason_to_stop(LEAD_S)) is not None:

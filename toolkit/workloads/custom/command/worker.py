@@ -43,10 +43,10 @@ SAVED = 75
 
 _POLL_S = 0.2
 _LOOK_S = 5.0
-#: Ends that a signal to leave explains, as Popen and as a shell tell them.
-_BY_SIGNAL = frozenset(
-    status for number in (signal.SIGINT, signal.SIGUSR2, signal.SIGTERM) for status in (-number, 128 + number)
-)
+#: Ends by the early warning, as Popen and as a shell tell them.
+_BY_WARNING = frozenset((-signal.SIGUSR2, 128 + signal.SIGUSR2))
+#: Ends that a signal to leave explains.
+_BY_SIGNAL = _BY_WARNING | {-signal.SIGINT, 128 + signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGTERM}
 #: Seconds in which a signal that has ended the command reaches this process, too.
 _SIGNAL_S = 2.0
 
@@ -213,7 +213,9 @@ class _Rank:
                     SAVED,
                 )
             return Outcome.FINISHED
-        if code == SAVED or self._leaving.is_asked:
+        # Python takes its handlers away before it ends, and the warning may come just then.
+        is_warned_to_death = self._leaving.has_warned and code in _BY_WARNING
+        if code == SAVED or self._leaving.is_asked or is_warned_to_death:
             # All leave when one has left.
             self._leaving.request("requested")
             return Outcome.YIELDED

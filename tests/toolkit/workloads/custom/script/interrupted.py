@@ -144,8 +144,8 @@ class Interrupted:
 
 
 def weights(output: str) -> str:
-    """The line that the script prints at its end."""
-    (line,) = [line for line in output.splitlines() if line.startswith("weights")]
+    """The line that the script prints at its end; a start that dies after that prints it once more."""
+    (line,) = {line for line in output.splitlines() if line.startswith("weights")}
     return line
 
 

@@ -24,12 +24,14 @@ from slurm.job.requeue import PATIENCE_S, Job, why_of
 from slurm.submission.batch.job_options import signal_lead_s
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
+from toolkit.data.prepared.folder import PreparedFolder
 from toolkit.errors import ExitCode, StkError
 from toolkit.files import write_json
 from toolkit.launch import launcher
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.run_dir import RunDir
 from toolkit.training.output.progress_display import LogDisplay
+from toolkit.workload import PreparedSet, Progress
 
 _SIGNAL = signal.Signals[f"SIG{WARNING_SIGNAL}"]
 
@@ -95,12 +97,20 @@ def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:
     progress = KeptProgress(experiment.data.RESUMABLE_STAGE)
     TimeLimitWatch(experiment, progress, environ).start()
     progress.message(f"preparing on {os.uname().nodename}, with {_cpus(experiment.data)}")
-    prepared = experiment.data.prepare(progress.preparing)
+    prepared = prepare_data(experiment, progress.preparing)
     progress.message(prepared.summary())
     if (code := prepare_model(experiment, str(folder.path))) == 0:
         # For `stk status`: a job that has done its work has trained no step.
         write_json(folder.result, {"step": 0, "prepared": prepared.to_json()})
     return code
+
+
+def prepare_data(experiment: Experiment, progress: Progress) -> PreparedSet:
+    """Build the prepared data, or compare what is there with its checksums. Raises DataError."""
+    prepared: PreparedSet = experiment.data.prepare(progress)
+    if isinstance(prepared, PreparedFolder) and not prepared.built:
+        prepared.verify()
+    return prepared
 
 
 def prepare_model(experiment: Experiment, config: str, *overrides: str) -> int:

@@ -8,11 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from slurm.commands.experiments.submit import choose
-from slurm.job.preparation import prepare_model
+from slurm.job.preparation import prepare_data, prepare_model
 from slurm.submission.prepare_job import PreparationJob, submit_preparation
 from toolkit.config import load_with_origins
 from toolkit.config.schema import Experiment
-from toolkit.data.prepared.folder import PreparedFolder
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_stop import interrupt_on_request
@@ -38,9 +37,7 @@ def _prepare_here(experiment: Experiment, arguments: Namespace) -> int:
     interrupt_on_request()
     display = _display()
     try:
-        prepared = experiment.data.prepare(display.preparing)
-        if isinstance(prepared, PreparedFolder) and not prepared.built:
-            prepared.verify()
+        prepared = prepare_data(experiment, display.preparing)
     finally:
         display.stop()
     if code := prepare_model(experiment, arguments.config, *arguments.overrides):

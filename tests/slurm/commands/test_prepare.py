@@ -47,11 +47,7 @@ def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(house: House) -> No
 
 def test_a_set_that_was_prepared_before_is_compared_with_its_checksums(house: House) -> None:
     assert house.call("prepare", house.config).code == 0
-    (path,) = (house.root / "prepared").glob("reviews-*")
-    column = min(path.glob("*.bin"))
-    content = bytearray(column.read_bytes())
-    content[-1] ^= 1
-    column.write_bytes(content)
+    column = house.damaged_column()
     answer = house.call("prepare", house.config)
     assert answer.code == ExitCode.WRONG_INPUT
     assert answer.out == ""

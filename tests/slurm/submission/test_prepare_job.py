@@ -24,6 +24,7 @@ from tests.slurm.stage import Stage
 from tests.toolkit.tiny import tiny
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
+from toolkit.errors import ExitCode
 from toolkit.run.run_dir import RunDir
 
 GOLDEN = Path(__file__).parent / "prepare_job.sh"
@@ -158,6 +159,14 @@ def test_the_script_prepares_the_data_and_says_so(house: House, fake: FakeSlurm)
     assert not json.loads(house.stk("prepare", house.config, "--json").out)["built"]
     (row,) = json.loads(house.stk("status", str(folder.path), "--json").out)
     assert row["state"] == "finished"
+
+
+def test_what_was_prepared_before_is_compared_with_its_checksums(house: House, fake: FakeSlurm) -> None:
+    assert house.call("prepare", house.config).code == 0
+    column = house.damaged_column()
+    _, done = run_script(house, house.config)
+    assert done.returncode == ExitCode.WRONG_INPUT
+    assert f"error: {column} is damaged: its checksum differs" in done.stdout
 
 
 def test_a_fault_in_the_data_is_a_message_in_the_log(house: House, fake: FakeSlurm) -> None:

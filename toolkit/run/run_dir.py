@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from glob import escape
 from pathlib import Path
+from typing import cast
 
 from toolkit.errors import RunNotFound, UserError
 
@@ -40,29 +41,23 @@ def user_code_in(code: Path) -> Path:
     return code / "user-code"
 
 
+def named(name: str) -> Path:
+    """A property: the file or folder of this name in the folder of an object that has a path."""
+    return cast(Path, property(lambda folder: folder.path / name))
+
+
 class ReportFiles:
     """Names of the files of the report that belongs to a folder."""
 
     __slots__ = ()
     path: Path
 
-    @property
-    def report(self) -> Path:
-        return self.path / "report"
-
-    @property
-    def report_html(self) -> Path:
-        return self.report / "report.html"
-
-    @property
-    def report_json(self) -> Path:
-        """The numbers of the report."""
-        return self.report / "report.json"
-
-    @property
-    def report_markdown(self) -> Path:
-        """The report's tables, for an issue or a README."""
-        return self.report / "report.md"
+    report = named("report")
+    report_html = named("report/report.html")
+    report_json = named("report/report.json")
+    """The numbers of the report."""
+    report_markdown = named("report/report.md")
+    """The report's tables, for an issue or a README."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,111 +74,58 @@ class RunDir(ReportFiles):
         return self.path.name
 
     # -- what was asked for ------------------------------------------------------------------
-    @property
-    def config(self) -> Path:
-        """The resolved experiment, YAML."""
-        return self.path / "config.yaml"
-
-    @property
-    def job(self) -> Path:
-        """Resources as submitted, YAML."""
-        return self.path / "job.yaml"
-
-    @property
-    def code(self) -> Path:
-        """The code that the run was submitted with."""
-        return self.path / "code"
+    config = named("config.yaml")
+    """The resolved experiment, YAML."""
+    job = named("job.yaml")
+    """Resources as submitted, YAML."""
+    code = named("code")
+    """The code that the run was submitted with."""
 
     @property
     def user_code(self) -> Path:
         """The user's own code, by the names that it has where the user works."""
         return user_code_in(self.code)
 
-    @property
-    def work(self) -> Path:
-        """The folder in which the user's own program runs, over all attempts."""
-        return self.path / "work"
+    work = named("work")
+    """The folder in which the user's own program runs, over all attempts."""
 
     def has_code(self, module: str) -> bool:
         """Whether that code has a module that can be run, such as toolkit.training.worker."""
         path = self.code.joinpath(*module.split("."))
         return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
-    @property
-    def submissions(self) -> Path:
-        """One line per submission."""
-        return self.path / "submissions.jsonl"
-
-    @property
-    def intent(self) -> Path:
-        """Exists from just before sbatch until its answer is recorded."""
-        return self.path / "intent.json"
-
-    @property
-    def submitit(self) -> Path:
-        """submitit's own files: the pickle, which holds a path, and the script."""
-        return self.path / "submitit"
-
-    @property
-    def lock(self) -> Path:
-        """Locked during a submission; rank 0 of a live run locks `alive`."""
-        return self.path / ".submit.lock"
-
-    @property
-    def alive(self) -> Path:
-        """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends."""
-        return self.path / ".alive.lock"
-
-    @property
-    def reserve(self) -> Path:
-        """Room for the record of a failure when the disk is full (toolkit.run.disk_reserve)."""
-        return self.path / ".reserve"
+    submissions = named("submissions.jsonl")
+    """One line per submission."""
+    intent = named("intent.json")
+    """Exists from just before sbatch until its answer is recorded."""
+    submitit = named("submitit")
+    """submitit's own files: the pickle, which holds a path, and the script."""
+    lock = named(".submit.lock")
+    """Locked during a submission; rank 0 of a live run locks `alive`."""
+    alive = named(".alive.lock")
+    """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends."""
+    reserve = named(".reserve")
+    """Room for the record of a failure when the disk is full (toolkit.run.disk_reserve)."""
 
     # -- what happened -----------------------------------------------------------------------
-    @property
-    def attempts(self) -> Path:
-        """One line per attempt."""
-        return self.path / "attempts.jsonl"
-
-    @property
-    def events(self) -> Path:
-        """Saves, signals, requeues, failures, with times."""
-        return self.path / "events.jsonl"
-
-    @property
-    def metrics(self) -> Path:
-        """One JSON object per line: step, epoch, split, loss, …"""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def step_records(self) -> Path:
-        """One line per step: which samples it read, its loss, and the chain of all steps so far."""
-        return self.path / "receipts.jsonl"
-
-    @property
-    def quarantine(self) -> Path:
-        """Samples that are left out because they failed, and why; JSON."""
-        return self.path / "quarantine.json"
-
-    @property
-    def fence(self) -> Path:
-        """Names the newest attempt; processes of an earlier one leave as soon as they see it."""
-        return self.path / "fence.json"
-
-    @property
-    def failure(self) -> Path:
-        """The first failing rank's error."""
-        return self.path / "failure.json"
-
-    @property
-    def result(self) -> Path:
-        """Written last: its existence means finished."""
-        return self.path / "result.json"
-
-    @property
-    def progress(self) -> Path:
-        """Progress of a live run, rewritten every few seconds: for views only."""
-        return self.path / "progress.json"
+    attempts = named("attempts.jsonl")
+    """One line per attempt."""
+    events = named("events.jsonl")
+    """Saves, signals, requeues, failures, with times."""
+    metrics = named("metrics.jsonl")
+    """One JSON object per line: step, epoch, split, loss, …"""
+    step_records = named("receipts.jsonl")
+    """One line per step: which samples it read, its loss, and the chain of all steps so far."""
+    quarantine = named("quarantine.json")
+    """Samples that are left out because they failed, and why; JSON."""
+    fence = named("fence.json")
+    """Names the newest attempt; processes of an earlier one leave as soon as they see it."""
+    failure = named("failure.json")
+    """The first failing rank's error."""
+    result = named("result.json")
+    """Written last: its existence means finished."""
+    progress = named("progress.json")
+    """Progress of a live run, rewritten every few seconds: for views only."""
 
     def ranks(self, nonce: str) -> Path:
         """The ranks of one attempt: host, pid, device, rendezvous; JSON lines."""
@@ -230,9 +172,7 @@ class RunDir(ReportFiles):
         return sorted((self.path / "ranks").glob(f"{escape(nonce)}.usage_*.json"))
 
     # -- logs --------------------------------------------------------------------------------
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
+    logs = named("logs")
 
     def log(self, nonce: str, rank: int) -> Path:
         """The log of one rank in one attempt."""
@@ -258,23 +198,16 @@ class RunDir(ReportFiles):
         return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
 
     # -- checkpoints -------------------------------------------------------------------------
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
+    checkpoints = named("checkpoints")
 
     def checkpoint(self, step: int) -> Path:
         """The checkpoint of a step: complete or absent."""
         return self.checkpoints / f"step_{step:08d}"
 
-    @property
-    def best(self) -> Path:
-        """Link to the best checkpoint."""
-        return self.checkpoints / "best"
-
-    @property
-    def last(self) -> Path:
-        """Link to the newest checkpoint, for people; loading scans instead."""
-        return self.checkpoints / "last"
+    best = named("checkpoints/best")
+    """Link to the best checkpoint."""
+    last = named("checkpoints/last")
+    """Link to the newest checkpoint, for people; loading scans instead."""
 
     def checkpoint_steps(self) -> list[int]:
         """Steps of the existing checkpoints, oldest first. They are not verified."""
@@ -296,14 +229,9 @@ class RunDir(ReportFiles):
         return folder.name.endswith(REPLACED) and not (self.checkpoints / name).exists()
 
     # -- results -----------------------------------------------------------------------------
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
-    def artifacts(self) -> Path:
-        """Predictions, scores and exports."""
-        return self.path / "artifacts"
+    tensorboard = named("tensorboard")
+    artifacts = named("artifacts")
+    """Predictions, scores and exports."""
 
     def artifact(self, name: str) -> Path:
         """A file or folder below `artifacts/`, which is what a workload writes.
@@ -315,20 +243,16 @@ class RunDir(ReportFiles):
             raise ValueError(f"{name!r} does not name a file below a run's artifacts/")
         return self.artifacts / relative
 
-    @property
-    def returned(self) -> Path:
-        """Result of the user's function, in a run of a function; JSON."""
-        return self.artifact("returned.json")
+    returned = named("artifacts/returned.json")
+    """Result of the user's function, in a run of a function; JSON."""
 
     # -- scored again ------------------------------------------------------------------------
     def evaluation(self, name: str) -> RunDir:
         """The best weights scored again: a folder like a run's, with config, scores, artifacts, report."""
         return RunDir(self.path / "evaluations" / name)
 
-    @property
-    def scores(self) -> Path:
-        """In an evaluation's folder: its scores, and what they are of; written last, JSON."""
-        return self.path / "metrics.json"
+    scores = named("metrics.json")
+    """In an evaluation's folder: its scores, and what they are of; written last, JSON."""
 
 
 def archive_run(run: RunDir) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
-from toolkit.run.run_dir import ReportFiles, RunDir
+from toolkit.run.run_dir import ReportFiles, RunDir, named
 
 #: Beside the runs: a folder for each sweep.
 SWEEPS = "sweeps"
@@ -31,25 +31,14 @@ class SweepDir(ReportFiles):
         """The folder that holds the runs."""
         return self.path.parent.parent
 
-    @property
-    def record(self) -> Path:
-        """The sweep and its runs, JSON."""
-        return self.path / "sweep.json"
-
-    @property
-    def waiting(self) -> Path:
-        """Experiments of the runs that are not submitted yet, JSON lines."""
-        return self.path / "waiting.jsonl"
-
-    @property
-    def arrays(self) -> Path:
-        """Two lines for each array: one before it is submitted, and one with its id."""
-        return self.path / "arrays.jsonl"
-
-    @property
-    def lock(self) -> Path:
-        """Held while runs of the sweep are submitted."""
-        return self.path / ".submit.lock"
+    record = named("sweep.json")
+    """The sweep and its runs, JSON."""
+    waiting = named("waiting.jsonl")
+    """Experiments of the runs that are not submitted yet, JSON lines."""
+    arrays = named("arrays.jsonl")
+    """Two lines for each array: one before it is submitted, and one with its id."""
+    lock = named(".submit.lock")
+    """Held while runs of the sweep are submitted."""
 
     def array(self, name: str) -> Path:
         """The folder of an array: its script, and a link to each run by the number of its task."""

@@ -10,41 +10,31 @@ from typing import TYPE_CHECKING
 from toolkit.system.late_names import late_names
 
 if TYPE_CHECKING:
-    from toolkit.config.checking.validate import check
-    from toolkit.config.identity import run_id
-    from toolkit.config.loading import (
-        load,
-        load_on_file,
-        load_resolved,
-        load_submitted,
-        load_to_run,
-        load_with_origins,
-    )
-    from toolkit.config.schema import Experiment
-    from toolkit.config.serialize import to_plain, to_yaml
+    from toolkit.config.checking.validate import check as check
+    from toolkit.config.identity import run_id as run_id
+    from toolkit.config.loading import load as load
+    from toolkit.config.loading import load_on_file as load_on_file
+    from toolkit.config.loading import load_resolved as load_resolved
+    from toolkit.config.loading import load_submitted as load_submitted
+    from toolkit.config.loading import load_to_run as load_to_run
+    from toolkit.config.loading import load_with_origins as load_with_origins
+    from toolkit.config.schema import Experiment as Experiment
+    from toolkit.config.serialize import to_plain as to_plain
+    from toolkit.config.serialize import to_yaml as to_yaml
 
-__all__ = [
-    "Experiment",
-    "check",
-    "load",
-    "load_on_file",
-    "load_resolved",
-    "load_submitted",
-    "load_to_run",
-    "load_with_origins",
-    "run_id",
-    "to_plain",
-    "to_yaml",
-]
+_PLACES = {
+    "Experiment": "schema",
+    "check": "checking.validate",
+    "load": "loading",
+    "load_on_file": "loading",
+    "load_resolved": "loading",
+    "load_submitted": "loading",
+    "load_to_run": "loading",
+    "load_with_origins": "loading",
+    "run_id": "identity",
+    "to_plain": "serialize",
+    "to_yaml": "serialize",
+}
 
-__getattr__ = late_names(
-    __name__,
-    {
-        **dict.fromkeys(__all__, "loading"),
-        "Experiment": "schema",
-        "check": "checking.validate",
-        "run_id": "identity",
-        "to_plain": "serialize",
-        "to_yaml": "serialize",
-    },
-)
+__all__ = list(_PLACES)
+__getattr__ = late_names(__name__, _PLACES)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+from toolkit.config.composition.yaml_files import mapped
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import to_plain
 
@@ -14,7 +15,7 @@ _DIGITS = 8
 
 def identity(experiment: Experiment) -> str:
     """Eight hex digits of SHA-256 over all that can change the result, in canonical JSON."""
-    canonical = _canonical(to_plain(experiment, identity_only=True))
+    canonical = mapped(to_plain(experiment, identity_only=True), _canonical)
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
@@ -26,8 +27,4 @@ def run_id(experiment: Experiment) -> str:
 
 def _canonical(value: Any) -> Any:
     """Equal values alike: 1.0 as 1."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if isinstance(value, dict):
-        return {name: _canonical(inner) for name, inner in value.items()}
-    return [_canonical(inner) for inner in value] if isinstance(value, list) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value

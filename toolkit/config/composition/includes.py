@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.config.composition.interpolation import resolve_text
-from toolkit.config.composition.yaml_files import MAX_DEPTH, MAX_VALUES, Document, Files, Unreadable
+from toolkit.config.composition.yaml_files import MAX_DEPTH, MAX_VALUES, Document, Files, Unreadable, mapped
 from toolkit.config.faults import Faults
 from toolkit.config.origins import UNKNOWN, Key, Origin
 
@@ -64,11 +64,7 @@ def find_includes(value: Any, files: tuple[Path, ...]) -> Any:
 
 def restore_includes(value: Any) -> Any:
     """A value as it was before `find_includes`."""
-    if isinstance(value, dict):
-        return {name: restore_includes(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [restore_includes(inner) for inner in value]
-    return f"${{from_file:{value.path}}}" if isinstance(value, Include) else value
+    return mapped(value, lambda leaf: f"${{from_file:{leaf.path}}}" if isinstance(leaf, Include) else leaf)
 
 
 class Includes:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from toolkit.config.composition.yaml_files import mapped
 from toolkit.config.faults import Faults
 from toolkit.config.origins import UNKNOWN, Key
 from toolkit.config.secrets import is_secret, reference, with_secrets
@@ -53,7 +54,7 @@ def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
     Each one that fails is recorded and leaves UNKNOWN; so does a value `???`. A reference to a variable with
     the name of a secret stays as it is. Raises ConfigError where the values grow beyond all bounds.
     """
-    source = _mapped(_source(tree, (), faults), _of_variables)
+    source = mapped(_source(tree, (), faults), _of_variables)
     if not any(map(_has_reference, _leaves(source))):
         resolved: dict[str, Any] = _known(source)
         return resolved
@@ -146,7 +147,7 @@ class _Resolution:
         self._count(value, place)
         around[name] = _literal(value)
         # A variable is always text: `null` is how it says that there is nothing.
-        _within(self.tree, place.key[:-1])[name] = None if value == "null" else _mapped(value, _resolved)
+        _within(self.tree, place.key[:-1])[name] = None if value == "null" else mapped(value, _resolved)
         return True
 
     def _value(self, place: _Place) -> Any:
@@ -198,16 +199,9 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy in which every scalar is changed."""
-    if isinstance(value, dict):
-        return {name: _mapped(inner, change) for name, inner in value.items()}
-    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else change(value)
-
-
 def _known(source: Any) -> Any:
     """A source without what has still to be resolved, or never can be."""
-    return _mapped(source, lambda value: UNKNOWN if value == _MISSING or _has_reference(value) else value)
+    return mapped(source, lambda value: UNKNOWN if value == _MISSING or _has_reference(value) else value)
 
 
 def _without_references(source: Any) -> Any:
@@ -217,7 +211,7 @@ def _without_references(source: Any) -> Any:
         # OmegaConf takes no other class of text.
         return str(value) if isinstance(value, str) else value
 
-    return _mapped(source, leaf)
+    return mapped(source, leaf)
 
 
 def _literal(value: Any) -> Any:
@@ -226,7 +220,7 @@ def _literal(value: Any) -> Any:
     def escaped(leaf: Any) -> Any:
         return re.sub(r"(\\*)\$\{", r"\1\1\\${", leaf) if isinstance(leaf, str) else leaf
 
-    return _mapped(value, escaped)
+    return mapped(value, escaped)
 
 
 def _for_omegaconf(text: str) -> str:
@@ -237,7 +231,7 @@ def _for_omegaconf(text: str) -> str:
 def _from_omegaconf(value: Any) -> Any:
     """A resolved value, where such a text that was escaped is as it was written."""
     ours, usual = f"${{{_RESOLVER}:", "${oc.env:"
-    return _mapped(value, lambda leaf: leaf.replace(ours, usual) if isinstance(leaf, str) else leaf)
+    return mapped(value, lambda leaf: leaf.replace(ours, usual) if isinstance(leaf, str) else leaf)
 
 
 def _resolved(leaf: Any) -> Any:

@@ -122,13 +122,14 @@ class Files:
         known = self._documents.get(path)
         if known is None:
             known = self._documents[path] = parse(read_text(path))
-        return replace(known, value=_copied(known.value))
+        return replace(known, value=mapped(known.value, lambda value: value))
 
 
-def _copied(value: Any) -> Any:
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy in which every value that is no mapping and no list is changed."""
     if isinstance(value, dict):
-        return {name: _copied(inner) for name, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+        return {name: mapped(inner, change) for name, inner in value.items()}
+    return [mapped(inner, change) for inner in value] if isinstance(value, list | tuple) else change(value)
 
 
 def scalar(text: str) -> Any:

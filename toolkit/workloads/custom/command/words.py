@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from toolkit.config.composition.yaml_files import mapped
 from toolkit.run.run_dir import RunDir
 
 #: Stands for the run's folder, which depends on all that is written here.
@@ -24,11 +25,8 @@ def params_json(experiment: Any, run: RunDir) -> str:
 
 def _filled(value: Any, run: RunDir) -> Any:
     """A value with the run's folder where it is named."""
-    if isinstance(value, dict):
-        return {name: _filled(inner, run) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_filled(inner, run) for inner in value]
-    return value.replace(_RUN_DIR, str(run.path)) if isinstance(value, str) else value
+    folder = str(run.path)
+    return mapped(value, lambda each: each.replace(_RUN_DIR, folder) if isinstance(each, str) else each)
 
 
 def _options(params: Mapping[str, Any]) -> Iterator[str]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.config.resources import Resources
+from slurm.config.world_size import world_size
 from slurm.submission.batch.folder_guard import LINES
-from slurm.submission.batch.job_options import Component, components, signal_lead_s, world_size
+from slurm.submission.batch.job_options import Component, components, signal_lead_s
 from slurm.submission.batch.quoting import directive, export
 from toolkit.config import to_plain
 from toolkit.config.identity import identity

@@ -21,12 +21,11 @@ _OF_THE_JOB = ("dependency", "kill-on-invalid-dep", "mail-user", "mail-type", "c
 class Component:
     """Equal hosts of a job.
 
-    nodes         the most that it may get; least_nodes are enough to start
+    least_nodes   enough to start
     options       for sbatch
     step_options  what its srun must be told because sbatch was not
     """
 
-    nodes: int
     tasks_per_node: int
     options: Mapping[str, object]
     least_nodes: int
@@ -51,11 +50,6 @@ def partitions_of(resources: Resources, partitions: Iterable[Partition]) -> list
     return [name for name in named.split(",") if name] or [
         each.name for each in partitions if each.is_default
     ]
-
-
-def world_size(resources: Resources) -> int:
-    """Return the number of ranks that the job starts, the largest one for a range of hosts."""
-    return sum(part.nodes * part.tasks_per_node for part in components(resources))
 
 
 def _job_host(name: str) -> str:
@@ -83,13 +77,13 @@ def _group(resources: Resources, group: Group, number: int, host: str | None = N
 
 
 def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]) -> Component:
-    least, most = node_range(nodes)
+    least, _ = node_range(nodes)
     tasks: dict[str, object] = {"ntasks-per-node": tasks_per_node}
     options = _with_cpus(options)
     if isinstance(nodes, int):
-        return Component(most, tasks_per_node, {"nodes": nodes, **tasks, **options}, least, {})
+        return Component(tasks_per_node, {"nodes": nodes, **tasks, **options}, least, {})
     asked, step = _elastic(tasks_per_node, options)
-    return Component(most, tasks_per_node, {"nodes": nodes, **asked}, least, {**tasks, **step})
+    return Component(tasks_per_node, {"nodes": nodes, **asked}, least, {**tasks, **step})
 
 
 def _with_cpus(options: dict[str, object]) -> dict[str, object]:

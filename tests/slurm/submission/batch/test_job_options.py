@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.submission.batch.job_options import components, world_size
+from slurm.config.world_size import world_size
+from slurm.submission.batch.job_options import components
 from slurm.submission.submit_job import without_hosts
 from toolkit.errors import UserError
 
@@ -43,7 +44,7 @@ def test_cpus_that_are_asked_for_by_another_name_are_left_alone() -> None:
 def test_of_a_range_of_hosts_the_largest_counts_and_the_smallest_is_enough() -> None:
     resources = Resources(nodes="2-4", tasks_per_node=2)
     (part,) = components(resources)
-    assert (part.least_nodes, part.nodes, part.options["nodes"]) == (2, 4, "2-4")
+    assert (part.least_nodes, part.options["nodes"]) == (2, "2-4")
     assert world_size(resources) == 8
 
 
@@ -196,7 +197,7 @@ def test_hosts_that_are_named_become_one_component_each_in_their_order() -> None
     assert [part.options["nodelist"] for part in parts] == ["node7", "node2", "node5"]
     assert [part.options.get("gres") for part in parts] == ["gpu:3", "gpu:1", None]
     assert [part.tasks_per_node for part in parts] == [3, 1, 1]
-    assert {(part.nodes, part.options["mem"]) for part in parts} == {(1, "8G")}
+    assert {(part.options["nodes"], part.options["mem"]) for part in parts} == {(1, "8G")}
     assert [part.options.get("comment") for part in parts] == ["x", None, None]
     assert world_size(resources) == 5
 

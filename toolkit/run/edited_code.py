@@ -58,7 +58,8 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     except UserError:
         return Edits((), ())
     kept = {str(file.relative_to(run.code)) for file in _files(run.code)}
-    names = {name for name, file in today.items() if name in kept and not _is_same(file, run.code / name)}
+    # Equal in size and time of change means equal: a copy keeps both.
+    names = {name for name in kept & today.keys() if not filecmp.cmp(today[name], run.code / name)}
     names |= kept ^ today.keys()
     core = tuple(sorted(name for name in names if name.partition("/")[0] in CORE))
     # A run keeps the user's files in folders of its own, whose names say nothing to the user.
@@ -167,8 +168,3 @@ def _files(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".dist-info")]
         found += (Path(around, name) for name in names)
     return found
-
-
-def _is_same(file: Path, kept: Path) -> bool:
-    # Equal in size and time of change means equal: a copy keeps both.
-    return filecmp.cmp(file, kept, shallow=True)

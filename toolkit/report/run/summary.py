@@ -112,7 +112,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         hosts=tuple(dict.fromkeys(host for attempt in attempts for host in attempt.hosts)),
         world_size=last.world_size if last else None,
         device=last.device if last else None,
-        events=_tally(events),
+        events=dict(Counter(clean(event.name) for event in events)),
         new_code=tuple(clean(each) for each in new_code_of(run)),
         failure=failure,
         scored=_scored(result),
@@ -266,7 +266,3 @@ def _scores(
 
 def _last_line(columns: Columns) -> dict[str, float | None]:
     return {name: values[-1] for name, values in columns.items() if name not in NOT_SCORES}
-
-
-def _tally(events: Iterable[Event]) -> dict[str, int]:
-    return dict(Counter(clean(event.name) for event in events))

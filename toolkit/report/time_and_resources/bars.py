@@ -31,7 +31,7 @@ def time_line(starts: Sequence[AttemptUsage], width: int) -> Table:
     cells = max(_LEAST_CELLS, min(width - _BESIDE, 100))
     for start in shown:
         grid.add_row(Text(f"{start.time.attempt}"), bar(start, begin, end, cells))
-    grid.add_row("", Text(_scale(formats.duration(end - begin), cells), style="dim"))
+    grid.add_row("", Text(f"0{formats.duration(end - begin):>{cells - 1}}", style="dim"))
     grid.add_row("", legend(shown))
     if len(shown) < len(starts):
         grid.add_row("", Text(f"the last {len(shown)} of {len(starts)} starts", style="dim"))
@@ -73,7 +73,3 @@ def _limits(starts: Sequence[AttemptUsage]) -> tuple[float, float]:
     ends = [start.time.end for start in starts]
     first = starts[0].time.begin
     return min(begins, default=first), max([*ends, first])
-
-
-def _scale(length: str, cells: int) -> str:
-    return f"0{length:>{cells - 1}}"

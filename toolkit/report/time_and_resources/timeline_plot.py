@@ -14,7 +14,6 @@ from toolkit.report.plotting.figures import legend_above, one_panel, png
 from toolkit.report.plotting.themes import Theme
 from toolkit.report.time_and_resources.time_parts import TIME_PARTS, colour
 from toolkit.run.attempts.goodput import Span
-from toolkit.run.attempts.resource_hours import AttemptUsage
 
 _ROWS = 40
 _NAME_WIDTH = 30
@@ -24,10 +23,9 @@ _UNITS = (("s", 1, 180), ("min", 60, 180), ("h", 3600, 96), ("d", 86400, float("
 
 def timeline_plot(summary: RunSummary, theme: Theme) -> bytes:
     """Draw the starts of a run below each other; of many the last ones."""
-    shown = summary.starts[-_ROWS:]
-    rows = [(_label(start), list(start.time.spans())) for start in shown]
-    title = f"Time line · {summary.run_id}"
-    return _draw(title, rows, theme, together=True)
+    times = [start.time for start in summary.starts[-_ROWS:]]
+    rows = [(f"start {time.attempt}  {_share(time.spent.share)}", list(time.spans())) for time in times]
+    return _draw(f"Time line · {summary.run_id}", rows, theme, together=True)
 
 
 def timelines_plot(summaries: Sequence[RunSummary], theme: Theme) -> bytes:
@@ -78,10 +76,6 @@ def _bars(axes: Axes, row: int, spans: Iterable[Span], begin: float, seconds: fl
             axes.broken_barh(
                 pairs, (row - height / 2, height), facecolors=colour(part.name, theme), linewidth=0
             )
-
-
-def _label(start: AttemptUsage) -> str:
-    return f"start {start.time.attempt}  {_share(start.time.spent.share)}"
 
 
 def _share(share: float) -> str:

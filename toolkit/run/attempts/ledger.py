@@ -75,7 +75,8 @@ class Attempt:
         """Record the ranks, and get the number of this attempt. Collective."""
         ranks = group.gather({**_describe_rank(group), "attempt": self.number})
         self.number = ranks[0].pop("attempt")
-        self._line.update(hosts=list(dict.fromkeys(rank["host"] for rank in ranks)), device=_kind(group))
+        hosts = list(dict.fromkeys(rank["host"] for rank in ranks))
+        self._line.update(hosts=hosts, device=str(group.device).partition(":")[0])
         if self._world.is_main:
             path = self._run.ranks(self._world.nonce)
             with suppress(OSError):
@@ -147,10 +148,6 @@ def failure_facts(failure: dict[str, Any]) -> dict[str, Any]:
     """The facts of failure.json that the line of an attempt holds."""
     facts = {name: failure.get(name) for name in ("host", "rank", "step", "blamed")}
     return {"why": failure["class"], **facts}
-
-
-def _kind(group: Gathering) -> str:
-    return str(group.device).partition(":")[0]
 
 
 def _describe_rank(group: Gathering) -> dict[str, Any]:

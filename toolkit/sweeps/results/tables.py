@@ -135,12 +135,8 @@ def compact(value: str) -> str:
 def numbers(results: Results) -> Numbers:
     """All runs, numbers in full."""
     head = ["run_id", "state", *results.keys, results.metric, "step", "seconds"]
-    rows = [
-        [row.run_id, row.state, *_values(results, row), row.value, row.step, row.seconds]
-        for row in results.rows
-    ]
+    rows: list[list[object]] = []
+    for row in results.rows:
+        values = (row.values.get(key, "") for key in results.keys)
+        rows.append([row.run_id, row.state, *values, row.value, row.step, row.seconds])
     return Numbers(name="runs", head=head, rows=rows)
-
-
-def _values(results: Results, row: Result) -> list[str]:
-    return [row.values.get(key, "") for key in results.keys]

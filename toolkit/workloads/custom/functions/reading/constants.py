@@ -41,16 +41,13 @@ def value_of(node: ast.expr, constants: Mapping[str, Any]) -> Any:
         return _computed(node, constants)
     if isinstance(node, ast.List | ast.Tuple):
         values = [value_of(each, constants) for each in node.elts]
-        return UNKNOWN if any(value is UNKNOWN for value in values) else type_of(node)(values)
+        if any(value is UNKNOWN for value in values):
+            return UNKNOWN
+        return values if isinstance(node, ast.List) else tuple(values)
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return UNKNOWN
-
-
-def type_of(node: ast.List | ast.Tuple) -> type[list[Any]] | type[tuple[Any, ...]]:
-    """The type that a display of values makes."""
-    return list if isinstance(node, ast.List) else tuple
 
 
 def _computed(node: ast.BinOp, constants: Mapping[str, Any]) -> Any:

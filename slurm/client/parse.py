@@ -16,14 +16,14 @@ from slurm.client.quantities import parse_minutes
 from toolkit.errors import UserError
 
 #: Field and record separators: control characters, because a job's name may hold anything else.
-_FIELD, _RECORD = "\x1f", "\x1e"
+SEPARATOR, _RECORD = "\x1f", "\x1e"
 
 _JOB_FIELDS = (
     "JobArrayID", "JobID", "State", "Reason", "RestartCnt", "Requeue", "SubmitTime", "StartTime",
     "TimeLimit", "NodeList", "UserName", "Partition", "Dependency", "WorkDir", "Name",
 )  # fmt: skip
 #: For `squeue --Format`; the name comes last because it is free text.
-JOB_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
+JOB_FORMAT = ",".join(f"{field}:{SEPARATOR}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
 
 _ACCOUNTING_FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "NodeList")
 #: For `sacct --format`.
@@ -31,11 +31,11 @@ ACCOUNTING_FORMAT = ",".join(_ACCOUNTING_FIELDS)
 
 _HOST_FIELDS = ("%R", "%c", "%m", "%G", "%f", "%N")
 #: For `sinfo --format`: one line for all equal hosts of a partition.
-HOST_FORMAT = _FIELD.join(_HOST_FIELDS)
+HOST_FORMAT = SEPARATOR.join(_HOST_FIELDS)
 
 _USE_FIELDS = ("PartitionName", "StateLong", "Nodes", "Gres", "GresUsed")
 #: For `sinfo --Format`: one line for all hosts of a partition that are equally busy.
-USE_FORMAT = ",".join(f"{field}:{_FIELD}" for field in _USE_FIELDS[:-1]) + f",{_USE_FIELDS[-1]}:{_RECORD}"
+USE_FORMAT = ",".join(f"{field}:{SEPARATOR}" for field in _USE_FIELDS[:-1]) + f",{_USE_FIELDS[-1]}:{_RECORD}"
 
 #: Slurm's NO_VAL: ids are below it.
 _NO_JOB = 0xFFFFFFFE
@@ -211,10 +211,6 @@ def parse_accounting(text: str) -> list[Accounted]:
     ]
 
 
-#: For `sacct --delimiter`.
-SEPARATOR = _FIELD
-
-
 def parse_hosts(text: str) -> list[HostGroup]:
     """Groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
     return [
@@ -306,7 +302,7 @@ def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, s
 
 def _records(text: str, end: str, width: int) -> Iterator[list[str]]:
     for record in text.split(end):
-        fields = record.split(_FIELD, width - 1)
+        fields = record.split(SEPARATOR, width - 1)
         if len(fields) == width:
             yield fields
 

@@ -10,11 +10,12 @@ writes one JSON document to standard output (rank 0), and the evaluation's folde
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,7 @@ def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report)
     settings = subject.experiment.evaluation
     plan = evaluation_plan(settings, subject.task.splits[subject.split].lengths)
     batches = -(-plan.steps // group.world.size)
+    done = itertools.count(1)
     return evaluate(
         subject.task,
         model,
@@ -241,19 +243,8 @@ def _evaluate(model: nn.Module, subject: _Subject, group: Group, report: Report)
         group,
         settings,
         autocast_dtype(subject.experiment.train.precision, group.device),
-        on_batch=_counted(lambda done: report("scoring", done, batches)),
+        on_batch=lambda: report("scoring", next(done), batches),
     )
-
-
-def _counted(tell: Callable[[int], None]) -> Callable[[], None]:
-    done = 0
-
-    def again() -> None:
-        nonlocal done
-        done += 1
-        tell(done)
-
-    return again
 
 
 def _make_folder(target: RunDir) -> None:

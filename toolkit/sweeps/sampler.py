@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.errors import UserError
-from toolkit.sweeps.results.collect import SEED, Results
+from toolkit.sweeps.results.collect import Results, without_seed
 from toolkit.sweeps.spaces import LogUniform, RandInt, Space, Uniform, number_in
 from toolkit.sweeps.sweep import Point, Sweep
 
@@ -73,10 +73,11 @@ def _distribution(optuna: Any, space: Space) -> Any:
 
 def _trials(optuna: Any, spaces: Mapping[str, Any], known: Results) -> list[Any]:
     """The runs so far, seeds joined; those of other keys or outside of today's ranges are left out."""
-    means = {_key(group.values): group.mean for group in known.groups}
-    means |= {_key(row.values): row.value for row in known.ranked if row.value is not None and not means}
+    means = {without_seed(group.values): group.mean for group in known.groups}
+    if not means:
+        means = {without_seed(row.values): row.value for row in known.ranked if row.value is not None}
     trials = []
-    for key in dict.fromkeys(_key(row.values) for row in known.rows):
+    for key in dict.fromkeys(without_seed(row.values) for row in known.rows):
         values = dict(key)
         drawn = {name: _read(spaces[name], values[name]) for name in spaces if name in values}
         if len(drawn) < len(spaces) or not all(_holds(spaces[name], drawn[name]) for name in spaces):
@@ -86,11 +87,6 @@ def _trials(optuna: Any, spaces: Mapping[str, Any], known: Results) -> list[Any]
             optuna.trial.create_trial(state=state, params=drawn, distributions=spaces, value=means.get(key))
         )
     return trials
-
-
-def _key(values: Point) -> tuple[tuple[str, str], ...]:
-    """Return the values that identify a run in plots: without its seed."""
-    return tuple((key, value) for key, value in values.items() if key != SEED)
 
 
 def _read(distribution: Any, value: str) -> Any:

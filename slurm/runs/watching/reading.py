@@ -130,9 +130,7 @@ class RunReader:
 
     def _rank(self, nonce: str, record: RankRecord, now: float) -> Rank:
         number = record.rank or 0
-        sign: Any = {}
-        with suppress(OSError, ValueError):
-            sign = last_heartbeat(self._run, nonce, number)
+        sign: Any = last_heartbeat(self._run, nonce, number)
         sign = sign if isinstance(sign, dict) else {}
         said = next(iter(_numbers(sign, "time")), now)
         return Rank(

@@ -177,13 +177,17 @@ def _groups(rows: Sequence[Result], goal: str) -> tuple[Group, ...]:
     by_values: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for row in rows:
         if row.value is not None:
-            others = tuple((key, value) for key, value in row.values.items() if key != SEED)
-            by_values.setdefault(others, []).append(row.value)
+            by_values.setdefault(without_seed(row.values), []).append(row.value)
     groups = [
         Group(values=dict(others), runs=len(values), mean=fmean(values), sd=_deviation(values))
         for others, values in by_values.items()
     ]
     return tuple(sorted(groups, key=lambda group: _order(group.mean, goal)))
+
+
+def without_seed(values: Point) -> tuple[tuple[str, str], ...]:
+    """Return the values that runs have in common which differ in their seeds alone."""
+    return tuple((key, value) for key, value in values.items() if key != SEED)
 
 
 def _deviation(values: Sequence[float]) -> float | None:

@@ -145,7 +145,7 @@ class _Resolution:
             around[name] = _MISSING
             return False
         self._count(value, place)
-        around[name] = _literal(value)
+        around[name] = literal(value)
         # A variable is always text: `null` is how it says that there is nothing.
         _within(self.tree, place.key[:-1])[name] = None if value == "null" else mapped(value, _resolved)
         return True
@@ -214,8 +214,8 @@ def _without_references(source: Any) -> Any:
     return mapped(source, leaf)
 
 
-def _literal(value: Any) -> Any:
-    """A value that OmegaConf takes as it stands."""
+def literal(value: Any) -> Any:
+    """A value as a file has it, where `${` begins a reference: OmegaConf takes it as it stands."""
 
     def escaped(leaf: Any) -> Any:
         return re.sub(r"(\\*)\$\{", r"\1\1\\${", leaf) if isinstance(leaf, str) else leaf

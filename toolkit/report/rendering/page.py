@@ -48,12 +48,8 @@ def _template() -> Any:
 
 def _folds(document: Document) -> list[tuple[str, list[Section]]]:
     """Sections that a page shows; neighbours below one line to be unfolded belong together."""
-    shown = (section for section in document.sections if not all(map(_is_numbers, section.blocks)))
+    shown = (each for each in document.sections if not all(isinstance(of, Numbers) for of in each.blocks))
     return [(folded, list(sections)) for folded, sections in groupby(shown, lambda each: each.folded)]
-
-
-def _is_numbers(block: Block) -> bool:
-    return isinstance(block, Numbers)
 
 
 def _blocks(blocks: Sequence[Block], drawn: Mapping[str, bytes]) -> Iterator[tuple[str, Block, Pictures]]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
+from toolkit.config.composition.interpolation import literal
+
 #: Programs that start the processes of a host themselves.
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
@@ -16,8 +18,8 @@ _LONGEST_NAME = 64
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
     """The experiment of a command, as it would stand in a file: named after its script or program."""
     launch = "node" if PurePath(words[0]).name in _LAUNCHERS else "each"
-    run = [_literal(word) for word in words]
-    return {"name": _name(words), "task": {"kind": "command", "run": run, "launch": launch}}
+    task = {"kind": "command", "run": literal(list(words)), "launch": launch}
+    return {"name": _name(words), "task": task}
 
 
 def _name(words: Sequence[str]) -> str:
@@ -29,8 +31,3 @@ def _name(words: Sequence[str]) -> str:
     else:
         found = PurePath(words[0]).name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", found).lstrip("._-")[:_LONGEST_NAME] or "command"
-
-
-def _literal(word: str) -> str:
-    """A word as a file has it: there `${` begins a reference."""
-    return re.sub(r"(\\*)\$\{", r"\1\1\\${", word)

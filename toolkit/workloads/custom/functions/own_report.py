@@ -11,7 +11,6 @@ from toolkit.files import read_json, write_json
 from toolkit.report.blocks import Block, Figure, Section, Table, Text
 from toolkit.report.formats import clean
 from toolkit.report.plotting.curves import Columns
-from toolkit.report.plotting.themes import Theme
 from toolkit.report.task_report import Scores, TaskReport
 from toolkit.run.run_dir import RunDir
 
@@ -53,11 +52,7 @@ class FunctionReport(TaskReport):
 
     def _figure(self, title: str, name: str) -> Figure:
         file = self.run.artifact(f"{name}.png")
-
-        def draw(theme: Theme) -> bytes:
-            return file.read_bytes()
-
-        return Figure(name=name, about=title, draw=draw)
+        return Figure(name=name, about=title, draw=lambda theme: file.read_bytes())
 
 
 def write_sections(run: RunDir, returned: Any) -> None:

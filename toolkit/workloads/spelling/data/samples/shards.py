@@ -65,14 +65,13 @@ class Job:
     @classmethod
     def plan(cls, parts: Path, data: SpellingTexts, sources: tuple[Source, ...]) -> Job:
         """Choose the lines of all sources and write down the choice. Raises DataError, OSError."""
-        known = list(_options(data))
         for number, source in enumerate(sources):
             starts = [line_starts(file) for file in source.files]
             _check_parallel(source, [len(each) - 1 for each in starts])
             for place, each in enumerate(starts):
                 save_array(_file(parts, "starts", number, place), each)
             lines = len(starts[0]) - 1
-            places, splits = _chosen(data, source, lines, *known[number : number + 1])
+            places, splits = _chosen(data, source, number, lines)
             if source.split is None and not source.has_golds:
                 places, splits = _drawn(places, splits, lines, data.noise_draws)
             save_array(_file(parts, "places", number), places)
@@ -105,25 +104,21 @@ class Job:
         return np.load(_file(self.parts, kind, *numbers), mmap_mode="r")  # type: ignore[no-any-return]
 
 
-def _options(data: SpellingTexts) -> Iterator[tuple[float, int | None]]:
-    """Yield validation and limit of each data set."""
-    count = 1 if data.path is not None else len(data.datasets or ())
-    for number in range(count):
-        split = VAL_SPLIT if data.val_splits is None else data.val_splits[number]
-        yield split, None if data.dataset_limits is None else data.dataset_limits[number]
-
-
 def _chosen(
-    data: SpellingTexts, source: Source, lines: int, options: tuple[float, int | None] = (VAL_SPLIT, None)
+    data: SpellingTexts, source: Source, number: int, lines: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Return the lines of a source that become samples, ascending, and the split of each."""
+    """Return the lines of a source that become samples, ascending, and the split of each.
+
+    number  of the source, which for a data set is that of its options
+    """
     if source.split is not None:
         return np.arange(lines), np.full(lines, layout.SPLITS.index(source.split), np.uint8)
-    val_split, limit = options
+    limit = None if data.dataset_limits is None else data.dataset_limits[number]
     if data.validation is not None:
         # Validation has separate files.
         places = spread(np.arange(lines), limit)
         return places, np.zeros(len(places), np.uint8)
+    val_split = VAL_SPLIT if data.val_splits is None else data.val_splits[number]
     parts = divide(source.sha256, lines, val_split, limit, data.split_seed)
     places = np.concatenate(parts)
     splits = np.repeat(np.array([0, 1], np.uint8), [*map(len, parts)])

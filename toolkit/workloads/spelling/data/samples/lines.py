@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -78,17 +79,14 @@ class LineReader:
 
     def read(self, places: Starts) -> Iterator[Line]:
         """Yield the lines of these places, from 0. Raises DataError naming file and line."""
-        streams = [open(file, "rb") for file in self.source.files]  # noqa: SIM115 - closed below
-        try:
+        with ExitStack() as stack:
+            streams = [stack.enter_context(open(file, "rb")) for file in self.source.files]
             for place in places.tolist():
                 texts = [
                     _text(file, stream, starts, place)
                     for file, stream, starts in zip(self.source.files, streams, self.starts, strict=True)
                 ]
                 yield self._line(place, texts)
-        finally:
-            for stream in streams:
-                stream.close()
 
     def _line(self, place: int, texts: list[str]) -> Line:
         if self.source.has_records:

@@ -188,10 +188,6 @@ def _check_splits(job: Job, splits: Counter[str]) -> None:
 
 def _copy(data: SpellingTexts, folder: Path) -> None:
     """Copy tokenizers and dictionary: the originals may change before another file is encoded."""
-    for path, name in (
-        (data.tokenizer_path, layout.TOKENIZER),
-        (data.output_tokenizer_path, layout.OUTPUT_TOKENIZER),
-        (data.dictionary, layout.DICTIONARY),
-    ):
-        if path is not None:
+    for key, name in layout.ENCODERS.items():
+        if (path := getattr(data, key)) is not None:
             shutil.copyfile(path, folder / name)

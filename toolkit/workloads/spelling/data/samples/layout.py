@@ -14,6 +14,8 @@ VERSION = 3
 TOKENIZER = "tokenizer.json"
 OUTPUT_TOKENIZER = "output_tokenizer.json"
 DICTIONARY = "dictionary.txt"
+#: What encodes texts: the keys of a section that name these files, and what they are called in a set.
+ENCODERS = {"tokenizer_path": TOKENIZER, "output_tokenizer_path": OUTPUT_TOKENIZER, "dictionary": DICTIONARY}
 
 #: A split is stored as its index here.
 SPLITS = ("train", "validation", "test")
@@ -64,8 +66,7 @@ EMPTY, TOO_LONG = "empty", "too long"
 
 def encoded_by(data: SpellingTexts, folder: Path) -> SpellingTexts:
     """Return a data section that encodes texts with the tokenizers and the dictionary in a folder."""
-    files = {"tokenizer_path": TOKENIZER, "output_tokenizer_path": OUTPUT_TOKENIZER, "dictionary": DICTIONARY}
-    held = {key: str(folder / name) if (folder / name).exists() else None for key, name in files.items()}
+    held = {key: str(folder / name) if (folder / name).exists() else None for key, name in ENCODERS.items()}
     return replace(data, **held)  # type: ignore[arg-type]
 
 

@@ -66,8 +66,7 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
     @property
     def tokenizer_files(self) -> tuple[Path, ...]:
         """Tokenizers and dictionary of this set."""
-        names = (layout.TOKENIZER, layout.OUTPUT_TOKENIZER, layout.DICTIONARY)
-        return tuple(self.path / name for name in names if name in self.meta["files"])
+        return tuple(self.path / name for name in layout.ENCODERS.values() if name in self.meta["files"])
 
     def _contents(self) -> str:
         return f" texts; {self.vocabulary_size:,} tokens"

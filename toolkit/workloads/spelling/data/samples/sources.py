@@ -92,7 +92,7 @@ def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None) -
         "noise_seed": data.noise_seed,
         "max_length": data.max_length,
     }
-    for name in ("tokenizer_path", "output_tokenizer_path", "dictionary"):
+    for name in layout.ENCODERS:
         settings[name] = _content(getattr(data, name), memory_of(data))
     if base is None:
         settings |= {

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.ragged import Array
 from toolkit.workloads.spelling.data.samples.layout import NO_PIECE, UNKNOWN
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space, repairs_of
 from toolkit.workloads.spelling.data.texts.words import pieces_of, words_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
-
-Array = npt.NDArray[Any]
 
 #: Distinct words whose pieces are cached.
 _REMEMBERED = 1 << 18

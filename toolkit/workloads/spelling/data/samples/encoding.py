@@ -6,11 +6,11 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.ragged import Array
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.characters import CharacterTokens, repair_labels, repaired_text
@@ -20,8 +20,6 @@ from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeature
 from toolkit.workloads.spelling.data.texts.real_words import RealWords
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels, words_of
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
-
-Array = npt.NDArray[Any]
 
 #: Distinct words whose tokens are cached.
 _REMEMBERED = 1 << 18

@@ -12,12 +12,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.noise.from_config import DescribedNoise
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
-from toolkit.workloads.spelling.data.samples.encoding import Array, TextEncoder, has_error
+from toolkit.workloads.spelling.data.samples.encoding import TextEncoder, has_error
 from toolkit.workloads.spelling.data.samples.lines import (
     Line,
     LineReader,

@@ -188,6 +188,5 @@ def _order_faults(noise: Any, key: _Key, before: set[type]) -> Iterator[Violatio
 
 
 def _parts(noise: Any, key: _Key) -> Iterator[tuple[_Key, Any]]:
-    if isinstance(noise, ChainedNoise | SwitchNoise):
-        for place, inner in enumerate(noise.parts):
-            yield (*key, noise.PARTS, str(place)), inner
+    for place, inner in enumerate(getattr(noise, "parts", ())):
+        yield (*key, noise.PARTS, str(place)), inner

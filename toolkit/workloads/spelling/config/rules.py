@@ -15,13 +15,7 @@ from toolkit.workloads.spelling.config.models import (
     TokenizationRepair,
     TokenizationRepairPlus,
 )
-from toolkit.workloads.spelling.config.noise import (
-    NOISES,
-    ChainedNoise,
-    SwitchNoise,
-    WhitespaceNoise,
-    noise_faults,
-)
+from toolkit.workloads.spelling.config.noise import NOISES, WhitespaceNoise, noise_faults
 from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt
 
 #: Keep, insert, delete.
@@ -100,9 +94,7 @@ def _words_stay(experiment: Experiment) -> Iterator[Violation]:
 
 
 def _changes_spaces(noise: Any) -> bool:
-    if isinstance(noise, ChainedNoise | SwitchNoise):
-        return any(map(_changes_spaces, noise.parts))
-    return isinstance(noise, WhitespaceNoise)
+    return isinstance(noise, WhitespaceNoise) or any(map(_changes_spaces, getattr(noise, "parts", ())))
 
 
 @rule("model.kind", "model.hidden_dim", "model.num_heads")

@@ -27,7 +27,10 @@ from toolkit.workloads.spelling.data.samples.prepared import Encoding, SpellingS
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.samples.sources import data_sets
 from toolkit.workloads.spelling.data.texts.words import words_of
+from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.repair_run import without_origin
+
+_HOST = torch.device("cpu")
 
 
 class SpellingTask:
@@ -66,6 +69,41 @@ class SpellingTask:
     def metrics_need_outputs(self, split: str) -> bool:
         return False
 
+    def _fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
+        """Fields of a Batch of these samples."""
+        lengths = samples.lengths[indices].astype(np.int64)
+        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
+        return {
+            "tokens": on(tokens, device),
+            "lengths": on(lengths, device),
+            "real_tokens": int(lengths.sum()),
+        }
+
+    def _word_fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
+        """Fields of a DetectionBatch of these samples, without labels."""
+        pieces = samples.rows(layout.PIECES, indices, layout.NO_PIECE)
+        arrays = {
+            "pieces": np.where(pieces == layout.NO_PIECE, NONE, pieces),
+            "words": samples.rows(layout.WORDS, indices, NONE),
+        }
+        if self._experiment.model.word_features:
+            arrays["features"] = samples.features(indices)
+        return {
+            **self._fields(samples, indices, device),
+            **{name: on(values, device) for name, values in arrays.items()},
+            "word_count": max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
+            "host_pieces": on(arrays["pieces"], _HOST),
+            "host_words": on(arrays["words"], _HOST),
+        }
+
+    def _word_labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
+        """Labels of the words, NONE where not known, and which words are real; both [n, most words]."""
+        labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
+        real = np.zeros(labels.shape, dtype=bool)
+        if self._data.has_dictionary:
+            real = samples.real_words(indices)
+        return np.where(labels == layout.UNKNOWN, NONE, labels), real
+
     def _sums(self, evaluation: Evaluation) -> dict[str, float]:
         """The sums of an evaluation, by name."""
         return dict(zip(self.score_sums, evaluation.sums.tolist(), strict=True))
@@ -84,19 +122,6 @@ class SpellingTask:
 def on(values: Array, device: torch.device) -> torch.Tensor:
     """An array as a tensor on the device."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
-
-
-def text_fields(
-    samples: SpellingSamples, indices: Array, pad_id: int, device: torch.device
-) -> dict[str, Any]:
-    """Fields of a Batch of these samples."""
-    lengths = samples.lengths[indices].astype(np.int64)
-    tokens = samples.rows(layout.TOKENS, indices, pad_id)
-    return {
-        "tokens": on(tokens, device),
-        "lengths": on(lengths, device),
-        "real_tokens": int(lengths.sum()),
-    }
 
 
 def write_lines(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,16 +15,14 @@ from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, build_model, lists_of
-from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import NONE, DetectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, text_fields, write_lines
+from toolkit.workloads.spelling.tasks.base import SpellingTask, no_errors, on, write_lines
 
-_HOST = torch.device("cpu")
 #: What `counts_of` counts.
 COUNTS = (
     "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
@@ -66,9 +64,8 @@ class DetectionTask(SpellingTask):
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> LabelledBatch:
         samples = self.splits[split]
         labels, real = self._labels(samples, indices)
-        with_features = self._experiment.model.word_features
         texts = DetectionBatch(
-            **fields_of_texts(samples, indices, self._data.pad_id, with_features, device),
+            **self._word_fields(samples, indices, device),
             labels=on(labels, device),
             labelled=int((labels != NONE).sum()),
         )
@@ -79,7 +76,7 @@ class DetectionTask(SpellingTask):
         if self.of_texts:
             errors = samples.errors[indices]
             return errors, np.zeros(errors.shape, dtype=bool)
-        return labels_of_words(samples, indices, has_dictionary=self._data.has_dictionary)
+        return self._word_labels(samples, indices)
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         scores, labels = _scores(model, batch)
@@ -144,33 +141,6 @@ class SedSequenceTask(DetectionTask):
 
     of_texts = True
     accuracy = "accuracy"
-
-
-def fields_of_texts(
-    samples: SpellingSamples, indices: Array, pad_id: int, with_features: bool, device: torch.device
-) -> dict[str, Any]:
-    """Fields of a DetectionBatch of these samples, without labels."""
-    pieces = samples.rows(layout.PIECES, indices, layout.NO_PIECE)
-    arrays = {
-        "pieces": np.where(pieces == layout.NO_PIECE, NONE, pieces),
-        "words": samples.rows(layout.WORDS, indices, NONE),
-    }
-    if with_features:
-        arrays["features"] = samples.features(indices)
-    return {
-        **text_fields(samples, indices, pad_id, device),
-        **{name: on(values, device) for name, values in arrays.items()},
-        "word_count": max(int(samples.sizes(layout.LABELS, indices).max(initial=0)), 1),
-        "host_pieces": on(arrays["pieces"], _HOST),
-        "host_words": on(arrays["words"], _HOST),
-    }
-
-
-def labels_of_words(samples: SpellingSamples, indices: Array, *, has_dictionary: bool) -> tuple[Array, Array]:
-    """Labels of the words, NONE where they are not known, and which words are real; both [n, most words]."""
-    labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
-    real = samples.real_words(indices) if has_dictionary else np.zeros(labels.shape, dtype=bool)
-    return np.where(labels == layout.UNKNOWN, NONE, labels), real
 
 
 def _scores(model: nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,7 +15,7 @@ from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
-from toolkit.workloads.spelling.tasks.base import on, text_fields
+from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import text_of, text_targets
 
@@ -48,7 +48,7 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
         signs = self._output.padding, self._output.begin, self._output.end
         targets, labels = text_targets(outputs, sizes, *signs)
         return CorrectionBatch(
-            **text_fields(samples, indices, self._data.pad_id, device),
+            **self._fields(samples, indices, device),
             targets=on(targets, device),
             labels=on(labels, device),
             labelled=int((labels != NONE).sum()),

@@ -16,7 +16,7 @@ from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.texts.words import words_of
 from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
-from toolkit.workloads.spelling.tasks.base import on, text_fields
+from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import text_of_words, word_targets
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
@@ -52,7 +52,7 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
             self._output.end,
         )
         return WordsCorrectionBatch(
-            **text_fields(samples, indices, self._data.pad_id, device),
+            **self._fields(samples, indices, device),
             words=on(np.where(is_special, NONE, of_tokens), device),
             targets=on(targets, device),
             target_words=on(numbers, device),

@@ -17,7 +17,7 @@ from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.models.batches import RepairBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, summed_cross_entropy
-from toolkit.workloads.spelling.tasks.base import text_fields, write_lines
+from toolkit.workloads.spelling.tasks.base import write_lines
 from toolkit.workloads.spelling.tasks.repair.base import (
     CLASSES,
     REPAIR_SUMS,
@@ -42,7 +42,7 @@ class TokenizationRepairTask(RepairingTask):
         samples = self.splits[split]
         repairs = samples.rows(layout.REPAIRS, indices, layout.UNKNOWN)
         return RepairBatch(
-            **text_fields(samples, indices, self._data.pad_id, device),
+            **self._fields(samples, indices, device),
             labels=known_labels(repairs, device),
             labelled=int((repairs != layout.UNKNOWN).sum()),
         )

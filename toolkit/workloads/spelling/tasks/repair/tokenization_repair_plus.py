@@ -38,7 +38,7 @@ from toolkit.workloads.spelling.models.losses import loss_sums, losses_of_texts
 from toolkit.workloads.spelling.models.repair_plus import PlusScores, TokenizationRepairPlus
 from toolkit.workloads.spelling.models.search import Search, Written, write_words
 from toolkit.workloads.spelling.repair_run import repair_experiment
-from toolkit.workloads.spelling.tasks.base import no_errors, on, text_fields, write_lines
+from toolkit.workloads.spelling.tasks.base import no_errors, on, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
     text_of_words,
@@ -49,8 +49,6 @@ from toolkit.workloads.spelling.tasks.detection import (
     COUNTS,
     THRESHOLD,
     counts_of,
-    fields_of_texts,
-    labels_of_words,
     line_of,
     of_words,
     score_of,
@@ -132,9 +130,9 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> PlusBatch:
         samples = self.splits[split]
-        labels, real = labels_of_words(samples, indices, has_dictionary=self._data.has_dictionary)
+        labels, real = self._word_labels(samples, indices)
         texts = RepairPlusBatch(
-            **self._fields(samples, indices, device),
+            **self._word_fields(samples, indices, device),
             labels=on(labels, device),
             labelled=int((labels != NONE).sum()),
             repair_labels=known_labels(samples.rows(layout.REPAIRS, indices, layout.UNKNOWN), device),
@@ -146,11 +144,6 @@ class TokenizationRepairPlusTask(RepairingTask):
                 read = zip(samples.texts(indices), words_read(samples, indices), strict=True)
                 lines = [(text, words, target) for (text, target), words in read]
         return PlusBatch(texts=texts, real=on(real, device), lines=lines)
-
-    def _fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
-        """Fields of texts with the words that they have once white space is repaired."""
-        with_features = self._experiment.model.word_features
-        return fields_of_texts(samples, indices, self._data.pad_id, with_features, device)
 
     def _with_targets(
         self, texts: RepairPlusBatch, samples: SpellingSamples, indices: Array, output: TextTokenizer
@@ -245,13 +238,13 @@ class TokenizationRepairPlusTask(RepairingTask):
         pairs = zip(texts, repaired, strict=True)
         lists = [self._encoder.lists(text, None, None, spaced) for text, spaced in pairs]
         read = TextsAtHand.of(self._data.path, self._encoder, texts, lists).split(TEST)
-        return DetectionBatch(**self._fields(read, np.arange(len(texts)), device))
+        return DetectionBatch(**self._word_fields(read, np.arange(len(texts)), device))
 
     @torch.no_grad()
     def repair(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:
         """Return these texts with nothing but their white space repaired."""
         samples = self.splits[split]
-        batch = Batch(**text_fields(samples, indices, self._data.pad_id, device))
+        batch = Batch(**self._fields(samples, indices, device))
         classes = lists_of(classes_of(model.repairs(batch), batch.lengths))
         return [
             repaired_by(text, each) for (text, _), each in zip(samples.texts(indices), classes, strict=True)

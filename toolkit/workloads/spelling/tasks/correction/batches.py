@@ -11,12 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from toolkit.data.ragged import Array
+from toolkit.nlp.decoding.language_model import Limits
 from toolkit.task import Ragged
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.correction.lost_words import with_lost_words
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
+
+
+def limits_of(tokenizer: TextTokenizer, length: int, lengths: Sequence[int] | None = None) -> Limits:
+    """Return the limits of what is written with the signs of a tokenizer; see `Limits`."""
+    return Limits(begin=tokenizer.begin, end=tokenizer.end, length=length, lengths=lengths)
 
 
 def ids_of(written: Sequence[Sequence[Written]], end: int) -> Ragged:

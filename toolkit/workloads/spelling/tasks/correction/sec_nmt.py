@@ -10,14 +10,13 @@ import torch
 
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.nlp.decoding.language_model import Limits
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
-from toolkit.workloads.spelling.tasks.correction.batches import text_of, text_targets
+from toolkit.workloads.spelling.tasks.correction.batches import limits_of, text_of, text_targets
 
 #: Words that a writing tokenizer must be able to join into a text.
 _PROBE = "a b"
@@ -30,12 +29,8 @@ class SecNmtTask(CorrectionTask[CorrectionBatch]):
 
     @torch.no_grad()
     def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
-        limits = Limits(
-            begin=self._output.begin,
-            end=self._output.end,
-            length=self._experiment.model.max_output_length,
-            lengths=[self._most(text) for text in texts],
-        )
+        lengths = [self._most(text) for text in texts]
+        limits = limits_of(self._output, self._experiment.model.max_output_length, lengths)
         return [[each] for each in self._search.write(model.reading(batch), limits)]
 
     def _most(self, text: str) -> int:

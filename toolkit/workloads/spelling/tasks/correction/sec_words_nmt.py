@@ -10,7 +10,6 @@ import torch
 
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.nlp.decoding.language_model import Limits
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.data.texts.words import words_of
@@ -18,7 +17,7 @@ from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
 from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
-from toolkit.workloads.spelling.tasks.correction.batches import text_of_words, word_targets
+from toolkit.workloads.spelling.tasks.correction.batches import limits_of, text_of_words, word_targets
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
@@ -30,11 +29,7 @@ class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
     """
 
     def write(self, model: Any, batch: WordsCorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
-        limits = Limits(
-            begin=self._output.begin,
-            end=self._output.end,
-            length=self._experiment.model.max_word_length,
-        )
+        limits = limits_of(self._output, self._experiment.model.max_word_length)
         return write_words(model, batch, self._search, limits)
 
     def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> WordsCorrectionBatch:

@@ -17,7 +17,6 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array, Lists
 from toolkit.data.sources.source_files import TEST
 from toolkit.files import write_json
-from toolkit.nlp.decoding.language_model import Limits
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
@@ -41,6 +40,7 @@ from toolkit.workloads.spelling.repair_run import repair_experiment
 from toolkit.workloads.spelling.tasks.base import no_errors, on, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
+    limits_of,
     text_of_words,
     units_of,
     word_targets,
@@ -201,9 +201,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         """Return the words that a model in evaluation mode writes for each of these texts."""
         assert self._output is not None
         task = self._experiment.task
-        limits = Limits(
-            begin=self._output.begin, end=self._output.end, length=self._experiment.model.max_word_length
-        )
+        limits = limits_of(self._output, self._experiment.model.max_word_length)
         return write_words(model, texts, Search(kind=task.search, width=task.beam_width), limits)
 
     def correct(self, model: Any, split: str, indices: np.ndarray, device: torch.device) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,22 +90,16 @@ def predict(
 
 def _wanted(run: RunDir, benchmarks: Sequence[Benchmark]) -> list[_Wanted]:
     check_use(run, tuple(ON_BENCHMARKS), "is for no benchmark of spelling")
-    found = list(_possible(run, benchmarks))
+    task = task_of(run)
+    forms = ON_BENCHMARKS[task]
+    # Faults of a benchmark are reported where it is scored.
+    usable = (each for each in benchmarks if each.kind in forms and each.corrupt.is_file())
+    found = [_Wanted(run=run, benchmark=each, form=forms[each.kind]) for each in usable]
     if not found:
         kinds = ", ".join(sorted({benchmark.kind for benchmark in benchmarks}))
-        can = ", ".join(ON_BENCHMARKS[task_of(run)])
-        raise UserError(
-            f"{run.run_id} is a run of {task_of(run)}, which is for benchmarks of {can}: found {kinds}"
-        )
+        can = ", ".join(forms)
+        raise UserError(f"{run.run_id} is a run of {task}, which is for benchmarks of {can}: found {kinds}")
     return found
-
-
-def _possible(run: RunDir, benchmarks: Sequence[Benchmark]) -> Iterator[_Wanted]:
-    forms = ON_BENCHMARKS[task_of(run)]
-    for benchmark in benchmarks:
-        # Faults of a benchmark are reported where it is scored.
-        if benchmark.kind in forms and benchmark.corrupt.is_file():
-            yield _Wanted(run=run, benchmark=benchmark, form=forms[benchmark.kind])
 
 
 def _make(run: RunDir, wanted: Sequence[_Wanted], host: Host) -> None:

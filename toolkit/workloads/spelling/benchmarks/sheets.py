@@ -77,17 +77,15 @@ def open_sheet(
     raise UserError(f"found kind {kind!r}, expected one of {', '.join(KINDS)}")
 
 
-def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels | None:
+def _lower(lowercase: Path | bool | None, count: int, of: str) -> Labels:
     if not isinstance(lowercase, Path):
-        return np.ones(count, bool) if lowercase else None
+        return np.full(count, bool(lowercase))
     lines = read_lines(lowercase)
     check_count(str(lowercase), lines, count, of)
     return flags(str(lowercase), lines)
 
 
-def _cased(lines: Sequence[str], lower: Labels | None) -> Sequence[str]:
-    if lower is None:
-        return lines
+def _cased(lines: Sequence[str], lower: Labels) -> Sequence[str]:
     return [line.lower() if flag else line for line, flag in zip(lines, lower, strict=True)]
 
 
@@ -129,7 +127,7 @@ class _Detection:
 class _Corrections:
     """Texts without errors."""
 
-    def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels | None) -> None:
+    def __init__(self, inputs: Sequence[str], golds: Sequence[str], lower: Labels) -> None:
         self.inputs = inputs
         self._lower = lower
         self._texts, self._golds = _cased(inputs, lower), _cased(golds, lower)
@@ -160,9 +158,7 @@ class _Corrections:
 class _Repair:
     """Texts with the right white space."""
 
-    def __init__(
-        self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels | None
-    ) -> None:
+    def __init__(self, inputs: Sequence[str], golds: Sequence[str], source: str, lower: Labels) -> None:
         self.inputs = inputs
         self._lower = lower
         self._texts, self._golds = _cased(inputs, lower), _cased(golds, lower)

@@ -90,11 +90,6 @@ class Passage:
     kept: str | None = None
 
 
-def whole(text: str) -> Passage:
-    """Return the passage of a text that fits."""
-    return Passage(text=text, core=(0, len(text)), words=(0, len(text.split())))
-
-
 def passages_of_words(words: Sequence[str], size: int, tokens: Tokens) -> Iterator[Passage]:
     """Yield passages of whole words, of at most `size` tokens; a word that is too long is one by itself."""
     most = size - 2 * (size // _CONTEXT)

@@ -28,12 +28,7 @@ from toolkit.workloads.spelling.data.samples.characters import CharacterTokens
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
 from toolkit.workloads.spelling.data.samples.in_memory_set import TextsAtHand
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
-from toolkit.workloads.spelling.inference.chunks import (
-    Passage,
-    passages_of_characters,
-    passages_of_words,
-    whole,
-)
+from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
 from toolkit.workloads.spelling.repair_run import without_origin
 
 #: Padded tokens that a model reads at once.
@@ -90,7 +85,8 @@ class OpenRun:
             return []
         lists = self.encoder.lists(text, None, None)
         if len(lists[layout.TOKENS]) <= self.max_tokens:
-            return [(whole(text), lists)]
+            whole = Passage(text=text, core=(0, len(text)), words=(0, len(words_of(text))))
+            return [(whole, lists)]
         # Two tokens are special.
         size = self.max_tokens - 2
         if self.reads_characters and not by_words:

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.workloads.spelling.inference.chunks import (
-    Passage,
-    passages_of_characters,
-    passages_of_words,
-    whole,
-)
+from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
 from toolkit.workloads.spelling.inference.merge_chunks import (
     joined_corrections,
     joined_words,
@@ -77,7 +72,7 @@ def test_repaired_passages_lose_and_double_no_letter(text: str, draw: st.DataObj
 
 
 def test_a_text_that_fits_is_what_was_made_of_it() -> None:
-    assert joined_corrections([whole("teh cat")], ["the  cat "]) == "the cat"
+    assert joined_corrections(passages(["teh", "cat"], 64), ["the  cat "]) == "the cat"
     assert joined_corrections([], []) == ""
 
 

@@ -17,6 +17,7 @@ from toolkit.data.prepared.arrays import write_array
 from toolkit.data.prepared.columns import split_ids, token_dtype
 from toolkit.data.ragged import Array, offsets_of
 from toolkit.errors import DataError
+from toolkit.system.few import few
 from toolkit.workload import Progress
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts
@@ -127,9 +128,10 @@ class MentionRows:
             label = self._label_of(mention)
             reason = self._useless(mention, label) if split == TRAIN else ""
             if reason == _OUTSIDE:
+                found = few((qid for qid, _ in self.candidates(mention.alias)), 5)
                 raise DataError(
                     f"{path}:{sentence.line}: qids[{position}] is {mention.gold}, which is not among the "
-                    f"candidates of {mention.alias!r} ({self._few(mention.alias)}), so training cannot learn "
+                    f"candidates of {mention.alias!r} ({found}), so training cannot learn "
                     "it; add it to the database, raise data.max_candidates, or set data.no_candidate to true"
                 )
             if reason:
@@ -154,10 +156,6 @@ class MentionRows:
     def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
         """Those that are kept, the most popular first."""
         return self.database.candidates(alias)[: self.data.max_candidates]
-
-    def _few(self, alias: str) -> str:
-        found = [qid for qid, _ in self.candidates(alias)]
-        return ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
 
     def _label_of(self, mention: Mention) -> int:
         if mention.gold == UNKNOWN:

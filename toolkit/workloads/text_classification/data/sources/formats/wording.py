@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+
+from toolkit.system.few import few
 
 _NAMES_SHOWN = 8
 _CHARACTERS_SHOWN = 60
@@ -12,7 +14,6 @@ def short(text: str) -> str:
     return text if len(text) <= _CHARACTERS_SHOWN else text[:_CHARACTERS_SHOWN] + "…"
 
 
-def shown(names: Sequence[str]) -> str:
+def shown(names: Iterable[str]) -> str:
     """The first few names, separated by commas."""
-    shown = ", ".join(short(name) for name in names[:_NAMES_SHOWN])
-    return shown + (f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else "")
+    return few(map(short, names), _NAMES_SHOWN)

@@ -74,7 +74,9 @@ def survey(data: TextTable, sources: Sequence[Source], rows: Rows, progress: Pro
         kept = reading.known(texts, data.labels)
         texts, files, places = texts[kept], files[kept], places[kept]
     reading.check_left(files, data.labels or ())
-    splits = _splits(data, sources, files, texts)
+    splits: SplitNumbers | None = files
+    if sources[0].split is None:
+        splits = None if data.split_unit == "fragment" else cut(data, sources, texts)
     labels = data.labels
     if labels is None:
         labels = reading.names(texts if splits is None else texts[splits == names.index(TRAIN)])
@@ -125,15 +127,6 @@ def cut(data: TextTable, sources: Sequence[Source], labels: npt.NDArray[np.integ
     return splits
 
 
-def _splits(
-    data: TextTable, sources: Sequence[Source], files: npt.NDArray[np.int8], texts: npt.NDArray[np.intc]
-) -> SplitNumbers | None:
-    """The split of every text; None where fragments are split."""
-    if sources[0].split is not None:
-        return files
-    return None if data.split_unit == "fragment" else cut(data, sources, texts)
-
-
 @dataclass(slots=True, kw_only=True)
 class _Reading:
     """Labels as they were met: numbered by first appearance, with the place of that.
@@ -161,7 +154,8 @@ class _Reading:
             number = known(row.label)
             # A label that was met before is not empty.
             if number is None or is_empty(row.text):
-                number = self._unusual(source, row)
+                is_left_out = count_empty(source.path, row, self.data, self.skipped)
+                number = None if is_left_out else self._new(source, row)
             if number is not None:
                 self._texts.append(number)
                 note(row)
@@ -212,10 +206,6 @@ class _Reading:
         sizes = np.bincount(splits, minlength=len(self.data.splits)).tolist()
         if any(share > 0 and not size for share, size in zip(self.data.splits.values(), sizes, strict=True)):
             raise nothing_known(self.sources[0].path, self.data, labels, self.skipped)
-
-    def _unusual(self, source: Source, row: Row) -> int | None:
-        """The number of the label of a row with a new one; None where it or the text is empty."""
-        return None if count_empty(source.path, row, self.data, self.skipped) else self._new(source, row)
 
     def _new(self, source: Source, row: Row) -> int:
         """The number of a label that is met for the first time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -78,16 +79,8 @@ def _answers(run: RunDir, request: Request) -> Answers:
 
 def _once(correct: Correct) -> Correct:
     """Correct equal blocks of texts once: benchmarks of several kinds may share them."""
-    known: dict[tuple[str, ...], list[str]] = {}
-
-    def corrected(texts: Sequence[str], labels: Sequence[Labels] | None) -> list[str]:
-        if labels is not None:
-            return correct(texts, labels)
-        if (found := known.get(tuple(texts))) is None:
-            found = known[tuple(texts)] = correct(texts, labels)
-        return found
-
-    return corrected
+    known = cache(lambda texts: correct([*texts], None))
+    return lambda texts, labels: known(tuple(texts)) if labels is None else correct(texts, labels)
 
 
 def _labelled(

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from toolkit.workloads.spelling.models.batches import Batch, CorrectionBatch, WordsCorrectionBatch
-from toolkit.workloads.spelling.models.generation.decoder import Context, Decoder, DecoderModel, key_mask
+from toolkit.workloads.spelling.models.generation.decoder import Context, Decoder, DecoderModel
 from toolkit.workloads.spelling.models.generation.word_blocks import (
     block_causal,
     block_cross,
@@ -62,7 +62,7 @@ class CorrectionNMT(Translation):
         return DecoderModel(self.decoder, [self._context(batch)])
 
     def _context(self, batch: CorrectionBatch) -> Context:
-        return Context(states=self._states(batch), mask=key_mask(batch.lengths, batch.tokens.shape[1]))
+        return Context(states=self._states(batch), mask=batch.real[:, None])
 
 
 class CorrectionWordsNMT(Translation):
@@ -83,7 +83,7 @@ class CorrectionWordsNMT(Translation):
         states = self._states(batch)
         contexts = [Context(states=states, mask=block_cross(batch.target_words, batch.words))]
         if self._with_text:
-            contexts.append(Context(states=states, mask=key_mask(batch.lengths, batch.tokens.shape[1])))
+            contexts.append(Context(states=states, mask=batch.real[:, None]))
         scores: torch.Tensor = self.decoder(
             batch.targets,
             contexts,
@@ -100,6 +100,5 @@ class CorrectionWordsNMT(Translation):
         states, blocks = self._states(batch), blocks_of(batch.words)
         contexts = [Context(states=blocks.gather(states), mask=blocks.mask)]
         if self._with_text:
-            mask = key_mask(batch.lengths, batch.tokens.shape[1])
-            contexts.append(Context(states=states[blocks.texts], mask=mask[blocks.texts]))
+            contexts.append(Context(states=states[blocks.texts], mask=batch.real[blocks.texts, None]))
         return DecoderModel(self.decoder, contexts, blocks.first), blocks.texts

@@ -9,7 +9,6 @@ from typing import TypeAlias, cast
 import torch
 from torch import nn
 
-from toolkit.workloads.spelling.models.batches import within
 from toolkit.workloads.spelling.models.generation.attention import DecoderLayer, Memory
 from toolkit.workloads.spelling.models.layers import TokenEmbedding
 
@@ -119,11 +118,6 @@ def readable(mask: torch.Tensor) -> torch.Tensor:
     Such rows are padding, whose scores are ignored; attention over nothing would give NaN.
     """
     return mask | ~mask.any(-1, keepdim=True)
-
-
-def key_mask(lengths: torch.Tensor, width: int) -> torch.Tensor:
-    """Mask [N, 1, S] of what comes before the lengths [N]."""
-    return within(lengths, width)[:, None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

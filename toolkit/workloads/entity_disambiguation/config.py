@@ -138,12 +138,17 @@ class EntityDisambiguation:
     """Whether training hides tokens of titles in entities' texts; not with `model.entity_vectors: cached`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _OfPretrained(ModelSection):
     """A model that reads texts with a pretrained encoder, `path`."""
 
-    __slots__ = ()
-    path: str
-    context_layers: int | None
+    kind: str = option("")
+    path: str = option(hub=True)
+    """Folder of the pretrained encoder, or its name on the hub."""
+    context_layers: int | None = option(None, minimum=1)
+    """First layers of the encoder of mentions to keep; null: all."""
+    entity_layers: int | None = option(None, minimum=1)
+    """First layers of the encoder of entities to keep; null: all."""
 
     def violations(
         self, experiment: Any, *, is_trained: bool = False, coming: Mapping[Path, Any] | None = None
@@ -164,12 +169,6 @@ class BiEncoder(_OfPretrained):
 
     SHAPES: ClassVar[tuple[str, ...]] = ("hidden", "prior")
     kind: str = option("bi_encoder")
-    path: str = option(hub=True)
-    """Folder of the pretrained encoder, or its name on the hub."""
-    context_layers: int | None = option(None, minimum=1)
-    """First layers of the encoder of mentions to keep; null: all."""
-    entity_layers: int | None = option(None, minimum=1)
-    """First layers of the encoder of entities to keep; null: all."""
     share: bool = option(True)
     """Whether one encoder reads mentions and entities."""
     pooling: str = option("mean", choices=("mean", "cls", "mention"))
@@ -202,12 +201,8 @@ class CoMention(_OfPretrained):
         "hidden", "stages", "type_dim", "relation_dim", "entity_text", "prior",
     )  # fmt: skip
     kind: str = option("co_mention")
-    path: str = option(hub=True)
-    """Folder of the pretrained encoder, or its name on the hub."""
     context_layers: int | None = option(None, minimum=1)
     """First layers of the encoder that are kept; null: all."""
-    entity_layers: int | None = option(None, minimum=1)
-    """First layers of the encoder of entities to keep; null: all."""
     hidden: int = option(128, minimum=2)
     """Size of the vectors of words and candidates."""
     heads: int = option(4, minimum=1)

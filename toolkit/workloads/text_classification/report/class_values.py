@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from toolkit.report.reading import read_artifact, read_artifacts, split_position
-from toolkit.workloads.text_classification.files import ClassificationFiles
+from toolkit.report.reading import split_position
 from toolkit.workloads.text_classification.metrics.score_values import ClassScore, OperatingPoint
 
 
@@ -123,22 +122,7 @@ Value = TypeVar("Value", ClassReport, TwoClassCurves)
 Made = TypeVar("Made")
 
 
-def read_classes(files: ClassificationFiles) -> dict[str, ClassReport]:
-    """Return the scores per class of every view that has them. Raises DataError."""
-    return _by_view(read_artifacts(files.classes("*"), _class_report))
-
-
-def read_curves(files: ClassificationFiles) -> dict[str, TwoClassCurves]:
-    """Return the curves of every view that has them. Raises DataError."""
-    return _by_view(read_artifacts(files.curves("*"), _two_class_curves))
-
-
-def read_labels(files: ClassificationFiles) -> LabelCounts | None:
-    """Return how the labels are distributed; None where no file tells. Raises DataError."""
-    return read_artifact(files.labels, _label_counts)
-
-
-def _by_view(found: Iterable[Value]) -> dict[str, Value]:
+def by_view(found: Iterable[Value]) -> dict[str, Value]:
     """By split; of one split the whole texts before their fragments."""
 
     def place(each: Value) -> tuple[int, str, bool]:
@@ -147,7 +131,8 @@ def _by_view(found: Iterable[Value]) -> dict[str, Value]:
     return {each.view.name: each for each in sorted(found, key=place)}
 
 
-def _class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
+def class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
+    """Make the scores per class of a view of its document."""
     matrix, mistakes = document["confusion"], document.get("confusions", ())
     made = {
         "view": _view(name, document),
@@ -159,7 +144,8 @@ def _class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
     return _known(ClassReport, document, **made)
 
 
-def _two_class_curves(name: str, document: Mapping[str, Any]) -> TwoClassCurves:
+def two_class_curves(name: str, document: Mapping[str, Any]) -> TwoClassCurves:
+    """Make the curves of a view of its document."""
     roc, precision_recall = document["roc"], document["precision_recall"]
     points = {
         key: tuple(OperatingPoint(**point) for point in document[key])
@@ -186,7 +172,8 @@ def _known(kind: type[Made], document: Mapping[str, Any], **made: Any) -> Made:
     return kind(**{name: document[name] for name in names if name in document} | made)
 
 
-def _label_counts(document: Mapping[str, Any]) -> LabelCounts:
+def label_counts(document: Mapping[str, Any]) -> LabelCounts:
+    """Make the distribution of the labels of its document."""
     splits = sorted(document["splits"], key=lambda split: (split_position(split), split))
     return LabelCounts(
         labels=tuple(map(str, document["labels"])),

@@ -9,6 +9,7 @@ from typing import Any, Self
 from toolkit.report import formats
 from toolkit.report.blocks import Block, Figure, Section, Text, figure, side_by_side, table, turned
 from toolkit.report.plotting.curves import Columns
+from toolkit.report.reading import read_artifact, read_artifacts
 from toolkit.report.task_report import Scores, TaskReport
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.files import ClassificationFiles
@@ -19,9 +20,10 @@ from toolkit.workloads.text_classification.report.class_values import (
     LabelCounts,
     TwoClassCurves,
     View,
-    read_classes,
-    read_curves,
-    read_labels,
+    by_view,
+    class_report,
+    label_counts,
+    two_class_curves,
 )
 from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
 
@@ -54,9 +56,9 @@ class ClassificationReport(TaskReport):
         files = ClassificationFiles(run)
         return cls(
             run=run,
-            classes=read_classes(files),
-            two_classes=read_curves(files),
-            labels=read_labels(files),
+            classes=by_view(read_artifacts(files.classes("*"), class_report)),
+            two_classes=by_view(read_artifacts(files.curves("*"), two_class_curves)),
+            labels=read_artifact(files.labels, label_counts),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from toolkit.files import open_atomic
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Report
+from toolkit.task import Evaluation, Report, build_model
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import Encoding, SpellingSet, prepare
@@ -65,6 +65,18 @@ class SpellingTask:
         known = prepare(data, report, base=Encoding(path=folder, fingerprint=fingerprint))
         experiment = without_origin(run, experiment)
         return cls(replace(experiment, data=layout.encoded_by(data, folder)), known)
+
+    def model(self) -> nn.Module:
+        return self._built()
+
+    def _built(self, **more: Any) -> nn.Module:
+        """The model; `more` is what it is made with besides the sizes of the vocabularies."""
+        return build_model(
+            self._experiment,
+            vocabulary_size=self._data.vocabulary_size,
+            output_vocabulary_size=self._data.output_vocabulary_size,
+            **more,
+        )
 
     def metrics_need_outputs(self, split: str) -> bool:
         return False

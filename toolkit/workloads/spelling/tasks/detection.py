@@ -14,7 +14,7 @@ from toolkit.data.ragged import Array
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Ragged, Score, build_model, lists_of
+from toolkit.task import Evaluation, Loss, Ragged, Score, lists_of
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.counts import Counts
@@ -55,11 +55,7 @@ class DetectionTask(SpellingTask):
     score_sums = ("loss", "count", *COUNTS)
 
     def model(self) -> nn.Module:
-        return build_model(
-            self._experiment,
-            vocabulary_size=self._data.vocabulary_size,
-            of_texts=self.of_texts,
-        )
+        return self._built(of_texts=self.of_texts)
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> LabelledBatch:
         samples = self.splits[split]

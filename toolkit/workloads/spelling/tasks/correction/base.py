@@ -16,7 +16,7 @@ from toolkit.errors import DataError
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Ragged, Report, Score, build_model
+from toolkit.task import Evaluation, Loss, Ragged, Report, Score
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
@@ -88,13 +88,6 @@ class CorrectionTask(SpellingTask, Generic[B]):
         for name, count in self._without.items():
             if count:
                 yield f"left out: {count:,} texts of {name} ({self._misfit()})"
-
-    def model(self) -> nn.Module:
-        return build_model(
-            self._experiment,
-            vocabulary_size=self._data.vocabulary_size,
-            output_vocabulary_size=self._data.output_vocabulary_size,
-        )
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> TargetBatch[B]:
         samples = self.splits[split]

@@ -11,7 +11,7 @@ from torch import nn
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
+from toolkit.task import Evaluation, Loss, Score, lists_of
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.counts import Counts
@@ -34,9 +34,6 @@ class TokenizationRepairTask(RepairingTask):
 
     train_sums = REPAIR_SUMS[:3]
     score_sums = ("loss", "count", *REPAIR_SUMS)
-
-    def model(self) -> nn.Module:
-        return build_model(self._experiment, vocabulary_size=self._data.vocabulary_size)
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> RepairBatch:
         samples = self.splits[split]

@@ -19,7 +19,7 @@ from toolkit.data.sources.source_files import TEST
 from toolkit.files import write_json
 from toolkit.nlp.ratio import ratio
 from toolkit.run.run_dir import RunDir
-from toolkit.task import Evaluation, Loss, Score, build_model, lists_of
+from toolkit.task import Evaluation, Loss, Score, lists_of
 from toolkit.training.warm_start.find import find_weights
 from toolkit.training.warm_start.load import load_exact_weights
 from toolkit.workloads.spelling.data.samples import layout
@@ -112,12 +112,7 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def model(self) -> nn.Module:
         config = self._experiment.model
-        built = build_model(
-            self._experiment,
-            repair=self._repair,
-            vocabulary_size=self._data.vocabulary_size,
-            output_vocabulary_size=self._data.output_vocabulary_size,
-        )
+        built = self._built(repair=self._repair)
         assert isinstance(built, TokenizationRepairPlus)
         if not Path(config.repair_run).is_file():
             load_exact_weights(_KEY, find_weights(_KEY, config.repair_run), built.repair)

@@ -111,8 +111,5 @@ def _in_case_of(piece: str, word: str) -> str:
 def english_words() -> dict[str, int]:
     """Read the English dictionary of the symspellpy package: 82,834 words in lower case, few names."""
     path = Path(symspellpy.__file__).with_name("frequency_dictionary_en_82_765.txt")
-    words: dict[str, int] = {}
-    for line in read_lines(path):
-        word, frequency = line.split()
-        words[word] = int(frequency)
-    return words
+    pairs = map(str.split, read_lines(path))
+    return {word: int(frequency) for word, frequency in pairs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
 from toolkit.workloads.spelling.data.texts.words import normalised, words_of
@@ -89,9 +89,7 @@ def only_marked(text: str, made: str, labels: Sequence[int]) -> str:
         return made if any(labels) else " ".join(words)
     text, made = " ".join(words), normalised(made)
     (edits,) = edits_between([text], [made])
-    starts = [0]
-    for word in words[:-1]:
-        starts.append(starts[-1] + len(word) + 1)
+    starts = [0, *accumulate(len(word) + 1 for word in words[:-1])]
     places = [*moved(starts, edits, len(text) + 1, len(made)), len(made)]
     parts = [made[begin:end] for begin, end in pairwise(places)]
     # If a word that is to stay was changed, it is unknown whether it was joined with another one.

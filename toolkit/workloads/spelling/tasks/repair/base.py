@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -32,8 +31,6 @@ CLASSES = "classes"
 
 class RepairingTask(SpellingTask):
     """Texts as characters; the output `classes` is what to do with each of them (`classes_of`)."""
-
-    train_sums: ClassVar[tuple[str, ...]]
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
         super().__init__(experiment, data)

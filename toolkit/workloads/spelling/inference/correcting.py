@@ -40,7 +40,7 @@ class Corrector:
         """
         if labels is not None:
             return self._marked(texts, labels)
-        if self._writes_repaired_words:
+        if self._is_plus and self.opened.encoder.output is not None:
             return self._repaired_and_written(texts)
         return self._made("correct", texts, joined_words if self._by_words else joined_corrections)
 
@@ -56,10 +56,6 @@ class Corrector:
     def _by_words(self) -> bool:
         """Whether there is exactly one word in the place of each word that is read."""
         return bool(self.opened.experiment.task.kind == "sec_words_nmt")
-
-    @property
-    def _writes_repaired_words(self) -> bool:
-        return self._is_plus and self.opened.encoder.output is not None
 
     def _repaired_and_written(self, texts: Sequence[str]) -> list[str]:
         """Repair and write what fits at once; of longer texts repair all, then write passages of words.

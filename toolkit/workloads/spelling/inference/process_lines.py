@@ -30,10 +30,6 @@ from toolkit.workloads.spelling.inference.output_formats import (
 )
 from toolkit.workloads.spelling.inference.requests import Job, Request
 
-#: Called with the bytes read and the lines done.
-Tell = Callable[[int, int], object]
-
-
 #: Corrects texts: all words, or those that are labelled.
 Correct = Callable[[Sequence[str], Sequence[Labels] | None], list[str]]
 
@@ -140,8 +136,8 @@ def _is_shown(request: Request, sink: TextIO) -> bool:
 
 
 @contextmanager
-def _bar(given: Source, is_shown: bool) -> Iterator[Tell]:
-    """Show the share of a source that is done; for a pipe, the number of lines."""
+def _bar(given: Source, is_shown: bool) -> Iterator[Callable[[int, int], object]]:
+    """Show the share of a source that is done, or the lines of a pipe; told of bytes read and lines done."""
     columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[lines]:,} lines"))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

@@ -35,17 +35,13 @@ class CharacterTokens:
             pieces, count = _pieces(word)
             own += [before + piece for piece in pieces]
             before += count
+        characters = self.tokenizer.encode(text)
+        assert len(characters) == len(text)
         tokens = np.empty(len(text) + 2, dtype=np.uint32)
-        tokens[0], tokens[1:-1], tokens[-1] = self.tokenizer.begin, self.encode(text), self.tokenizer.end
+        tokens[0], tokens[1:-1], tokens[-1] = self.tokenizer.begin, characters, self.tokenizer.end
         found = np.full(len(tokens), NO_PIECE, dtype=np.int64)
         found[1:-1][visible(text)] = own
         return tokens, found
-
-    def encode(self, text: str) -> Array:
-        """Return the tokens of a text's characters, without special ones: [characters]."""
-        found = self.tokenizer.encode(text)
-        assert len(found) == len(text)
-        return found
 
 
 @lru_cache(_REMEMBERED)

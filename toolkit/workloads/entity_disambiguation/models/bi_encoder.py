@@ -44,8 +44,7 @@ class BiEncoder(nn.Module):
             self.entity = encoder(config.entity_layers, "entity_layers")
         size, hidden = self.context.size, config.hidden
         self.context_head = nn.Linear(size, hidden) if hidden else None
-        separate = hidden and not config.share
-        self.entity_head = nn.Linear(size, hidden) if hidden and separate else None
+        self.entity_head = nn.Linear(size, hidden) if hidden and not config.share else None
         self.prior_weight = nn.Parameter(torch.ones(())) if config.prior else None
 
     @property

@@ -34,7 +34,7 @@ class SlicesReport(TaskReport):
     @classmethod
     def read(cls, run: RunDir, scores: Scores, curves: Mapping[str, Columns]) -> Self:
         pattern = DisambiguationFiles(run).slices("*")
-        found = read_artifacts(pattern, lambda name, document: SliceReport.of(name, document))
+        found = read_artifacts(pattern, SliceReport.of)
         in_order = sorted(found, key=lambda report: split_position(report.split))
         by_split = {report.split: report for report in in_order}
         return cls(run_id=formats.clean(run.run_id), slices=by_split, scores=scores, curves=curves)

@@ -76,8 +76,7 @@ class SpellingTexts(DataSection):
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
         from toolkit.workloads.spelling.data.samples.sources import find_sources
 
-        for each in find_sources(self, progress):
-            yield from zip(each.files, each.sha256.split(" "), strict=True)
+        return ((part.path, part.sha256) for each in find_sources(self, progress) for part in each.parts)
 
     def prepared_place(self, progress: Progress) -> tuple[Path, str]:
         from toolkit.workloads.spelling.data.samples import sources

@@ -44,13 +44,12 @@ def worst_mistakes(run: RunDir, split: str, labels: Sequence[str], limit: int = 
     if not path.exists():
         return []
     try:
-        found = heapq.nlargest(limit, _mistakes(path, labels), key=lambda mistake: mistake.confidence)
+        return heapq.nlargest(limit, _mistakes(path, labels), key=lambda mistake: mistake.confidence)
     except (csv.Error, LookupError, TypeError, ValueError) as error:
         raise DataError(
             f"{path} is not a table of predictions ({error!r}); expected tab-separated columns "
             "prediction, target, score, row_index, text"
         ) from error
-    return found
 
 
 def _mistakes(path: Path, labels: Sequence[str]) -> Iterator[Mistake]:

@@ -26,7 +26,9 @@ def opened(path: Path, encoding: str, newline: str) -> Iterator[TextIO]:
     """
     check_encoding(encoding)
     try:
-        _check_regular(path)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # The second reading would find nothing, or wait forever.
+            raise DataError(f"{path} is a pipe or a device, expected a file: it is read more than once")
         try:
             with io.TextIOWrapper(_unpacked(path), encoding=encoding, newline=newline) as stream:
                 yield stream
@@ -51,12 +53,6 @@ def open_problem(path: Path, error: OSError) -> DataError:
     if isinstance(error, PermissionError):
         return DataError(f"{path}: you may not read it (permission denied); ask its owner, or chmod +r")
     return DataError(f"{path}: cannot be read: {error.strerror or error}")
-
-
-def _check_regular(path: Path) -> None:
-    """Raise DataError for a pipe or a device: the second reading would find nothing, or wait forever."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError(f"{path} is a pipe or a device, expected a file: it is read more than once")
 
 
 def _unpacked(path: Path) -> gzip.GzipFile | io.BufferedReader:

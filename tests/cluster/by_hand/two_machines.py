@@ -69,13 +69,13 @@ class Pair:
     config: Path
 
     def start(
-        self, *arguments: object, counts: str = "3,1", faults: tuple[str, str] = ("", "")
+        self, *arguments: object, counts: str = "1,1", faults: tuple[str, str] = ("", "")
     ) -> list[subprocess.Popen[str]]:
         """The same command on both, but for the number of the machine."""
         return [self.start_one(node, *arguments, counts=counts, faults=faults[node]) for node in range(2)]
 
     def start_one(
-        self, node: int, *arguments: object, counts: str = "3,1", faults: str = ""
+        self, node: int, *arguments: object, counts: str = "1,1", faults: str = ""
     ) -> subprocess.Popen[str]:
         """The command on one of them."""
         return (self.first, self.second)[node].start(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.product.stopping.requeue_cases import Stage
 from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
 from tests.toolkit.workloads.custom.script.interrupted import MOMENTS, STEP, TOTAL, logged_steps, weights
@@ -29,20 +32,21 @@ def digest(run: RunDir) -> str:
     return weights("".join(path.read_text() for _, _, path in run.rank_logs()))
 
 
-def prepare(user: User, script: str, what: str) -> tuple[Path, str]:
-    """Let a run of the script finish undisturbed, and let the next one be interrupted.
-
-    what   hold: it waits until it is asked to leave; kill: its last rank is killed
-    Return the file that exists once that moment has come, and the weights.
-    """
+def write(user: User, script: str) -> None:
     (user.home / "train.py").write_text(script, encoding="utf-8")
     (user.home / "moments.py").write_text(MOMENTS, encoding="utf-8")
-    undisturbed, job_id = submit(user, "name=undisturbed")
-    user.wait_until_finished(undisturbed, job_id)
+
+
+def prepare(user: User, script: str, what: str) -> Path:
+    """Let the run of a script be interrupted; return the file that exists once that moment has come.
+
+    what   hold: it waits until it is asked to leave; kill: its last rank is killed
+    """
+    write(user, script)
     folder = user.home / "work"
     folder.mkdir()
     (folder / what).touch()
-    return folder / "started", digest(undisturbed)
+    return folder / "started"
 
 
 def check_whole(user: User, run: RunDir, expected: str) -> None:
@@ -58,11 +62,29 @@ _SCRIPTS = [("torch", PLAIN), ("accelerate", TRANSFORMERS), ("lightning", LIGHTN
 EACH_SCRIPT = pytest.mark.parametrize("library, script", _SCRIPTS)
 
 
+@pytest.fixture(scope="module")
+def undisturbed(stage: Stage) -> Callable[[str], str]:
+    """Tells the weights with which a script ends when nothing happens to it; each is trained once."""
+
+    @cache
+    def weights_of(script: str) -> str:
+        number = [each for _, each in _SCRIPTS].index(script)
+        user = stage.user(f"undisturbed{number}")
+        write(user, script)
+        run, job_id = submit(user)
+        user.wait_until_finished(run, job_id)
+        return digest(run)
+
+    return weights_of
+
+
 @pytest.mark.slow
 @EACH_SCRIPT
-def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str, script: str) -> None:
+def test_a_preempted_script_goes_on_to_the_same_weights(
+    user: User, undisturbed: Callable[[str], str], library: str, script: str
+) -> None:
     pytest.importorskip(library)
-    started, expected = prepare(user, script, "hold")
+    expected, started = undisturbed(script), prepare(user, script, "hold")
     run, job_id = submit(user, "resources.partition=preemptible", "resources.gres=gpu:4")
     wait_until(started.exists, lambda: user.story(run))
     host = starts(run)[0]["hosts"][0]
@@ -76,10 +98,12 @@ def test_a_preempted_script_goes_on_to_the_same_weights(user: User, library: str
 
 
 @pytest.mark.slow
-@EACH_SCRIPT
-def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User, library: str, script: str) -> None:
-    pytest.importorskip(library)
-    _, expected = prepare(user, script, "hold")
+def test_a_script_that_runs_out_of_time_goes_on_in_another_job(
+    user: User, undisturbed: Callable[[str], str]
+) -> None:
+    """A plain one: half a minute is short for importing more than torch."""
+    expected = undisturbed(PLAIN)
+    prepare(user, PLAIN, "hold")
     run, _ = submit(user, "resources.time=1", "resources.signal_s=30")
     wait_until(run.result.exists, lambda: user.story(run))
     # On a slow machine the second minute may not do, either.
@@ -93,9 +117,12 @@ def test_a_script_that_runs_out_of_time_goes_on_in_another_job(user: User, libra
 
 @pytest.mark.slow
 @EACH_SCRIPT
-def test_a_killed_rank_costs_the_steps_since_the_last_save(user: User, library: str, script: str) -> None:
+def test_a_killed_rank_costs_the_steps_since_the_last_save(
+    user: User, undisturbed: Callable[[str], str], library: str, script: str
+) -> None:
     pytest.importorskip(library)
-    _, expected = prepare(user, script, "kill")
+    expected = undisturbed(script)
+    prepare(user, script, "kill")
     run, job_id = submit(user)
     user.wait_until_finished(run, job_id)
     first, second = starts(run)

@@ -45,6 +45,7 @@ def origins(samples: object, indices: np.ndarray) -> list[Origin]:
     if isinstance(samples, Traced):
         try:
             known = samples.origins(indices)
-        except (sqlite3.Error, DataError, OSError):
+        # A row that is gone, or lacks a value, is a TypeError or a ValueError where it is read.
+        except (sqlite3.Error, DataError, OSError, TypeError, ValueError):
             known = {}
     return [known.get(int(index), Origin(sample=int(index))) for index in indices]

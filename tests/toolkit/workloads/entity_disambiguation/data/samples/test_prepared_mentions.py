@@ -201,6 +201,13 @@ def test_a_sample_can_be_told_with_its_place(data: EntityMentions) -> None:
     assert str(found) == f"sample 0 ({data.test}:1) [{gold}] {text}"
 
 
+def test_a_sample_whose_row_is_gone_is_told_by_its_number(data: EntityMentions) -> None:
+    prepared = prepare(data)
+    with closing(sqlite3.connect(prepared.database)) as connection, connection:
+        connection.execute("DELETE FROM sentences")
+    assert [*map(str, origins(prepared.split("test"), np.array([0, 3])))] == ["sample 0", "sample 3"]
+
+
 def test_damage_is_found_and_the_set_built_again(data: EntityMentions) -> None:
     prepared = prepare(data)
     (prepared.path / "labels.bin").write_bytes(b"")

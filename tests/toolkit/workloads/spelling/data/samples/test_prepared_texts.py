@@ -234,3 +234,10 @@ def test_a_sample_knows_where_it_comes_from(make: Make) -> None:
     samples = prepare(make()).split("test")
     (origin,) = origins(samples, np.array([4]))
     assert (Path(origin.file).name, origin.line) == ("test.txt", 5)
+
+
+def test_a_sample_whose_row_is_gone_is_told_by_its_number(make: Make) -> None:
+    prepared = prepare(make())
+    with closing(sqlite3.connect(prepared.database)) as connection, connection:
+        connection.execute("DELETE FROM samples")
+    assert [*map(str, origins(prepared.split("test"), np.array([0, 3])))] == ["sample 0", "sample 3"]

@@ -142,6 +142,7 @@ class EntityDisambiguation:
 class _OfPretrained(ModelSection):
     """A model that reads texts with a pretrained encoder, `path`."""
 
+    # Each model gives its own; this one keeps `kind` before `path` in a config.
     kind: str = option("")
     path: str = option(hub=True)
     """Folder of the pretrained encoder, or its name on the hub."""

@@ -43,10 +43,10 @@ SAVED = 75
 
 _POLL_S = 0.2
 _LOOK_S = 5.0
-#: Ends by the early warning, as Popen and as a shell tell them.
+#: Exit statuses by the early warning, as Popen and as a shell give them.
 _BY_WARNING = frozenset((-signal.SIGUSR2, 128 + signal.SIGUSR2))
-#: Ends that a signal to leave explains.
-_BY_SIGNAL = _BY_WARNING | {-signal.SIGINT, 128 + signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGTERM}
+#: Exit statuses by any signal to leave.
+_BY_SIGNAL = _BY_WARNING.union(*((-each, 128 + each) for each in (signal.SIGINT, signal.SIGTERM)))
 #: Seconds in which a signal that has ended the command reaches this process, too.
 _SIGNAL_S = 2.0
 
@@ -214,8 +214,8 @@ class _Rank:
                 )
             return Outcome.FINISHED
         # Python takes its handlers away before it ends, and the warning may come just then.
-        is_warned_to_death = self._leaving.has_warned and code in _BY_WARNING
-        if code == SAVED or self._leaving.is_asked or is_warned_to_death:
+        was_ended_by_warning = self._leaving.has_warned and code in _BY_WARNING
+        if code == SAVED or self._leaving.is_asked or was_ended_by_warning:
             # All leave when one has left.
             self._leaving.request("requested")
             return Outcome.YIELDED

@@ -111,9 +111,10 @@ class SpellingTask:
     def _word_labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
         """Labels of the words, NONE where not known, and which words are real; both [n, most words]."""
         labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
-        real = np.zeros(labels.shape, dtype=bool)
         if self._data.has_dictionary:
             real = samples.real_words(indices)
+        else:
+            real = np.zeros(labels.shape, dtype=bool)
         return np.where(labels == layout.UNKNOWN, NONE, labels), real
 
     def _sums(self, evaluation: Evaluation) -> dict[str, float]:

@@ -30,9 +30,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A slow machine is no fault of what is tested. In CI the examples are the same each time.
 settings.register_profile(
-    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
-settings.load_profile("house")
+settings.load_profile("suite")
 
 #: What one worker runs, by where the names of its tests begin: they share a cluster, or runs. Some tests of
 #: the product have the other cluster, so that both take about as long. Nothing is shared under no name.

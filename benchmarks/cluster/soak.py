@@ -28,8 +28,8 @@ from pathlib import Path
 import psutil
 
 from tests.faults.story import (
-    House,
     Run,
+    Runs,
     assert_as_if_nothing_had_happened,
     fill_disk,
     flip_a_byte,
@@ -120,7 +120,7 @@ class Soak:
 
     def __init__(self, folder: Path, seed: int, *, epochs: int = 16, say: Callable[[str], None]) -> None:
         self._choice = random.Random(seed)
-        self._house = House(folder / "runs")
+        self._runs = Runs(folder / "runs")
         self._say = say
         self.tally = Tally()
         # Each has bucketing by length and dropout; the reduction is the one that promises the same bytes.
@@ -159,7 +159,7 @@ class Soak:
 
     def _one_run(self, experiment: Experiment, interruptions: int) -> None:
         # As Slurm does it: all starts of a run are of one job.
-        run = self._house.run(experiment, job="soak")
+        run = self._runs.run(experiment, job="soak")
         self.tally.runs += 1
         while not run.folder.result.exists():
             is_enough = sum(self.tally.interruptions.values()) >= interruptions
@@ -183,7 +183,7 @@ class Soak:
     def _undisturbed(self, experiment: Experiment) -> Run:
         """The same experiment, to which nothing happens: however slow the machine, no rank of it hangs."""
         train = replace(experiment.train, hang_timeout_s=HANG_S)
-        return self._house.undisturbed(replace(experiment, train=train))
+        return self._runs.undisturbed(replace(experiment, train=train))
 
     def _account(self, run: Run) -> None:
         """Account for the run's time, and check that the parts are all of it."""

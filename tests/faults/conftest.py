@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.story import House, Run
+from tests.faults.story import Run, Runs
 from tests.toolkit.tiny import tiny
 from toolkit.config import Experiment
 
@@ -17,8 +17,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    return House(tmp_path_factory.mktemp("faults"))
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture(scope="session")
@@ -28,5 +28,5 @@ def experiment(data: Path) -> Experiment:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(house: House, experiment: Experiment) -> Run:
-    return house.undisturbed(experiment)
+def undisturbed(runs: Runs, experiment: Experiment) -> Run:
+    return runs.undisturbed(experiment)

@@ -1,6 +1,6 @@
 """A run and what is done to it, told as sentences.
 
-    run = house.run()
+    run = runs.run()
     run.start(2, kill(rank=1, step=5))
     run.start(4, preempt_at(9))
     run.finish(1)
@@ -263,7 +263,7 @@ class Run:
         return "\n".join(file.read_text() for file in sorted(self.folder.logs.glob("*.log")))
 
 
-class House:
+class Runs:
     """Makes runs of an experiment, each in a folder of its own, and trains the undisturbed ones once."""
 
     def __init__(self, folder: Path) -> None:

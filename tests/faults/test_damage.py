@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import (
-    House,
     Run,
+    Runs,
     assert_as_if_nothing_had_happened,
     flip_a_byte,
     preempt_at,
@@ -27,10 +27,10 @@ FILES = ("model.safetensors", "training.safetensors", "progress.json", "MANIFEST
 
 @pytest.mark.parametrize("damage", first_quick([flip_a_byte, zero_a_page, truncate, remove]))
 def test_damaged_newest_checkpoint(
-    house: House, experiment: Experiment, undisturbed: Run, damage: Callable[[Path], None]
+    runs: Runs, experiment: Experiment, undisturbed: Run, damage: Callable[[Path], None]
 ) -> None:
     """Each of its files in turn, and after each the one before is used."""
-    run = house.run(experiment)
+    run = runs.run(experiment)
     for number, name in enumerate(FILES):
         newest = run.yields(1, preempt_at(3 + 3 * number))
         damage(run.folder.checkpoint(newest) / name)
@@ -41,10 +41,10 @@ def test_damaged_newest_checkpoint(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_a_flipped_bit_anywhere_is_found(house: House, experiment: Experiment, undisturbed: Run) -> None:
+def test_a_flipped_bit_anywhere_is_found(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     """Headers, tensors, manifest: twenty places by chance, each put right again."""
     choice = random.Random(17)
-    run = house.run(experiment)
+    run = runs.run(experiment)
     newest = run.folder.checkpoint(run.yields(1, preempt_at(6)))
     from toolkit.checkpoint.store import verify
     from toolkit.errors import CheckpointError
@@ -65,9 +65,9 @@ def test_a_flipped_bit_anywhere_is_found(house: House, experiment: Experiment, u
 
 
 def test_stale_and_empty_folders_are_no_checkpoints(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.yields(1, preempt_at(6))
     run.folder.checkpoint(12).mkdir()
     stale = run.folder.checkpoints / ".step_00000014.tmp"
@@ -79,8 +79,8 @@ def test_stale_and_empty_folders_are_no_checkpoints(
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_when_all_are_bad_it_refuses_to_start_from_nothing(house: House, experiment: Experiment) -> None:
-    run = house.run(experiment)
+def test_when_all_are_bad_it_refuses_to_start_from_nothing(runs: Runs, experiment: Experiment) -> None:
+    run = runs.run(experiment)
     run.yields(1, preempt_at(6))
     for step in run.folder.checkpoint_steps():
         flip_a_byte(run.folder.checkpoint(step) / "model.safetensors")
@@ -90,8 +90,8 @@ def test_when_all_are_bad_it_refuses_to_start_from_nothing(house: House, experim
     assert not run.folder.result.exists()
 
 
-def test_torn_lines_of_a_killed_writer(house: House, experiment: Experiment, undisturbed: Run) -> None:
-    run = house.run(experiment)
+def test_torn_lines_of_a_killed_writer(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+    run = runs.run(experiment)
     run.yields(2, preempt_at(9))
     for file in (run.folder.metrics, run.folder.events, run.folder.attempts, run.folder.step_records):
         tear(file)

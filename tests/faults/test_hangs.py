@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import (
-    House,
     Run,
+    Runs,
     assert_as_if_nothing_had_happened,
     hang,
     wake_up,
@@ -32,9 +32,9 @@ def watched(data: Path) -> Experiment:
 
 @pytest.mark.parametrize("rank, at", first_quick([(1, "data"), (0, "evaluation")]))
 def test_hanging_rank_is_named_with_its_phase_and_its_stack(
-    house: House, watched: Experiment, undisturbed: Run, rank: int, at: str
+    runs: Runs, watched: Experiment, undisturbed: Run, rank: int, at: str
 ) -> None:
-    run = house.run(watched)
+    run = runs.run(watched)
     ended = run.breaks(2, hang(rank=rank, step=8, at=at))
     assert [end.exit_status for end in ended] == [ExitCode.HUNG] * 2
     failure = read_json(run.folder.failure)
@@ -48,10 +48,10 @@ def test_hanging_rank_is_named_with_its_phase_and_its_stack(
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_frozen_rank_is_left_behind_and_does_no_harm_when_it_wakes_up(
-    house: House, watched: Experiment, undisturbed: Run, rank: int
+    runs: Runs, watched: Experiment, undisturbed: Run, rank: int
 ) -> None:
     """Rank 0 holds the run's lock all the while; the scheduler starts the same job again."""
-    run = house.run(watched, job="17")
+    run = runs.run(watched, job="17")
     frozen = run.freezes(2, rank=rank, step=5)
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["rank"]) == ("hang", rank)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.story import (
-    House,
     Run,
+    Runs,
     assert_as_if_nothing_had_happened,
     fill_disk,
     kill,
@@ -31,10 +31,10 @@ POINTS = [point.partition(":")[2] for point in SAVE_POINTS]
     "at",
     first_quick(["communication", "data", "forward", "backward", "optimizer", "evaluation", "save"]),
 )
-def test_rank_killed_in_any_phase(house: House, experiment: Experiment, undisturbed: Run, at: str) -> None:
+def test_rank_killed_in_any_phase(runs: Runs, experiment: Experiment, undisturbed: Run, at: str) -> None:
     """By turns rank 0, which saves, and rank 1, which does not. What was not saved is done again."""
     step = {"evaluation": 8, "save": 10}.get(at, 9)
-    run = house.run(experiment)
+    run = runs.run(experiment)
     # When six steps are done there is time for their save to reach the disk.
     run.breaks(2, wait_for_the_writer(5), wait_for_the_writer(7), kill(rank=step % 2, step=step, at=at))
     run.finish(1)
@@ -45,9 +45,9 @@ def test_rank_killed_in_any_phase(house: House, experiment: Experiment, undistur
 
 @pytest.mark.parametrize("point", first_quick(POINTS))
 def test_killed_at_any_point_of_the_save_of_a_stop_request(
-    house: House, experiment: Experiment, undisturbed: Run, point: str
+    runs: Runs, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.breaks(2, preempt_at(9), kill_during_save(point, step=10))
     run.finish(1)
     assert_as_if_nothing_had_happened(run, undisturbed)
@@ -55,16 +55,16 @@ def test_killed_at_any_point_of_the_save_of_a_stop_request(
 
 @pytest.mark.parametrize("point", first_quick(["before_manifest", "open", "write", "after_rename"]))
 def test_killed_while_a_save_is_written_beside_training(
-    house: House, experiment: Experiment, undisturbed: Run, point: str
+    runs: Runs, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.breaks(1, kill_during_save(point, step=10))
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_killed_before_anything_was_saved(house: House, experiment: Experiment, undisturbed: Run) -> None:
-    run = house.run(experiment)
+def test_killed_before_anything_was_saved(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+    run = runs.run(experiment)
     run.breaks(2, kill(rank=0, step=1))
     run.breaks(2, kill_during_save("write", step=2))
     run.finish(2)
@@ -72,8 +72,8 @@ def test_killed_before_anything_was_saved(house: House, experiment: Experiment, 
 
 
 @pytest.mark.slow
-def test_leftovers_of_a_killed_save_are_cleared(house: House, experiment: Experiment) -> None:
-    run = house.run(experiment)
+def test_leftovers_of_a_killed_save_are_cleared(runs: Runs, experiment: Experiment) -> None:
+    run = runs.run(experiment)
     run.breaks(1, kill_during_save("before_manifest", step=6))
     run.finish(1)
     assert not list(run.folder.checkpoints.glob(".step_*.tmp"))
@@ -84,10 +84,10 @@ def test_leftovers_of_a_killed_save_are_cleared(house: House, experiment: Experi
 
 @pytest.mark.parametrize("point", first_quick(["write", "open", "before_manifest"]))
 def test_full_disk_does_not_end_the_run(
-    house: House, experiment: Experiment, undisturbed: Run, point: str
+    runs: Runs, experiment: Experiment, undisturbed: Run, point: str
 ) -> None:
     """It says so, keeps what it has, and the next save succeeds."""
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.finish(2, fill_disk(step=6, point=point))
     (failed,) = run.events("save_failed")
     assert failed["step"] == 6
@@ -97,18 +97,18 @@ def test_full_disk_does_not_end_the_run(
 
 @pytest.mark.slow
 def test_killed_after_a_save_that_the_full_disk_refused(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.breaks(2, fill_disk(step=6), wait_for_the_writer(7), kill(rank=0, step=7))
     run.finish(2)
     assert read_attempts(run.folder)[-1].first_step == 4
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_loss_that_is_no_number_once(house: House, experiment: Experiment, undisturbed: Run) -> None:
+def test_loss_that_is_no_number_once(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     """It is neither saved nor learnt from; the next start computes the step again."""
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.breaks(2, lose_the_loss(step=5, rank=1))
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["step"]) == ("diverged", 5)
@@ -118,9 +118,9 @@ def test_loss_that_is_no_number_once(house: House, experiment: Experiment, undis
 
 @pytest.mark.slow
 def test_error_of_the_task_is_named_and_can_be_resumed_from(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.breaks(2, "raise at=forward step=11 rank=1")
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["rank"], failure["step"], failure["phase"]) == (
@@ -134,15 +134,15 @@ def test_error_of_the_task_is_named_and_can_be_resumed_from(
 
 
 @pytest.mark.slow
-def test_rank_that_leaves_without_a_word(house: House, experiment: Experiment, undisturbed: Run) -> None:
-    run = house.run(experiment)
+def test_rank_that_leaves_without_a_word(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
+    run = runs.run(experiment)
     assert [end.exit_status for end in run.breaks(2, "exit 3 at=optimizer step=4 rank=1")][1] == 3
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
-def test_wrong_fault_is_told_before_training(house: House, data: Path) -> None:
-    run = house.run(tiny(data, "train.epochs=1"))
+def test_wrong_fault_is_told_before_training(runs: Runs, data: Path) -> None:
+    run = runs.run(tiny(data, "train.epochs=1"))
     (ended,) = run.start(1, "explode at=forward")
     assert ended.error.startswith("UserError")
     assert "allowed are kill, term, stop" in ended.error

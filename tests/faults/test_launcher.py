@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.story import House, Run, assert_as_if_nothing_had_happened
+from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened
 from tests.patience import PATIENCE_S
 from tests.toolkit.tiny import tiny
 from toolkit.files import read_json
@@ -34,9 +34,9 @@ def launch(run: Run, procs: int, faults: str) -> int:
 
 @pytest.mark.slow
 def test_killed_lost_and_diverged_it_comes_to_its_end_by_itself(
-    house: House, data: Path, undisturbed: Run
+    runs: Runs, data: Path, undisturbed: Run
 ) -> None:
-    run = house.run(tiny(data, "train.reduction=exact", "checkpoint.every_steps=2"))
+    run = runs.run(tiny(data, "train.reduction=exact", "checkpoint.every_steps=2"))
     faults = [
         "kill at=backward step=5 rank=1 attempt=1",
         "nan at=forward step=9 rank=0 attempt=2",
@@ -52,9 +52,9 @@ def test_killed_lost_and_diverged_it_comes_to_its_end_by_itself(
 
 
 @pytest.mark.slow
-def test_error_of_the_task_is_left_to_its_user(house: House, data: Path) -> None:
+def test_error_of_the_task_is_left_to_its_user(runs: Runs, data: Path) -> None:
     """It would happen again."""
-    run = house.run(tiny(data, "train.reduction=exact", "checkpoint.every_steps=2"))
+    run = runs.run(tiny(data, "train.reduction=exact", "checkpoint.every_steps=2"))
     assert launch(run, 2, "raise at=forward step=3 rank=1") == 4
     failure = read_json(run.folder.failure)
     assert (failure["class"], failure["rank"], failure["step"]) == ("exception", 1, 3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.story import House, Run, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
+from tests.faults.story import Run, Runs, assert_as_if_nothing_had_happened, preempt_at, preempt_during_save
 from tests.tiers import first_quick
 from tests.toolkit.tiny import STEPS_PER_EPOCH, tiny
 from toolkit.config import Experiment
@@ -52,9 +52,9 @@ def left(run: Run) -> list[tuple[int, int]]:
     ),
 )
 def test_stop_request(
-    house: House, experiment: Experiment, undisturbed: Run, what: list[str], step: int
+    runs: Runs, experiment: Experiment, undisturbed: Run, what: list[str], step: int
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.yields(2, *what)
     run.finish(2)
     ((_, stopped), (resumed, _)) = left(run)
@@ -67,10 +67,10 @@ def test_stop_request(
 
 @pytest.mark.slow
 def test_stop_request_while_the_data_are_prepared(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
     """The run is held to its promise: a step is done before it leaves."""
-    run = house.run(experiment)
+    run = runs.run(experiment)
     assert run.yields(2, early=True) == 1
     run.finish(1)
     assert_as_if_nothing_had_happened(run, undisturbed)
@@ -78,18 +78,18 @@ def test_stop_request_while_the_data_are_prepared(
 
 @pytest.mark.slow
 def test_stop_request_in_the_last_step_leaves_the_scores_to_the_next_start(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     assert run.yields(2, preempt_at(TOTAL_STEPS - 1)) == TOTAL_STEPS
     run.finish(2)
     assert_as_if_nothing_had_happened(run, undisturbed)
 
 
 @pytest.mark.slow
-def test_ten_in_a_row_make_a_step_each_time(house: House, experiment: Experiment, undisturbed: Run) -> None:
+def test_ten_in_a_row_make_a_step_each_time(runs: Runs, experiment: Experiment, undisturbed: Run) -> None:
     """On 2, 4 and 1 processes by turns, to one rank or to all; no guard against idle restarts trips."""
-    run = house.run(experiment)
+    run = runs.run(experiment)
     for number in range(10):
         size = (2, 4, 1)[number % 3]
         rank = None if number % 2 else number % size
@@ -114,11 +114,11 @@ def test_ten_in_a_row_make_a_step_each_time(house: House, experiment: Experiment
     ),
 )
 def test_stop_request_in_the_second_epoch(
-    house: House, data: Path, overrides: tuple[str, ...], rank: dict[str, bool]
+    runs: Runs, data: Path, overrides: tuple[str, ...], rank: dict[str, bool]
 ) -> None:
     """Batches by length, dropout, random augmentation, patience: all are functions of the step."""
     experiment = tiny(data, "train.reduction=exact", *overrides)
-    run = house.run(experiment, **rank)
+    run = runs.run(experiment, **rank)
     run.yields(2, preempt_at(STEPS_PER_EPOCH + 1, rank=1, at="backward"))
     run.finish(1)
-    assert_as_if_nothing_had_happened(run, house.undisturbed(experiment, **rank))
+    assert_as_if_nothing_had_happened(run, runs.undisturbed(experiment, **rank))

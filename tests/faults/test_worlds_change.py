@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests.faults.story import (
-    House,
     Run,
+    Runs,
     assert_as_if_nothing_had_happened,
     kill,
     preempt_at,
@@ -23,9 +23,9 @@ from toolkit.config import Experiment
 
 @pytest.mark.slow
 def test_two_four_and_one_are_the_same_to_the_byte(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.yields(2, preempt_at(2, rank=1))
     run.breaks(4, kill(rank=2, step=7))
     run.yields(1, preempt_at(9))
@@ -34,10 +34,10 @@ def test_two_four_and_one_are_the_same_to_the_byte(
 
 
 def test_three_read_the_same_data_and_round_otherwise(
-    house: House, experiment: Experiment, undisturbed: Run
+    runs: Runs, experiment: Experiment, undisturbed: Run
 ) -> None:
     """And say so."""
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.yields(4, preempt_at(3))
     assert "not a power of two" not in run.logs()
     run.finish(3)
@@ -54,11 +54,11 @@ def test_three_read_the_same_data_and_round_otherwise(
 
 @pytest.mark.parametrize("sizes", first_quick([pytest.param((1, 2)), pytest.param((4, 3))]))
 def test_every_sample_is_trained_on_once_in_each_epoch(
-    house: House, experiment: Experiment, tmp_path: Path, sizes: tuple[int, int]
+    runs: Runs, experiment: Experiment, tmp_path: Path, sizes: tuple[int, int]
 ) -> None:
     """Stopped in one, killed in the other epoch; what was not saved is read again, and alike."""
     journals = [tmp_path / name for name in ("stopped", "killed", "finished")]
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.yields(sizes[0], preempt_at(3), journal=journals[0])
     run.start(sizes[1], kill(rank=sizes[1] - 1, step=STEPS_PER_EPOCH + 3), journal=journals[1])
     run.finish(sizes[0], journal=journals[2])
@@ -66,11 +66,11 @@ def test_every_sample_is_trained_on_once_in_each_epoch(
 
 
 @pytest.mark.slow
-def test_one_sample_on_four_processes(house: House, tmp_path: Path) -> None:
+def test_one_sample_on_four_processes(runs: Runs, tmp_path: Path) -> None:
     """Seven of eight micro-batches are empty in every step."""
     experiment = tiny(tmp_path, "train.epochs=4", "train.reduction=exact", "data.labels=[good,bad]")
     (tmp_path / "train.tsv").write_text("text\tlabel\na fine film\tgood\n")
-    run = house.run(experiment)
+    run = runs.run(experiment)
     run.yields(4, preempt_at(1, rank=3))
     run.finish(2)
-    assert_as_if_nothing_had_happened(run, house.undisturbed(experiment))
+    assert_as_if_nothing_had_happened(run, runs.undisturbed(experiment))

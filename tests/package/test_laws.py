@@ -1,4 +1,4 @@
-"""The laws of the house, in a fresh interpreter: what may be imported where, and what may be read."""
+"""The rules of imports, in a fresh interpreter: what may be imported where, and what may be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toolkit.config.fields import keys_of
 from toolkit.registry import task_kinds
 from toolkit.workload import LOSS, TaskSpec
 
-HOUSE = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 
 #: Slow to import, or another world.
 HEAVY = ("torch", "transformers", "numpy", "submitit", "matplotlib", "tensorboard", "pandas", "sklearn")
@@ -59,7 +59,7 @@ LIGHT = (
 )
 
 
-def imported(code: str, folder: Path = HOUSE) -> set[str]:
+def imported(code: str, folder: Path = ROOT) -> set[str]:
     """Which heavy packages a fresh interpreter holds after some code."""
     listing = f"import sys\nprint('\\nheld', *(name for name in {HEAVY!r} if name in sys.modules))"
     answer = subprocess.run(
@@ -92,7 +92,7 @@ def test_planning_imports_nothing_heavy(tmp_path: Path, options: list[str]) -> N
 @pytest.mark.parametrize("name", ["quickstart", "ned_wordnet", "spelling/sed_words_transformer"])
 def test_planning_what_is_shipped_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
     """Metrics, slices and tokenizers are named without numpy."""
-    arguments = ["plan", str((HOUSE / "configs" / f"{name}.yaml").resolve(strict=True)), "--json"]
+    arguments = ["plan", str((ROOT / "configs" / f"{name}.yaml").resolve(strict=True)), "--json"]
     # The files that it names are not here, which is said behind the plan.
     code = f"from slurm.cli import main\nassert main({arguments!r}) in (0, 2)"
     assert imported(code, tmp_path) == set()
@@ -118,7 +118,7 @@ def test_modules_above_the_torch_line_import_nothing_heavy() -> None:
     assert imported(lines) == set()
 
 
-@pytest.mark.parametrize("path", sorted((HOUSE / "slurm").rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "slurm").rglob("*.py")), ids=lambda path: path.stem)
 def test_module_of_the_submitter_names_no_heavy_package(path: Path) -> None:
     """Not even in a function: inside the job the worker is imported by its name."""
     text = path.read_text(encoding="utf-8")
@@ -129,7 +129,7 @@ def test_module_of_the_submitter_names_no_heavy_package(path: Path) -> None:
 
 def test_training_library_has_never_heard_of_the_scheduler() -> None:
     """No SLURM_ variable is read, nothing of the submitter imported."""
-    for path in (HOUSE / "toolkit").rglob("*.py"):
+    for path in (ROOT / "toolkit").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "SLURM_" not in text, path
         assert not re.search(r"^\s*(?:from|import)\s+(slurm|submitit)\b", text, re.MULTILINE), path
@@ -138,8 +138,8 @@ def test_training_library_has_never_heard_of_the_scheduler() -> None:
 #: All but the workloads, and stk.py, which is where users find those of `custom`.
 CORE = sorted(
     path
-    for path in (*(HOUSE / "toolkit").rglob("*.py"), *(HOUSE / "slurm").rglob("*.py"))
-    if not path.is_relative_to(HOUSE / "toolkit" / "workloads")
+    for path in (*(ROOT / "toolkit").rglob("*.py"), *(ROOT / "slurm").rglob("*.py"))
+    if not path.is_relative_to(ROOT / "toolkit" / "workloads")
 )
 #: Names of ours that are everyday words of training, too.
 ORDINARY = {"command", "custom", "graph", "precision", "pretrained", "transformer"}
@@ -167,7 +167,7 @@ def _ours() -> list[TaskSpec]:
 def words_of_workloads() -> set[str]:
     """Workloads, task kinds, model kinds, metrics, and words of their fields."""
     tasks = _ours()
-    workloads = {path.parent.name for path in (HOUSE / "toolkit" / "workloads").glob("*/workload.py")}
+    workloads = {path.parent.name for path in (ROOT / "toolkit" / "workloads").glob("*/workload.py")}
     metrics = {each.name for task in tasks for each in (*task.metrics, *task.more_metrics)} - {LOSS.name}
     kinds = {name for task in tasks for name in (task.kind, *task.models)}
     return (workloads | kinds | metrics | DOMAIN) - ORDINARY
@@ -207,14 +207,14 @@ def test_the_law_looks_inside_of_names_and_texts(text: str, word: str) -> None:
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
 def test_core_knows_no_workload(path: Path) -> None:
     """Neither in code nor in a text or a comment: what is said of one, the workload says."""
-    text, name = path.read_text(encoding="utf-8"), path.relative_to(HOUSE).as_posix()
+    text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
     assert words_in(text) & words_of_workloads() == EXCEPTIONS.get(name, set())
     assert set(re.findall(r"(?<![\w.])(?:task|data|model)\.\w+", text)) & keys_of_workloads() == set()
     assert not re.search(r"\btoolkit[./]workloads\b", text)
 
 
 def test_task_never_imports_another_task() -> None:
-    folder = HOUSE / "toolkit" / "workloads" / "spelling" / "tasks"
+    folder = ROOT / "toolkit" / "workloads" / "spelling" / "tasks"
     tasks = {kind.task.partition(":")[0].rpartition(".")[2] for kind in task_kinds().values()}
     # Nor does what tasks share.
     for path in folder.rglob("[a-z]*.py"):
@@ -225,8 +225,8 @@ def test_task_never_imports_another_task() -> None:
 
 def test_only_the_command_and_the_renderers_print() -> None:
     """Others return or raise, so that --json stays one document."""
-    folders = [HOUSE / "slurm" / "commands", *(HOUSE / "toolkit" / "workloads").glob("*/commands")]
-    commands = {path.relative_to(HOUSE).as_posix() for folder in folders for path in folder.rglob("*.py")}
+    folders = [ROOT / "slurm" / "commands", *(ROOT / "toolkit" / "workloads").glob("*/commands")]
+    commands = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("*.py")}
     allowed = {
         "toolkit/training/output/progress_display.py",
         "toolkit/run/failure/exit_status.py",
@@ -235,9 +235,9 @@ def test_only_the_command_and_the_renderers_print() -> None:
         *commands,
     }
     printing = {
-        path.relative_to(HOUSE).as_posix()
+        path.relative_to(ROOT).as_posix()
         for package in ("toolkit", "slurm")
-        for path in (HOUSE / package).rglob("*.py")
+        for path in (ROOT / package).rglob("*.py")
         if re.search(r"^\s*print\(", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert printing <= allowed

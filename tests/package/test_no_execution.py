@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parents[2]
-FILES = sorted(path for package in ("toolkit", "slurm") for path in (HOUSE / package).rglob("*.py"))
+ROOT = Path(__file__).parents[2]
+FILES = sorted(path for package in ("toolkit", "slurm") for path in (ROOT / package).rglob("*.py"))
 
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 #: By module and name, whatever the module is called here.
@@ -40,7 +40,7 @@ def forbidden(tree: ast.AST) -> Iterator[str]:
                 yield f"{node.lineno}: shell="
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_text_becomes_code(path: Path) -> None:
     assert list(forbidden(ast.parse(path.read_text(encoding="utf-8")))) == []
 

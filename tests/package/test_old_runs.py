@@ -37,8 +37,8 @@ print(sys.modules[type(job).__module__].__file__, job.run_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
-    """A working folder with runs of an earlier version below `experiments`."""
+class OldUser:
+    """A user with runs of an earlier version below `experiments`."""
 
     root: Path
     old: OldRuns
@@ -67,8 +67,8 @@ class House:
         return json.loads(self.stk(*words, "--json", **options))
 
 
-def house_in(folder: Path, version: str) -> House:
-    return House(root=folder, old=unpack(version, folder))
+def user_in(folder: Path, version: str) -> OldUser:
+    return OldUser(root=folder, old=unpack(version, folder))
 
 
 @pytest.fixture(scope="module", params=archives())
@@ -77,8 +77,8 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def house(tmp_path: Path, version: str) -> House:
-    return house_in(tmp_path, version)
+def user(tmp_path: Path, version: str) -> OldUser:
+    return user_in(tmp_path, version)
 
 
 @pytest.fixture(scope="module")
@@ -87,21 +87,21 @@ def expected(tmp_path_factory: pytest.TempPathFactory, version: str) -> dict[str
 
     On this machine: another processor may round sums otherwise.
     """
-    house = house_in(tmp_path_factory.mktemp("expected"), version)
-    run = house.old.interrupted
-    house.stk("run", run.run_id, "--procs", 1, code=run.code)
+    user = user_in(tmp_path_factory.mktemp("expected"), version)
+    run = user.old.interrupted
+    user.stk("run", run.run_id, "--procs", 1, code=run.code)
     return digests(run)
 
 
 @pytest.fixture(scope="module")
-def resumed(tmp_path_factory: pytest.TempPathFactory, version: str) -> House:
+def resumed(tmp_path_factory: pytest.TempPathFactory, version: str) -> OldUser:
     """The interrupted run has been resumed, and has finished."""
-    house = house_in(tmp_path_factory.mktemp("resumed"), version)
-    run = house.old.interrupted
+    user = user_in(tmp_path_factory.mktemp("resumed"), version)
+    run = user.old.interrupted
     mark_code(run)
-    assert house.json("resume", run.run_id, "--cluster", "local")["run_id"] == run.run_id
+    assert user.json("resume", run.run_id, "--cluster", "local")["run_id"] == run.run_id
     wait_until(run.result.exists, lambda: str(read_json(run.failure)))
-    return house
+    return user
 
 
 def mark_code(run: RunDir) -> None:
@@ -114,70 +114,70 @@ def mark_of(run: RunDir) -> Path:
     return run.path / "own-code-was-at-work"
 
 
-def test_each_experiment_that_it_shipped_keeps_its_run(house: House) -> None:
-    stored = sorted((house.root / SHIPPED).glob("*.yaml"))
+def test_each_experiment_that_it_shipped_keeps_its_run(user: OldUser) -> None:
+    stored = sorted((user.root / SHIPPED).glob("*.yaml"))
     assert len(stored) > 20
     assert [run_id(load_resolved(path)) for path in stored] == [path.stem for path in stored]
 
 
-def test_status_tells_what_has_finished_and_what_was_interrupted(house: House) -> None:
-    interrupted, finished = house.json("status")
-    assert (finished["run_id"], finished["state"]) == (house.old.finished.run_id, "finished")
+def test_status_tells_what_has_finished_and_what_was_interrupted(user: OldUser) -> None:
+    interrupted, finished = user.json("status")
+    assert (finished["run_id"], finished["state"]) == (user.old.finished.run_id, "finished")
     assert (finished["step"], finished["total_steps"]) == (12, 12)
-    assert (interrupted["run_id"], interrupted["state"]) == (house.old.interrupted.run_id, "cancelled")
+    assert (interrupted["run_id"], interrupted["state"]) == (user.old.interrupted.run_id, "cancelled")
     assert (interrupted["step"], interrupted["total_steps"]) == (10, 16)
     assert "SIGTERM" in interrupted["reason"]
-    assert {"12/12", "10/16"} <= set(house.stk("status").split())
+    assert {"12/12", "10/16"} <= set(user.stk("status").split())
 
 
 @pytest.mark.slow
-def test_a_report_shows_the_recorded_scores(house: House) -> None:
-    for run in (house.old.finished, house.old.interrupted):
-        assert "loss" in house.stk("report", run.run_id)
+def test_a_report_shows_the_recorded_scores(user: OldUser) -> None:
+    for run in (user.old.finished, user.old.interrupted):
+        assert "loss" in user.stk("report", run.run_id)
         assert "</html>" in run.report_html.read_text()
-    recorded = read_json(house.old.finished.result)["metrics"]["test"]
-    assert f"{recorded['loss']:.4f}" in house.old.finished.report_html.read_text()
-    both = house.stk("report", house.old.finished.run_id, house.old.interrupted.run_id)
-    assert {house.old.finished.run_id, house.old.interrupted.run_id} <= set(both.split())
+    recorded = read_json(user.old.finished.result)["metrics"]["test"]
+    assert f"{recorded['loss']:.4f}" in user.old.finished.report_html.read_text()
+    both = user.stk("report", user.old.finished.run_id, user.old.interrupted.run_id)
+    assert {user.old.finished.run_id, user.old.interrupted.run_id} <= set(both.split())
 
 
-def test_logs_are_of_the_newest_start(house: House) -> None:
-    assert "rank 0 of 2" in house.stk("logs", house.old.interrupted.run_id)
-    assert "rank 1 of 2" in house.stk("logs", house.old.interrupted.run_id, "--rank", 1)
+def test_logs_are_of_the_newest_start(user: OldUser) -> None:
+    assert "rank 0 of 2" in user.stk("logs", user.old.interrupted.run_id)
+    assert "rank 1 of 2" in user.stk("logs", user.old.interrupted.run_id, "--rank", 1)
 
 
 @pytest.mark.slow
-def test_evaluation_gives_the_recorded_scores_of_the_test_set(house: House) -> None:
-    run = house.old.finished
+def test_evaluation_gives_the_recorded_scores_of_the_test_set(user: OldUser) -> None:
+    run = user.old.finished
     recorded = read_json(run.result)["metrics"]["test"]
     assert recorded["accuracy"] < 1
-    scores = house.json("evaluate", run.run_id)["metrics"]["test"]
+    scores = user.json("evaluate", run.run_id)["metrics"]["test"]
     assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in recorded.items()}
 
 
 @pytest.mark.slow
-def test_evaluation_of_another_file_scores_all_of_it(house: House) -> None:
+def test_evaluation_of_another_file_scores_all_of_it(user: OldUser) -> None:
     lines = ["text\tlabel", *reviews(30, first=1000)]
-    (house.root / "others.tsv").write_text("\n".join(lines) + "\n")
-    answer = house.json("evaluate", house.old.finished.run_id, "--data", "others.tsv")
+    (user.root / "others.tsv").write_text("\n".join(lines) + "\n")
+    answer = user.json("evaluate", user.old.finished.run_id, "--data", "others.tsv")
     assert 0.7 < answer["metrics"]["test"]["accuracy"] < 1
     assert "30" in answer["summary"]
 
 
 @pytest.mark.slow
-def test_a_step_is_replayed_exactly(house: House) -> None:
-    assert house.json("replay", house.old.finished.run_id, "--step", 5)["verdict"] in ("exact", "rounding")
+def test_a_step_is_replayed_exactly(user: OldUser) -> None:
+    assert user.json("replay", user.old.finished.run_id, "--step", 5)["verdict"] in ("exact", "rounding")
 
 
-def test_cleaning_takes_no_checkpoint_that_is_needed(house: House) -> None:
-    items = house.json("clean", "--keep-last", 0, "--dry-run")["items"]
+def test_cleaning_takes_no_checkpoint_that_is_needed(user: OldUser) -> None:
+    items = user.json("clean", "--keep-last", 0, "--dry-run")["items"]
     paths = [path for item in items for path in item["paths"]]
-    assert paths == [str(house.old.finished.checkpoint(9))]
+    assert paths == [str(user.old.finished.checkpoint(9))]
 
 
 @pytest.mark.slow
 def test_a_run_that_was_interrupted_is_resumed_to_the_bytes_that_its_version_comes_to(
-    resumed: House, expected: dict[str, str]
+    resumed: OldUser, expected: dict[str, str]
 ) -> None:
     assert mark_of(resumed.old.interrupted).exists()
     assert digests(resumed.old.interrupted) == expected
@@ -186,18 +186,18 @@ def test_a_run_that_was_interrupted_is_resumed_to_the_bytes_that_its_version_com
 @pytest.mark.slow
 @pytest.mark.parametrize("procs", [1, 2])
 def test_the_command_that_began_a_run_goes_on_with_it(
-    house: House, procs: int, expected: dict[str, str]
+    user: OldUser, procs: int, expected: dict[str, str]
 ) -> None:
-    run = house.old.interrupted
+    run = user.old.interrupted
     mark_code(run)
-    answer = house.json("run", "misspelt.yaml", "--procs", procs)
+    answer = user.json("run", "misspelt.yaml", "--procs", procs)
     assert (answer["run_id"], answer["state"], answer["restarts"]) == (run.run_id, "finished", 1)
     assert mark_of(run).exists()
     assert digests(run) == expected
 
 
-def test_a_job_finds_what_its_script_starts_in_the_old_code(house: House) -> None:
-    run = house.old.interrupted
+def test_a_job_finds_what_its_script_starts_in_the_old_code(user: OldUser) -> None:
+    run = user.old.interrupted
     plan = JobPlan(
         experiment=replace(load_resolved(run.config), resources=Resources(requeue="auto")), run=run
     )
@@ -206,17 +206,17 @@ def test_a_job_finds_what_its_script_starts_in_the_old_code(house: House) -> Non
     assert run.has_code(started[0])
 
 
-def test_the_pickle_of_a_job_is_opened_by_the_old_code(house: House) -> None:
-    run = house.old.interrupted
+def test_the_pickle_of_a_job_is_opened_by_the_old_code(user: OldUser) -> None:
+    run = user.old.interrupted
     pack(run)
-    shown = house.call(sys.executable, "-P", "-c", _OPEN, run.submitit / "job.pkl", code=run.code)
+    shown = user.call(sys.executable, "-P", "-c", _OPEN, run.submitit / "job.pkl", code=run.code)
     opened_by, opened_run = shown.split()
     assert Path(opened_by).is_relative_to(run.code)
     assert opened_run == str(run.path)
 
 
 @pytest.mark.slow
-def test_what_it_has_learnt_is_put_to_use(resumed: House) -> None:
+def test_what_it_has_learnt_is_put_to_use(resumed: OldUser) -> None:
     run = resumed.old.interrupted
     recorded = read_json(run.result)["metrics"]["test"]
     scores = resumed.json("evaluate", run.run_id, "--procs", 2)["metrics"]["test"]
@@ -226,17 +226,17 @@ def test_what_it_has_learnt_is_put_to_use(resumed: House) -> None:
 
 
 @pytest.mark.slow
-def test_a_resumed_run_is_like_itself_up_to_where_it_was_interrupted(resumed: House, house: House) -> None:
-    found = resumed.json("diff", resumed.old.interrupted.path, house.old.interrupted.path)
+def test_a_resumed_run_is_like_itself_up_to_where_it_was_interrupted(resumed: OldUser, user: OldUser) -> None:
+    found = resumed.json("diff", resumed.old.interrupted.path, user.old.interrupted.path)
     assert (found["equal"], found["compared"]) == (True, 10)
 
 
 @pytest.mark.slow
-def test_a_run_is_repeated_with_its_own_code(house: House) -> None:
-    run = house.old.finished
-    house.stk("reproduce", run.run_id, "--output", "repeat.sh")
-    house.call("env", f"STK_EXPERIMENT_DIR={house.root}/repeated", "bash", "repeat.sh", "run")
-    house.call("env", f"STK_EXPERIMENT_DIR={house.root}/again", *_STK, "run", "reviews.yaml", code=run.code)
-    repeated, again = (RunDir(house.root / name / run.run_id) for name in ("repeated", "again"))
+def test_a_run_is_repeated_with_its_own_code(user: OldUser) -> None:
+    run = user.old.finished
+    user.stk("reproduce", run.run_id, "--output", "repeat.sh")
+    user.call("env", f"STK_EXPERIMENT_DIR={user.root}/repeated", "bash", "repeat.sh", "run")
+    user.call("env", f"STK_EXPERIMENT_DIR={user.root}/again", *_STK, "run", "reviews.yaml", code=run.code)
+    repeated, again = (RunDir(user.root / name / run.run_id) for name in ("repeated", "again"))
     assert read_json(repeated.result)["state"] == "finished"
     assert digests(repeated) == digests(again)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from slurm.client.topology import scrub
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
-from tests.slurm.stubs import Stubs
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.stubs import Stubs
+from tests.slurm.support.user import User
 from toolkit.config.checking.validate import check
 from toolkit.config.schema import Experiment
 
@@ -31,18 +31,18 @@ def fake(stubs: Stubs) -> FakeSlurm:
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    """A working folder with a small experiment, in a clean environment."""
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
+    """A user with a small experiment, in a clean environment."""
     kept = scrub(os.environ)
     for name in os.environ:
         if name not in kept or name.startswith("STK_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    house = House(tmp_path)
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(house.experiments))
+    user = User(tmp_path)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.experiments))
     # Tables are as wide as the terminal.
     monkeypatch.setenv("COLUMNS", "200")
-    return house
+    return user
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from slurm.cli import main
 from slurm.commands.parser import make_parser
-from tests.slurm.house import CONFIG, House, reviews
+from tests.slurm.support.user import CONFIG, User, reviews
 from toolkit import registry
 
 COMMANDS = ("plan", "submit", "run", "resume", "status", "logs", "report", "cancel", "prepare")
@@ -28,15 +28,15 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     return parser
 
 
-def test_the_help_names_every_command(house: House) -> None:
-    answer = house.stk("--help")
+def test_the_help_names_every_command(user: User) -> None:
+    answer = user.stk("--help")
     assert answer.code == 0
     for command in COMMANDS:
         assert f"\n    {command} " in answer.out
 
 
-def test_the_help_names_commands_of_workloads_below_those_of_the_core(house: House) -> None:
-    answer = house.stk("--help")
+def test_the_help_names_commands_of_workloads_below_those_of_the_core(user: User) -> None:
+    answer = user.stk("--help")
     core, *of_workloads = re.split(r"^commands of (.+):$", answer.out, flags=re.MULTILINE)
     found = dict(zip(of_workloads[::2], of_workloads[1::2], strict=True))
     for workload, commands in registry.commands().items():
@@ -46,8 +46,8 @@ def test_the_help_names_commands_of_workloads_below_those_of_the_core(house: Hou
 
 
 @pytest.mark.parametrize("word, meant", [("statsu", "status"), ("sumbit", "submit"), ("zzz", None)])
-def test_a_command_that_is_not_there_suggests_the_nearest(house: House, word: str, meant: str | None) -> None:
-    answer = house.stk(word)
+def test_a_command_that_is_not_there_suggests_the_nearest(user: User, word: str, meant: str | None) -> None:
+    answer = user.stk(word)
     assert (answer.code, answer.out) == (2, "")
     assert word in answer.err
     assert ("did you mean" in answer.err) == (meant is not None)
@@ -65,7 +65,7 @@ def test_a_command_that_is_not_there_suggests_the_nearest(house: House, word: st
     ],
 )
 def test_workloads_are_looked_up_only_for_their_commands(
-    house: House, words: list[str], is_looked_up: bool
+    user: User, words: list[str], is_looked_up: bool
 ) -> None:
     program = (
         "import sys\nfrom toolkit import registry\n"
@@ -82,8 +82,8 @@ def test_workloads_are_looked_up_only_for_their_commands(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_that_explains_every_argument(house: House, command: str) -> None:
-    answer = house.stk(command, "--help")
+def test_every_command_has_help_that_explains_every_argument(user: User, command: str) -> None:
+    answer = user.stk(command, "--help")
     assert (answer.code, answer.err) == (0, "")
     for action in parser_of(command)._actions:
         for name in action.option_strings or [str(action.metavar)]:
@@ -92,8 +92,8 @@ def test_every_command_has_help_that_explains_every_argument(house: House, comma
 
 
 @pytest.mark.parametrize("command", ["plan", "submit", "run", "prepare"])
-def test_the_help_shows_how_a_key_is_set(house: House, command: str) -> None:
-    assert "key.path=value" in house.stk(command, "--help").out
+def test_the_help_shows_how_a_key_is_set(user: User, command: str) -> None:
+    assert "key.path=value" in user.stk(command, "--help").out
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_the_help_shows_how_a_key_is_set(house: House, command: str) -> None:
         ["resume", "a", "seed=1"],
     ],
 )
-def test_arguments_that_are_unknown_or_missing_are_told(house: House, arguments: list[str]) -> None:
-    answer = house.stk(*arguments)
+def test_arguments_that_are_unknown_or_missing_are_told(user: User, arguments: list[str]) -> None:
+    answer = user.stk(*arguments)
     assert answer.code == 2
     assert answer.out == ""
     assert "error: " in answer.err
@@ -119,8 +119,8 @@ def test_arguments_that_are_unknown_or_missing_are_told(house: House, arguments:
 
 
 @pytest.mark.parametrize("command", ["plan", "submit", "run", "sweep", "prepare"])
-def test_a_command_without_its_experiment_says_what_is_missing(house: House, command: str) -> None:
-    answer = house.stk(command)
+def test_a_command_without_its_experiment_says_what_is_missing(user: User, command: str) -> None:
+    answer = user.stk(command)
     assert answer.code == 2
     last = answer.err.splitlines()[-2:]
     assert "CONFIG" in last[0]
@@ -128,14 +128,14 @@ def test_a_command_without_its_experiment_says_what_is_missing(house: House, com
     assert f"stk {command} --help" in last[1]
 
 
-def test_keys_may_stand_before_and_after_options(house: House) -> None:
-    answer = house.stk("plan", house.config, "seed=1", "--json", "train.epochs=3", "seed=2")
+def test_keys_may_stand_before_and_after_options(user: User) -> None:
+    answer = user.stk("plan", user.config, "seed=1", "--json", "train.epochs=3", "seed=2")
     config = json.loads(answer.out)["config"]
     assert (config["seed"], config["train"]["epochs"]) == (2, 3)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(house: House) -> None:
-    process = house.start("plan", house.config)
+def test_a_reader_that_has_seen_enough_is_no_error(user: User) -> None:
+    process = user.start("plan", user.config)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
@@ -144,7 +144,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(house: House) -> None:
     process.stderr.close()
 
 
-def test_ctrl_c_is_no_stack_trace(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_no_stack_trace(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
@@ -183,16 +183,16 @@ BAD_CONFIGS: dict[str, tuple[str | None, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("command", ["plan", "submit", "run"])
 @pytest.mark.parametrize("case", BAD_CONFIGS)
-def test_a_bad_config_is_told_once_and_nothing_is_written(house: House, case: str, command: str) -> None:
+def test_a_bad_config_is_told_once_and_nothing_is_written(user: User, case: str, command: str) -> None:
     text, arguments, named = BAD_CONFIGS[case]
     if text is None:
-        house.config.unlink()
+        user.config.unlink()
     else:
-        house.config.write_text(text)
-    before = house.listing
-    answer = house.stk(command, house.config.name, *arguments)
+        user.config.write_text(text)
+    before = user.listing
+    answer = user.stk(command, user.config.name, *arguments)
     check_refusal(answer.code, answer.out, answer.err, named)
-    assert house.listing == before
+    assert user.listing == before
 
 
 def check_refusal(code: int, out: str, err: str, named: list[str]) -> None:
@@ -206,21 +206,21 @@ def check_refusal(code: int, out: str, err: str, named: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "submit", "run"])
-def test_a_folder_is_no_config(house: House, command: str) -> None:
-    (house.root / "folder.yaml").mkdir()
-    answer = house.stk(command, "folder.yaml")
+def test_a_folder_is_no_config(user: User, command: str) -> None:
+    (user.root / "folder.yaml").mkdir()
+    answer = user.stk(command, "folder.yaml")
     check_refusal(answer.code, answer.out, answer.err, ["folder.yaml"])
 
 
-def test_a_config_that_is_not_text_is_told(house: House) -> None:
-    house.config.write_bytes(b"name: \xff\xfe\n")
-    answer = house.stk("plan", house.config)
+def test_a_config_that_is_not_text_is_told(user: User) -> None:
+    user.config.write_bytes(b"name: \xff\xfe\n")
+    answer = user.stk("plan", user.config)
     check_refusal(answer.code, answer.out, answer.err, ["tiny.yaml", "UTF-8"])
 
 
-def test_all_faults_of_a_config_come_in_one_message(house: House) -> None:
-    house.config.write_text(CONFIG + "optimiser: {}\n")
-    answer = house.stk("submit", house.config, "train.epochs=0", "resources.time=soon")
+def test_all_faults_of_a_config_come_in_one_message(user: User) -> None:
+    user.config.write_text(CONFIG + "optimiser: {}\n")
+    answer = user.stk("submit", user.config, "train.epochs=0", "resources.time=soon")
     check_refusal(
         answer.code, answer.out, answer.err, ["optimiser", "train.epochs", "resources.time", "command line"]
     )
@@ -240,95 +240,93 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
 
 
 def check_bad_data(
-    house: House, command: list[str], content: bytes | None, arguments: list[str], named: list[str]
+    user: User, command: list[str], content: bytes | None, arguments: list[str], named: list[str]
 ) -> None:
     """Data that cannot be used are told once, before anything is started."""
-    table = house.root / "reviews.tsv"
+    table = user.root / "reviews.tsv"
     table.unlink()
-    (house.root / "folder.tsv").mkdir()
+    (user.root / "folder.tsv").mkdir()
     if content is not None:
         table.write_bytes(content)
-    before = house.listing
-    answer = house.stk(*command, house.config, *arguments)
+    before = user.listing
+    answer = user.stk(*command, user.config, *arguments)
     check_refusal(answer.code, answer.out, answer.err, named)
-    assert house.listing == before
+    assert user.listing == before
 
 
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
 @pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data_are_told_once_before_anything_is_started(
-    house: House, case: str, command: list[str]
-) -> None:
-    check_bad_data(house, command, *BAD_DATA[case])
+def test_bad_data_are_told_once_before_anything_is_started(user: User, case: str, command: list[str]) -> None:
+    check_bad_data(user, command, *BAD_DATA[case])
 
 
 @pytest.mark.parametrize("procs", ["0", "-1", "99"])
-def test_a_number_of_processes_that_cannot_be_is_told(house: House, procs: str) -> None:
-    before = house.listing
-    answer = house.stk("run", house.config, f"--procs={procs}")
+def test_a_number_of_processes_that_cannot_be_is_told(user: User, procs: str) -> None:
+    before = user.listing
+    answer = user.stk("run", user.config, f"--procs={procs}")
     check_refusal(answer.code, answer.out, answer.err, [procs, "from 1 to train.batch_size, "])
-    assert house.listing == before
+    assert user.listing == before
 
 
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
-def test_a_file_in_place_of_the_experiment_folder_is_told(house: House, command: list[str]) -> None:
-    house.experiments.write_text("I was here first")
-    answer = house.stk(*command, house.config)
-    check_refusal(answer.code, answer.out, answer.err, [str(house.experiments), "STK_EXPERIMENT_DIR"])
-    assert house.experiments.read_text() == "I was here first"
+def test_a_file_in_place_of_the_experiment_folder_is_told(user: User, command: list[str]) -> None:
+    user.experiments.write_text("I was here first")
+    answer = user.stk(*command, user.config)
+    check_refusal(answer.code, answer.out, answer.err, [str(user.experiments), "STK_EXPERIMENT_DIR"])
+    assert user.experiments.read_text() == "I was here first"
 
 
 @pytest.fixture
-def unwritable(house: House) -> Iterator[str]:
+def unwritable(user: User) -> Iterator[str]:
     """Make the experiment folder one that cannot be written; give the system's word for why."""
-    house.experiments.mkdir(mode=0o555)
+    user.experiments.mkdir(mode=0o555)
     if os.geteuid() != 0:
         yield "Permission denied"
         return
     # Root may write everywhere but here.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(house.experiments)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(user.experiments)], check=True)
     yield "Read-only file system"
-    subprocess.run(["umount", str(house.experiments)], check=True)
+    subprocess.run(["umount", str(user.experiments)], check=True)
 
 
-def test_an_experiment_folder_that_cannot_be_written_is_told(house: House, unwritable: str) -> None:
-    answer = house.stk("submit", house.config, "--cluster", "local")
-    check_refusal(answer.code, answer.out, answer.err, [str(house.experiments), unwritable])
-    assert list(house.experiments.iterdir()) == []
+def test_an_experiment_folder_that_cannot_be_written_is_told(user: User, unwritable: str) -> None:
+    answer = user.stk("submit", user.config, "--cluster", "local")
+    check_refusal(answer.code, answer.out, answer.err, [str(user.experiments), unwritable])
+    assert list(user.experiments.iterdir()) == []
 
 
-def test_an_edited_run_is_not_continued(house: House) -> None:
+def test_an_edited_run_is_not_continued(user: User) -> None:
     """Its numbers would belong to two experiments."""
-    run = house.run()
+    run = user.run()
     run.path.mkdir(parents=True)
-    run.config.write_text(house.write("other.yaml", CONFIG).read_text().replace("epochs: 1", "epochs: 7"))
+    run.config.write_text(user.write("other.yaml", CONFIG).read_text().replace("epochs: 1", "epochs: 7"))
     for command in (
-        ["run", house.config],
-        ["submit", house.config, "--cluster", "local"],
+        ["run", user.config],
+        ["submit", user.config, "--cluster", "local"],
         ["resume", run.path],
     ):
-        answer = house.stk(*command)
+        answer = user.stk(*command)
         check_refusal(answer.code, answer.out, answer.err, [run.run_id])
 
 
 @pytest.mark.parametrize("command", ["resume", "logs", "report", "cancel", "status"])
-def test_a_run_that_is_not_there_is_told(house: House, command: str) -> None:
-    answer = house.stk(command, "nowhere")
-    check_refusal(answer.code, answer.out, answer.err, ["no run 'nowhere'", str(house.experiments)])
+def test_a_run_that_is_not_there_is_told(user: User, command: str) -> None:
+    answer = user.stk(command, "nowhere")
+    check_refusal(answer.code, answer.out, answer.err, ["no run 'nowhere'", str(user.experiments)])
 
 
 # -- light ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])
-def test_a_login_node_never_pays_for_torch(house: House, command: str) -> None:
+def test_a_login_node_never_pays_for_torch(user: User, command: str) -> None:
     program = (
         "import sys\nfrom slurm.cli import main\n"
         "code = main(sys.argv[1:])\n"
         "heavy = {'torch', 'transformers', 'numpy', 'submitit', 'matplotlib'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else code)\n"
     )
-    arguments = [str(house.config)] if command == "plan" else []
+    arguments = [str(user.config)] if command == "plan" else []
     done = subprocess.run(
         [sys.executable, "-c", program, command, *arguments],
         capture_output=True,
@@ -338,8 +336,8 @@ def test_a_login_node_never_pays_for_torch(house: House, command: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_command_and_the_module_are_the_same(house: House) -> None:
-    answer = house.call("plan", house.config, "--json")
+def test_the_command_and_the_module_are_the_same(user: User) -> None:
+    answer = user.call("plan", user.config, "--json")
     assert answer.code == 0
-    assert json.loads(answer.out) == json.loads(house.stk("plan", house.config, "--json").out)
+    assert json.loads(answer.out) == json.loads(user.stk("plan", user.config, "--json").out)
     assert Path(sys.executable).name in json.loads(answer.out)["script"]

@@ -6,36 +6,36 @@ import os
 
 import pytest
 
-from tests.slurm.house import House
 from tests.slurm.status.folders import new_run
+from tests.slurm.support.user import User
 
 NAMES = (b"a\x1b[31mred-00000000", b"a\xff-00000000", b"a$(touch x)-00000000", b"a`touch x`", b"a b;c", b"-a")
 
 
 @pytest.fixture
-def planted(house: House) -> House:
-    """A house with one good run, and folders like those of runs with hostile names."""
-    house.experiments.mkdir()
+def planted(user: User) -> User:
+    """A user with one good run, and folders like those of runs with hostile names."""
+    user.experiments.mkdir()
     for name in (b"good-00000000", *NAMES):
-        new_run(house.experiments, os.fsdecode(name))
-    return house
+        new_run(user.experiments, os.fsdecode(name))
+    return user
 
 
 @pytest.mark.parametrize("words", [("report", "zzz"), ("report", "a"), ("status", "a")])
-def test_a_message_that_names_them_moves_no_cursor(planted: House, words: tuple[str, ...]) -> None:
+def test_a_message_that_names_them_moves_no_cursor(planted: User, words: tuple[str, ...]) -> None:
     answer = planted.stk(*words)
     assert "\x1b" not in answer.out + answer.err
     (answer.out + answer.err).encode("utf-8")
 
 
-def test_the_others_are_shown(planted: House) -> None:
+def test_the_others_are_shown(planted: User) -> None:
     shown = planted.call("status")
     assert (shown.code, "good-00000000" in shown.out, "\x1b" in shown.out) == (0, True, False), shown.err
     assert planted.call("status", "--json").code == 0
     assert planted.call("clean", "--dry-run").code == 0
 
 
-def test_a_shell_is_offered_no_name_that_it_would_act_on(planted: House) -> None:
+def test_a_shell_is_offered_no_name_that_it_would_act_on(planted: User) -> None:
     offered = planted.stk("completion", "--candidates", "status", "").out
     assert [line.split("\t")[0] for line in offered.splitlines() if line.startswith(("a", "g", "-a"))] == [
         "good-00000000"

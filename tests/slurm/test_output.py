@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from slurm.cli import main
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.system.command_output import CommandOutput
 
 #: Commands that print with and without rich, by their own hand and by argparse.
@@ -45,7 +45,7 @@ def run_into(stdout: TextIO | None, *arguments: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
 def test_an_answer_that_cannot_be_written_is_one_line_and_an_error(
-    house: House, arguments: tuple[str, ...]
+    user: User, arguments: tuple[str, ...]
 ) -> None:
     with open("/dev/full", "w") as full:
         code, errors = run_into(full, *arguments)
@@ -56,17 +56,17 @@ def test_an_answer_that_cannot_be_written_is_one_line_and_an_error(
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_a_reader_that_has_left_is_no_error(house: House, arguments: tuple[str, ...]) -> None:
+def test_a_reader_that_has_left_is_no_error(user: User, arguments: tuple[str, ...]) -> None:
     with a_pipe_without_reader() as pipe:
         assert run_into(pipe, *arguments) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_an_output_that_was_closed_takes_nothing(house: House, arguments: tuple[str, ...]) -> None:
+def test_an_output_that_was_closed_takes_nothing(user: User, arguments: tuple[str, ...]) -> None:
     assert run_into(None, *arguments) == (0, "")
 
 
-def test_an_error_is_told_and_not_what_became_of_the_output(house: House) -> None:
+def test_an_error_is_told_and_not_what_became_of_the_output(user: User) -> None:
     with open("/dev/full", "w") as full:
         code, errors = run_into(full, "report", "nowhere")
     assert code == 2
@@ -74,28 +74,28 @@ def test_an_error_is_told_and_not_what_became_of_the_output(house: House) -> Non
     assert "standard output" not in errors
 
 
-def test_a_job_is_submitted_although_its_id_cannot_be_shown(house: House, fake: FakeSlurm) -> None:
+def test_a_job_is_submitted_although_its_id_cannot_be_shown(user: User, fake: FakeSlurm) -> None:
     with open("/dev/full", "w") as full:
         code, errors = run_into(full, "submit", "tiny.yaml")
-    assert len(house.job_ids) == 1
+    assert len(user.job_ids) == 1
     assert code == 2
     assert errors.splitlines()[-1].startswith("error: standard output ")
 
 
-def test_a_job_is_submitted_although_the_reader_has_left(house: House, fake: FakeSlurm) -> None:
+def test_a_job_is_submitted_although_the_reader_has_left(user: User, fake: FakeSlurm) -> None:
     with a_pipe_without_reader() as pipe:
         code, _ = run_into(pipe, "submit", "tiny.yaml")
-    assert (code, len(house.job_ids)) == (0, 1)
+    assert (code, len(user.job_ids)) == (0, 1)
 
 
 @pytest.mark.parametrize(
     "encoding, errors", [("latin-1", "strict"), ("ascii", "strict"), ("ascii", "surrogateescape")]
 )
-def test_characters_that_the_encoding_lacks_are_replaced(house: House, encoding: str, errors: str) -> None:
+def test_characters_that_the_encoding_lacks_are_replaced(user: User, encoding: str, errors: str) -> None:
     """As in the locale C, where Python gives back the bytes of names and nothing else."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors=errors, write_through=True)
-    house.write("tiny.yaml", house.config.read_text() + 'resources: {comment: "pâte → 😀"}\n')
+    user.write("tiny.yaml", user.config.read_text() + 'resources: {comment: "pâte → 😀"}\n')
     assert run_into(stream, "plan", "tiny.yaml") == (0, "")
     shown = "pâte" if encoding == "latin-1" else "p?te"
     assert f"{shown} ? ?" in raw.getvalue().decode(encoding)
@@ -113,15 +113,15 @@ def test_a_report_is_drawn_without_the_characters_that_the_encoding_lacks(
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
-def test_json_keeps_every_character_in_any_encoding(house: House, encoding: str) -> None:
+def test_json_keeps_every_character_in_any_encoding(user: User, encoding: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
-    house.write("tiny.yaml", house.config.read_text() + 'resources: {comment: "pâte → 😀"}\n')
+    user.write("tiny.yaml", user.config.read_text() + 'resources: {comment: "pâte → 😀"}\n')
     assert run_into(stream, "plan", "tiny.yaml", "--json") == (0, "")
     assert json.loads(raw.getvalue())["config"]["resources"]["comment"] == "pâte → 😀"
 
 
-def test_a_process_whose_standard_error_is_full_still_answers(house: House) -> None:
+def test_a_process_whose_standard_error_is_full_still_answers(user: User) -> None:
     with open("/dev/full", "w") as full:
         program = [sys.executable, "-m", "slurm", "report", "nowhere"]
         done = subprocess.run(program, stdout=subprocess.PIPE, stderr=full, check=False)
@@ -129,9 +129,9 @@ def test_a_process_whose_standard_error_is_full_still_answers(house: House) -> N
 
 
 @pytest.mark.slow
-def test_a_run_trains_although_nothing_can_be_shown(house: House) -> None:
+def test_a_run_trains_although_nothing_can_be_shown(user: User) -> None:
     with open("/dev/full", "w") as full:
         program = [sys.executable, "-m", "slurm", "run", "tiny.yaml", "--procs", "2"]
         done = subprocess.run(program, stdout=full, stderr=full, check=False)
     assert done.returncode == 0
-    assert house.run().result.exists()
+    assert user.run().result.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.product.stopping.requeue_cases import Stage
+from tests.cluster.product.stopping.requeue_cases import Users
 from toolkit.run.run_dir import RunDir
 
 from .user import User
@@ -53,9 +53,9 @@ def long_alone(lone_user: User) -> RunDir:
 
 
 @pytest.fixture(scope="module")
-def stage(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def users(cluster: Cluster, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Users:
     """Where the tests of one file make their users and runs."""
-    return Stage(cluster, table, tmp_path_factory.mktemp("requeue"))
+    return Users(cluster, table, tmp_path_factory.mktemp("requeue"))
 
 
 def _train_here(user: User, name: str) -> RunDir:

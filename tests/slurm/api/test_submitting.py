@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import stk
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 
@@ -32,44 +32,44 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     return events
 
 
-def test_a_plan_is_that_of_the_command(house: House, fake: FakeSlurm) -> None:
-    plan = stk.plan(house.config, {"resources.nodes": 2, "train.batch_size": 16})
+def test_a_plan_is_that_of_the_command(user: User, fake: FakeSlurm) -> None:
+    plan = stk.plan(user.config, {"resources.nodes": 2, "train.batch_size": 16})
     words = ("resources.nodes=2", "train.batch_size=16")
-    told = json.loads(house.stk("plan", house.config, *words, "--json").out)
+    told = json.loads(user.stk("plan", user.config, *words, "--json").out)
     assert (plan.script, plan.config) == (told["script"], told["config"])
-    assert f"{plan}\n" == f"{plan!r}\n" == house.stk("plan", house.config, *words).out
-    assert (plan.run_id, plan.folder) == (house.run(*words).run_id, house.run(*words).path)
-    assert house.runs == []
+    assert f"{plan}\n" == f"{plan!r}\n" == user.stk("plan", user.config, *words).out
+    assert (plan.run_id, plan.folder) == (user.run(*words).run_id, user.run(*words).path)
+    assert user.runs == []
 
 
 def test_a_job_is_submitted_and_nothing_is_printed(
-    house: House, fake: FakeSlurm, capfd: pytest.CaptureFixture[str]
+    user: User, fake: FakeSlurm, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = stk.submit(str(house.config), {"train.device": "cpu"}, cluster="slurm")
+    run = stk.submit(str(user.config), {"train.device": "cpu"}, cluster="slurm")
     assert capfd.readouterr() == ("", "")
-    assert run.folder == house.run("train.device=cpu").path
+    assert run.folder == user.run("train.device=cpu").path
     assert run.status()["job_id"] == "101"
     assert "101" in repr(run)
     with pytest.raises(stk.UserError, match="cannot be started twice"):
-        stk.submit(house.config, {"train.device": "cpu"}, cluster="slurm")
+        stk.submit(user.config, {"train.device": "cpu"}, cluster="slurm")
 
 
-def test_what_is_set_means_the_same_as_on_the_command_line(house: House, fake: FakeSlurm) -> None:
+def test_what_is_set_means_the_same_as_on_the_command_line(user: User, fake: FakeSlurm) -> None:
     values = {"optimizer.lr": 1e-05, "resources.time": "1:00:00", "resources.comment": "a, b: ${x}"[:4]}
-    found = stk.plan(house.config, values, overrides=None).config
+    found = stk.plan(user.config, values, overrides=None).config
     assert found["optimizer"]["lr"] == 1e-05
     assert found["resources"]["comment"] == "a, b"
-    lists = stk.plan(house.config, overrides={"model.kernels": (2, 3), "data.prepared_dir": Path("p")}).config
+    lists = stk.plan(user.config, overrides={"model.kernels": (2, 3), "data.prepared_dir": Path("p")}).config
     assert lists["model"]["kernels"] == [2, 3]
 
 
-def test_what_a_command_would_warn_of_is_a_warning_at_the_call(house: House, fake: FakeSlurm) -> None:
+def test_what_a_command_would_warn_of_is_a_warning_at_the_call(user: User, fake: FakeSlurm) -> None:
     values = {"train.epochs": None, "train.steps": 10, "lr_scheduler.warmup": 5000}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        stk.plan(house.config, values)
+        stk.plan(user.config, values)
         of_plan = len(caught)
-        stk.submit(house.config, values)
+        stk.submit(user.config, values)
     told = [str(each.message) for each in caught if "lr_scheduler.warmup" in str(each.message)]
     assert len(told) == 2
     assert 0 < of_plan < len(caught)
@@ -77,9 +77,9 @@ def test_what_a_command_would_warn_of_is_a_warning_at_the_call(house: House, fak
 
 
 def test_waiting_goes_on_over_a_requeue_until_there_is_a_result(
-    house: House, fake: FakeSlurm, sleeps: list[Callable[[], None]]
+    user: User, fake: FakeSlurm, sleeps: list[Callable[[], None]]
 ) -> None:
-    run = stk.submit(house.config, cluster="slurm")
+    run = stk.submit(user.config, cluster="slurm")
     folder = RunDir(run.folder)
     sleeps += [
         lambda: fake.change("101", state="RUNNING", hosts="n1"),
@@ -93,9 +93,9 @@ def test_waiting_goes_on_over_a_requeue_until_there_is_a_result(
 
 
 def test_an_end_is_believed_when_it_is_seen_twice(
-    house: House, fake: FakeSlurm, sleeps: list[Callable[[], None]]
+    user: User, fake: FakeSlurm, sleeps: list[Callable[[], None]]
 ) -> None:
-    run = stk.submit(house.config, cluster="slurm")
+    run = stk.submit(user.config, cluster="slurm")
     fake.change("101", state="CANCELLED", reason="None")
     sleeps += [
         lambda: fake.change("101", state="RUNNING", hosts="n1"),
@@ -106,34 +106,34 @@ def test_an_end_is_believed_when_it_is_seen_twice(
     assert sleeps == []
 
 
-def test_a_wait_that_is_too_short_says_what_the_run_does(house: House, fake: FakeSlurm) -> None:
-    run = stk.submit(house.config, cluster="slurm")
+def test_a_wait_that_is_too_short_says_what_the_run_does(user: User, fake: FakeSlurm) -> None:
+    run = stk.submit(user.config, cluster="slurm")
     with pytest.raises(TimeoutError, match=f"{run.id} has not ended after 0 s"):
         run.wait(timeout=0)
 
 
-def test_a_run_is_cancelled_as_by_the_command(house: House, fake: FakeSlurm) -> None:
-    run = stk.submit(house.config, cluster="slurm")
+def test_a_run_is_cancelled_as_by_the_command(user: User, fake: FakeSlurm) -> None:
+    run = stk.submit(user.config, cluster="slurm")
     run.cancel()
     assert fake.calls("scancel") == [["--", "101"]]
 
 
-def test_a_sweep_is_an_array(house: House, fake: FakeSlurm) -> None:
+def test_a_sweep_is_an_array(user: User, fake: FakeSlurm) -> None:
     values = {"seed": [1, 2], "optimizer.lr": [1e-3, 1e-4], "train.batch_size": 16}
-    runs = stk.sweep(house.config, values, name="both", cluster="slurm")
+    runs = stk.sweep(user.config, values, name="both", cluster="slurm")
     assert [run.status()["job_id"] for run in runs] == [f"101_{task}" for task in range(4)]
-    assert sorted(run.id for run in runs) == house.runs
+    assert sorted(run.id for run in runs) == user.runs
     drawn = stk.sweep(
-        house.config, {"optimizer.lr": "loguniform(1e-5, 1e-2)"}, random=3, cluster="slurm", name="d"
+        user.config, {"optimizer.lr": "loguniform(1e-5, 1e-2)"}, random=3, cluster="slurm", name="d"
     )
     assert len({run.id for run in drawn} - {run.id for run in runs}) == 3
 
 
-def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(house: House, fake: FakeSlurm) -> None:
+def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(user: User, fake: FakeSlurm) -> None:
     fake.goes_away()
     with pytest.raises(stk.SchedulerError):
-        stk.submit(house.config, cluster="slurm")
-    assert house.runs == []
+        stk.submit(user.config, cluster="slurm")
+    assert user.runs == []
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_a_controller_that_does_not_answer_is_no_fault_of_the_user(house: House,
     ],
 )
 def test_a_mistake_is_told_and_nothing_is_written(
-    house: House, fake: FakeSlurm, call: Callable[[Path], Any], words: str
+    user: User, fake: FakeSlurm, call: Callable[[Path], Any], words: str
 ) -> None:
-    before = house.listing
+    before = user.listing
     with pytest.raises(stk.UserError) as raised:
-        call(house.config)
+        call(user.config)
     assert words in str(raised.value)
-    assert house.listing == before
+    assert user.listing == before
 
 
-def test_without_runs_there_is_an_empty_list(house: House) -> None:
+def test_without_runs_there_is_an_empty_list(user: User) -> None:
     assert stk.runs() == stk.runs("tiny-*") == []

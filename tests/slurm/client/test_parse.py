@@ -22,7 +22,7 @@ from slurm.client.parse import (
     parse_partitions,
 )
 
-RECORDED = Path(__file__).parents[1] / "recorded"
+RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 
 
 def _recorded(name: str) -> str:

@@ -12,10 +12,10 @@ import pytest
 from slurm.client import programs
 from slurm.client.programs import AnswerLost
 from tests.patience import PATIENCE_S
-from tests.slurm.stubs import Stubs
+from tests.slurm.support.stubs import Stubs
 from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
 
-RECORDED = Path(__file__).parents[1] / "recorded"
+RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 NO_CONTROLLER = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
 UNKNOWN_ID = "slurm_load_jobs error: Invalid job id specified\n"
 

@@ -10,10 +10,10 @@ import pytest
 from slurm.client import queue
 from slurm.client.parse import SEPARATOR, Accounted, Job, parse_jobs
 from slurm.client.queue import JobState, from_accounting, from_controller, poll
-from tests.slurm.stubs import Stubs
+from tests.slurm.support.stubs import Stubs
 from toolkit.errors import SlurmUnavailable
 
-SQUEUE = (Path(__file__).parents[1] / "recorded" / "squeue.txt").read_text()
+SQUEUE = (Path(__file__).parents[1] / "support" / "recorded" / "squeue.txt").read_text()
 JOB = next(job for job in parse_jobs(SQUEUE) if job.job_id == "114")
 START = Accounted(
     job_id="1",

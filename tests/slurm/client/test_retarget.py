@@ -10,9 +10,9 @@ from slurm.client import programs
 from slurm.client.parse import parse_dependencies
 from slurm.client.retarget import move_dependants, renamed
 from slurm.submission.submit_job import chain
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
-from tests.slurm.stage import Stage
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.user import User
 from toolkit.errors import SlurmRefused
 
 
@@ -73,24 +73,24 @@ def test_parts_of_an_uneven_job_go_on_waiting_for_the_one_before_it(fake: FakeSl
     assert [job["dependency"] for job in fake.jobs] == ["afterany:101"] * 2 + ["afterany:200"] * 2
 
 
-def test_a_run_that_goes_on_in_a_new_job_takes_its_followers_along(house: House, fake: FakeSlurm) -> None:
-    stage = Stage(fake, house)
+def test_a_run_that_goes_on_in_a_new_job_takes_its_followers_along(user: User, fake: FakeSlurm) -> None:
+    job = PretendJob(fake, user)
     fake.add("900", dependency="afterok:101")
-    following = chain(stage.run, "101", stage.environ)
+    following = chain(job.run, "101", job.environ)
     jobs = {job["job_id"]: job["dependency"] for job in fake.jobs if "dependency" in job}
     assert jobs["900"] == f"afterok:{following.job_id}"
     assert jobs[following.job_id] == "afterany:101"
-    (event,) = stage.events("dependants")
+    (event,) = job.events("dependants")
     assert (event["jobs"], event["next_job_id"]) == (["900"], following.job_id)
 
 
-def test_the_run_goes_on_where_its_followers_cannot_be_moved(house: House, fake: FakeSlurm) -> None:
-    stage = Stage(fake, house)
+def test_the_run_goes_on_where_its_followers_cannot_be_moved(user: User, fake: FakeSlurm) -> None:
+    job = PretendJob(fake, user)
     fake.add("900", dependency="afterok:101")
     fake.refuses_to("update jobid=900 dependency=afterok:103", "slurm_update error: Access denied")
-    following = chain(stage.run, "101", stage.environ)
+    following = chain(job.run, "101", job.environ)
     assert following.job_id == "103"
-    (event,) = stage.events("dependants_lost")
+    (event,) = job.events("dependants_lost")
     assert "Access denied" in event["reason"]
 
 

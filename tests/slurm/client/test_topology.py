@@ -12,7 +12,7 @@ from toolkit.errors import SchedulerError
 from toolkit.system.world import World
 
 ENVIRONMENTS: dict[str, dict[str, str]] = json.loads(
-    (Path(__file__).parents[1] / "recorded" / "environments.json").read_text()
+    (Path(__file__).parents[1] / "support" / "recorded" / "environments.json").read_text()
 )
 UNEVEN_JOB = [f"step over both components of an uneven job, rank {rank}" for rank in range(5)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.slurm.house import House, house_in
+from tests.slurm.support.user import User, user_in
 
 _EXPERIMENT = """\
 name: line
@@ -18,9 +18,9 @@ train: {epochs: 1, batch_size: 16, device: cpu}
 
 
 @contextmanager
-def points_in(root: Path) -> Iterator[House]:
+def points_in(root: Path) -> Iterator[User]:
     """A folder without Slurm, with points and their experiment."""
-    with house_in(root) as house:
-        house.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
-        house.config = house.write("line.yaml", _EXPERIMENT)
-        yield house
+    with user_in(root) as user:
+        user.write("points.txt", "".join(f"{x / 20} {x / 10 + 1}\n" for x in range(60)))
+        user.config = user.write("line.yaml", _EXPERIMENT)
+        yield user

@@ -14,8 +14,8 @@ import pytest
 from filelock import FileLock
 
 from tests.patience import PATIENCE_S
-from tests.slurm.environments import ENVIRONMENTS
-from tests.slurm.house import Answer, House, surroundings
+from tests.slurm.support.environments import ENVIRONMENTS
+from tests.slurm.support.user import Answer, User, surroundings
 from toolkit.files import append_json_line, read_json, read_json_lines, write_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
@@ -25,29 +25,29 @@ LONG = ("train.epochs=25", "train.device=cpu")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], House]]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], User]]:
     """Working folders for the stories, with one prepared set for all of them."""
     root = tmp_path_factory.mktemp("stories")
     with surroundings(root) as patch:
         patch.setenv("COLUMNS", "200")
 
-        def make(name: str) -> House:
+        def make(name: str) -> User:
             (root / name).mkdir()
             patch.chdir(root / name)
-            house = House(root / name)
-            data = f"{{path: {house.root}/reviews.tsv, prepared_dir: {root}/prepared}}"
-            house.config.write_text(re.sub(r"(?m)^data: .*$", f"data: {data}", house.config.read_text()))
-            patch.setenv("STK_EXPERIMENT_DIR", str(house.experiments))
-            return house
+            user = User(root / name)
+            data = f"{{path: {user.root}/reviews.tsv, prepared_dir: {root}/prepared}}"
+            user.config.write_text(re.sub(r"(?m)^data: .*$", f"data: {data}", user.config.read_text()))
+            patch.setenv("STK_EXPERIMENT_DIR", str(user.experiments))
+            return user
 
         yield make
 
 
-def enter(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def enter(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a story's folder."""
-    monkeypatch.chdir(house.root)
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(house.experiments))
-    monkeypatch.setenv("PATH", str(house.root.parent))
+    monkeypatch.chdir(user.root)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.experiments))
+    monkeypatch.setenv("PATH", str(user.root.parent))
     monkeypatch.setenv("COLUMNS", "200")
     for name in ("SLURM_JOB_ID", "RANK", "WORLD_SIZE", "STK_FORCE_LOCAL", "STK_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -75,23 +75,23 @@ def is_training(run: RunDir) -> bool:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(place: Callable[[str], House]) -> tuple[House, Answer]:
+def undisturbed(place: Callable[[str], User]) -> tuple[User, Answer]:
     """`stk run` in the foreground, as if typed into the shell of an allocation."""
-    house = place("undisturbed")
+    user = place("undisturbed")
     shell = ENVIRONMENTS["salloc"]
-    return house, house.call("run", house.config, *LONG, environ=shell)
+    return user, user.call("run", user.config, *LONG, environ=shell)
 
 
 @pytest.fixture
-def finished(undisturbed: tuple[House, Answer], monkeypatch: pytest.MonkeyPatch) -> House:
-    house, _ = undisturbed
-    enter(house, monkeypatch)
-    return house
+def finished(undisturbed: tuple[User, Answer], monkeypatch: pytest.MonkeyPatch) -> User:
+    user, _ = undisturbed
+    enter(user, monkeypatch)
+    return user
 
 
-def test_a_run_trains_and_shows_its_report(undisturbed: tuple[House, Answer]) -> None:
-    house, answer = undisturbed
-    run = house.run(*LONG)
+def test_a_run_trains_and_shows_its_report(undisturbed: tuple[User, Answer]) -> None:
+    user, answer = undisturbed
+    run = user.run(*LONG)
     assert answer.code == 0, answer.err
     shown, idle = sorted(answer.err.splitlines())
     assert shown == f"{run.run_id}: 1 local processes, folder {run.path}"
@@ -103,15 +103,15 @@ def test_a_run_trains_and_shows_its_report(undisturbed: tuple[House, Answer]) ->
     assert run.result.is_file()
 
 
-def test_the_variables_of_an_interactive_shell_are_ignored(undisturbed: tuple[House, Answer]) -> None:
+def test_the_variables_of_an_interactive_shell_are_ignored(undisturbed: tuple[User, Answer]) -> None:
     """They describe the shell: by them this would be no rank, or one of many."""
-    house, _ = undisturbed
-    (line,) = (line for line in read_json_lines(house.run(*LONG).attempts) if "time_start" in line)
+    user, _ = undisturbed
+    (line,) = (line for line in read_json_lines(user.run(*LONG).attempts) if "time_start" in line)
     assert line["world_size"] == 1
     assert line["nonce"].startswith("local-")
 
 
-def test_a_finished_run_says_so_and_shows_its_report_again(finished: House) -> None:
+def test_a_finished_run_says_so_and_shows_its_report_again(finished: User) -> None:
     run = finished.run(*LONG)
     before = weights(run)
     answer = finished.stk("run", finished.config, *LONG)
@@ -122,7 +122,7 @@ def test_a_finished_run_says_so_and_shows_its_report_again(finished: House) -> N
     assert len(list(read_json_lines(run.attempts))) == 1
 
 
-def test_a_finished_run_needs_its_data_no_longer(finished: House) -> None:
+def test_a_finished_run_needs_its_data_no_longer(finished: User) -> None:
     table = finished.root / "reviews.tsv"
     aside = table.rename(finished.root / "aside.tsv")
     try:
@@ -132,21 +132,21 @@ def test_a_finished_run_needs_its_data_no_longer(finished: House) -> None:
         aside.rename(table)
 
 
-def test_run_in_json_is_a_row_of_status(finished: House) -> None:
+def test_run_in_json_is_a_row_of_status(finished: User) -> None:
     row = json.loads(finished.stk("run", finished.config, *LONG, "--json").out)
     assert [row] == json.loads(finished.stk("status", "--json").out)
     assert (row["state"], row["step"], row["restarts"]) == ("finished", row["total_steps"], 0)
     assert {"train_loss", "validation_accuracy", "test_accuracy"} <= set(row["metrics"])
 
 
-def test_a_run_can_be_named_instead_of_its_config(finished: House) -> None:
+def test_a_run_can_be_named_instead_of_its_config(finished: User) -> None:
     assert "has finished already" in finished.stk("run", finished.run(*LONG).run_id).err
     answer = finished.stk("run", "tiny", "seed=3")
     assert answer.code == 2
     assert "leave out seed=3" in answer.err
 
 
-def test_submit_and_resume_leave_a_finished_run_alone(finished: House) -> None:
+def test_submit_and_resume_leave_a_finished_run_alone(finished: User) -> None:
     for command in (["submit", finished.config, *LONG], ["resume", "tiny"]):
         answer = finished.stk(*command)
         assert answer.code == 0
@@ -154,7 +154,7 @@ def test_submit_and_resume_leave_a_finished_run_alone(finished: House) -> None:
         assert "--fresh starts anew" in answer.out
 
 
-def test_there_is_nothing_to_cancel_in_a_finished_run(finished: House) -> None:
+def test_there_is_nothing_to_cancel_in_a_finished_run(finished: User) -> None:
     answer = finished.stk("cancel", "tiny")
     assert (answer.code, answer.out) == (
         0,
@@ -162,7 +162,7 @@ def test_there_is_nothing_to_cancel_in_a_finished_run(finished: House) -> None:
     )
 
 
-def test_the_log_of_a_rank_is_shown(finished: House) -> None:
+def test_the_log_of_a_rank_is_shown(finished: User) -> None:
     for follow in ([], ["-f"]):  # there is nothing to wait for
         answer = finished.stk("logs", "tiny", *follow)
         assert answer.code == 0
@@ -172,7 +172,7 @@ def test_the_log_of_a_rank_is_shown(finished: House) -> None:
     assert "no log of rank 5 yet" in answer.err
 
 
-def test_a_report_shows_tables_and_writes_a_page(finished: House) -> None:
+def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:
     run = finished.run(*LONG)
     run.report_html.unlink()
     answer = finished.stk("report", "tiny")
@@ -182,13 +182,13 @@ def test_a_report_shows_tables_and_writes_a_page(finished: House) -> None:
     assert run.report_html.is_file()
 
 
-def test_a_report_in_json_is_one_document(finished: House) -> None:
+def test_a_report_in_json_is_one_document(finished: User) -> None:
     (summary,) = json.loads(finished.stk("report", "tiny", "--json").out)
     assert summary["run_id"] == finished.run(*LONG).run_id
 
 
 @pytest.mark.slow
-def test_several_reports_stand_side_by_side(finished: House) -> None:
+def test_several_reports_stand_side_by_side(finished: User) -> None:
     name = finished.run(*LONG).run_id
     page = finished.root / "both.html"
     answer = finished.stk("report", name, finished.run(*LONG).path, "--output", page, "--json")
@@ -197,7 +197,7 @@ def test_several_reports_stand_side_by_side(finished: House) -> None:
     assert name in page.read_text()
 
 
-def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finished: House) -> None:
+def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finished: User) -> None:
     run = finished.run(*LONG)
     broken = run.path.parent / "broken-0"
     broken.mkdir()
@@ -213,7 +213,7 @@ def test_runs_side_by_side_make_a_folder_and_name_one_that_cannot_be_read(finish
     assert (finished.root / "all" / "runs.csv").is_file()
 
 
-def test_data_that_are_prepared_are_not_prepared_again(finished: House) -> None:
+def test_data_that_are_prepared_are_not_prepared_again(finished: User) -> None:
     """In a process of its own, for it needs numpy and torch's neighbours."""
     (prepared,) = (finished.root.parent / "prepared").glob("reviews-*")
     before = prepared.stat().st_mtime_ns
@@ -229,34 +229,34 @@ def test_data_that_are_prepared_are_not_prepared_again(finished: House) -> None:
 class Background:
     """What was seen while a submitted run was live, cancelled, and resumed."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.run = house.run(*LONG)
-        self.submitted = house.stk("submit", house.config, *LONG, "--cluster", "local")
+    def __init__(self, user: User) -> None:
+        self.user = user
+        self.run = user.run(*LONG)
+        self.submitted = user.stk("submit", user.config, *LONG, "--cluster", "local")
         self.job_id = str(next(read_json_lines(self.run.submissions))["job_id"])
         self.row_at_once = self._row()
-        follower = house.start("logs", "tiny", "-f")
+        follower = user.start("logs", "tiny", "-f")
         until(lambda: is_training(self.run))
         self.row_live = self._row()
-        self.again = house.stk("submit", house.config, *LONG, "--cluster", "local")
-        self.again_fresh = house.stk("submit", house.config, *LONG, "--cluster", "local", "--fresh")
-        self.again_here = house.stk("run", house.config, *LONG)
-        self.cancelled = house.stk("cancel", "tiny")
+        self.again = user.stk("submit", user.config, *LONG, "--cluster", "local")
+        self.again_fresh = user.stk("submit", user.config, *LONG, "--cluster", "local", "--fresh")
+        self.again_here = user.stk("run", user.config, *LONG)
+        self.cancelled = user.stk("cancel", "tiny")
         # The follower ends when the run does.
         self.log, _ = follower.communicate(timeout=PATIENCE_S)
         self.row_cancelled = self._row()
         self.failed_meanwhile = self.run.failure.exists()
-        self.resumed = house.stk("resume", "tiny", "--cluster", "local", "--json")
-        house.call("logs", "tiny", "-f")
+        self.resumed = user.stk("resume", "tiny", "--cluster", "local", "--json")
+        user.call("logs", "tiny", "-f")
         self.row_finished = self._row()
 
     def _row(self) -> dict[str, object]:
-        (row,) = json.loads(self.house.stk("status", "--json").out)
+        (row,) = json.loads(self.user.stk("status", "--json").out)
         return dict(row)
 
 
 @pytest.fixture(scope="module")
-def background(place: Callable[[str], House]) -> Background:
+def background(place: Callable[[str], User]) -> Background:
     return Background(place("background"))
 
 
@@ -281,7 +281,7 @@ def test_a_live_local_run_is_not_started_twice(background: Background) -> None:
     for answer in (background.again, background.again_fresh, background.again_here):
         assert answer.code == 2
         assert f"is running, job {background.job_id}: it cannot be started twice" in answer.err
-    assert not (background.house.experiments / "old").exists()
+    assert not (background.user.experiments / "old").exists()
 
 
 def test_a_cancelled_local_run_saves_and_says_why_it_left(background: Background) -> None:
@@ -297,7 +297,7 @@ def test_following_a_log_ends_with_the_run(background: Background) -> None:
 
 
 def test_a_resumed_run_ends_with_the_weights_of_one_that_never_stopped(
-    background: Background, undisturbed: tuple[House, Answer]
+    background: Background, undisturbed: tuple[User, Answer]
 ) -> None:
     facts = json.loads(background.resumed.out)
     assert facts["run_id"] == background.run.run_id
@@ -315,14 +315,14 @@ def test_a_resumed_run_ends_with_the_weights_of_one_that_never_stopped(
 
 
 def interrupt(
-    house: House, name: str, condition: Callable[[], bool], *options: object
+    user: User, name: str, condition: Callable[[], bool], *options: object
 ) -> tuple[Answer, dict[str, object]]:
     """What a foreground run answers to a signal, and its status."""
-    process = house.start("run", house.config, *LONG, *options)
+    process = user.start("run", user.config, *LONG, *options)
     until(condition, process)
     process.send_signal(signal.Signals[name])
     out, err = process.communicate(timeout=PATIENCE_S)
-    (row,) = json.loads(house.stk("status", "--json").out)
+    (row,) = json.loads(user.stk("status", "--json").out)
     return Answer(process.returncode, out, err), row
 
 
@@ -341,23 +341,23 @@ def check_interrupted(run: RunDir, name: str, answer: Answer, row: dict[str, obj
 
 
 @pytest.mark.slow
-def test_a_signal_while_the_ranks_still_import_torch_is_not_lost(place: Callable[[str], House]) -> None:
-    house = place("early")
-    run = house.run(*LONG)
-    answer, row = interrupt(house, "SIGTERM", lambda: any(run.logs.glob("*")), "--json")
+def test_a_signal_while_the_ranks_still_import_torch_is_not_lost(place: Callable[[str], User]) -> None:
+    user = place("early")
+    run = user.run(*LONG)
+    answer, row = interrupt(user, "SIGTERM", lambda: any(run.logs.glob("*")), "--json")
     check_interrupted(run, "SIGTERM", answer, row)
     assert answer.out == ""
 
 
 def test_an_interrupted_run_is_finished_by_the_same_command(
-    place: Callable[[str], House], undisturbed: tuple[House, Answer]
+    place: Callable[[str], User], undisturbed: tuple[User, Answer]
 ) -> None:
     """On one process after two: the number of processes changes nothing."""
-    house = place("interrupted")
-    run = house.run(*LONG)
-    answer, row = interrupt(house, "SIGINT", lambda: is_training(run), "--procs", 2)
+    user = place("interrupted")
+    run = user.run(*LONG)
+    answer, row = interrupt(user, "SIGINT", lambda: is_training(run), "--procs", 2)
     check_interrupted(run, "SIGINT", answer, row)
-    answer = house.call("run", house.config, *LONG)
+    answer = user.call("run", user.config, *LONG)
     assert answer.code == 0, answer.err
     assert read_json(run.result)["attempts"] == 2
     assert weights(run) == weights(undisturbed[0].run(*LONG))
@@ -367,7 +367,7 @@ def test_an_interrupted_run_is_finished_by_the_same_command(
 
 
 @pytest.mark.slow
-def test_a_run_that_diverges_fails_with_one_message(finished: House) -> None:
+def test_a_run_that_diverges_fails_with_one_message(finished: User) -> None:
     answer = finished.call(
         "run", finished.config, "name=wild", "optimizer.kind=sgd", "optimizer.lr=1e30", "train.epochs=3"
     )
@@ -386,7 +386,7 @@ def test_a_run_that_diverges_fails_with_one_message(finished: House) -> None:
 
 
 @pytest.mark.slow
-def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: House) -> None:
+def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: User) -> None:
     table = finished.root / "late.tsv"
     table.write_text((finished.root / "reviews.tsv").read_text() + "fine\tgood\n" * 5000 + "a\tb\tc\n")
     before = finished.runs
@@ -401,36 +401,36 @@ def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: Hou
 # -- without training ----------------------------------------------------------------------------
 
 
-def test_fresh_sets_the_old_run_aside(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fresh_sets_the_old_run_aside(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """The launcher is a stand-in: what it would do has been seen above."""
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("sys.executable", "/bin/true")
-    run = house.run()
-    assert house.stk("submit", house.config).code == 0
+    run = user.run()
+    assert user.stk("submit", user.config).code == 0
     write_json(run.result, {"step": 1, "epoch": 1.0, "metrics": {}})
-    assert house.stk("submit", house.config, "--fresh").code == 0
+    assert user.stk("submit", user.config, "--fresh").code == 0
     assert not run.result.exists()
-    (old,) = (house.experiments / "old").iterdir()
+    (old,) = (user.experiments / "old").iterdir()
     assert read_json(old / "result.json")["step"] == 1
-    assert house.runs == [run.run_id]
+    assert user.runs == [run.run_id]
 
 
-def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(house: House) -> None:
-    run = house.run()
+def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(user: User) -> None:
+    run = user.run()
     run.path.mkdir(parents=True)
-    house.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
+    user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
     with FileLock(run.alive):
-        answer = house.stk("cancel", run.run_id)
+        answer = user.stk("cancel", run.run_id)
     assert answer.code == 2
     assert "runs in the foreground of some terminal: press Ctrl-C there" in answer.err
 
 
-def test_a_run_that_has_no_log_yet_says_so(house: House) -> None:
-    run = house.run()
+def test_a_run_that_has_no_log_yet_says_so(user: User) -> None:
+    run = user.run()
     run.path.mkdir(parents=True)
-    house.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
-    answer = house.stk("logs", run.run_id)
+    user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
+    answer = user.stk("logs", run.run_id)
     assert answer.code == 2
     assert "has no log of rank 0 yet" in answer.err
     append_json_line(run.events, {"event": "x"})
-    assert house.stk("logs", run.run_id, "-f").code == 0
+    assert user.stk("logs", run.run_id, "-f").code == 0

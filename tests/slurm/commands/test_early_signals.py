@@ -13,7 +13,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.ports import free_port
-from tests.slurm.house import CODE, House
+from tests.slurm.support.user import CODE, User
 from tests.tiers import first_quick
 from toolkit.errors import ExitCode
 from toolkit.run.attempts.records import read_attempts
@@ -66,28 +66,28 @@ def signalled(
 
 
 @pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGUSR2]))
-def test_the_command_is_interrupted_before_anything_is_there(house: House, number: signal.Signals) -> None:
-    code, output = signalled(house.root, "slurm.cli", number, "slurm", "run", house.config)
+def test_the_command_is_interrupted_before_anything_is_there(user: User, number: signal.Signals) -> None:
+    code, output = signalled(user.root, "slurm.cli", number, "slurm", "run", user.config)
     assert code == ExitCode.INTERRUPTED, output
     assert "Traceback" not in output
-    assert house.runs == []
+    assert user.runs == []
 
 
 @pytest.mark.parametrize("number", first_quick([signal.SIGTERM, signal.SIGUSR2]))
-def test_a_launcher_in_the_background_starts_no_rank(house: House, number: signal.Signals) -> None:
-    run = create_run(house.experiment(), house.experiments)
-    code, output = signalled(house.root, "toolkit.launch.launcher", number, "toolkit.launch", run.path, 1)
+def test_a_launcher_in_the_background_starts_no_rank(user: User, number: signal.Signals) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    code, output = signalled(user.root, "toolkit.launch.launcher", number, "toolkit.launch", run.path, 1)
     assert code == ExitCode.INTERRUPTED, output
     assert read_attempts(run) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_a_rank_of_another_launcher_saves_and_leaves(house: House, number: signal.Signals) -> None:
+def test_a_rank_of_another_launcher_saves_and_leaves(user: User, number: signal.Signals) -> None:
     """It must take part in the stop of all ranks: one that just ended would be a crash for the others."""
     rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     rank |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    code, output = signalled(house.root, "slurm.cli", number, "slurm", "run", house.config, **rank)
+    code, output = signalled(user.root, "slurm.cli", number, "slurm", "run", user.config, **rank)
     assert code == ExitCode.INTERRUPTED, output
-    (attempt,) = read_attempts(RunDir(house.experiments / house.runs[0]))
+    (attempt,) = read_attempts(RunDir(user.experiments / user.runs[0]))
     assert attempt.why == number.name

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 from tests.mounts import read_only
-from tests.slurm.house import Answer, House, house_in
+from tests.slurm.support.user import Answer, User, user_in
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     """One working folder, without Slurm, in which a run is trained once."""
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        house.write("other.tsv", "body\tverdict\nfine movie\tgood\nawful scene\tbad\nso so\tmeh\n")
-        yield house
+    with user_in(tmp_path_factory.mktemp("user")) as user:
+        user.write("other.tsv", "body\tverdict\nfine movie\tgood\nawful scene\tbad\nso so\tmeh\n")
+        yield user
 
 
 @pytest.fixture(scope="module")
-def finished(house: House) -> RunDir:
-    answer = house.call("run", house.config, "train.epochs=3")
+def finished(user: User) -> RunDir:
+    answer = user.call("run", user.config, "train.epochs=3")
     assert answer.code == 0, answer.err
-    return house.run("train.epochs=3")
+    return user.run("train.epochs=3")
 
 
 COLUMNS = ("data.text_column=body", "data.label_column=verdict")
@@ -41,17 +41,17 @@ def refused(answer: Answer, *words: str) -> None:
         assert word in answer.err
 
 
-def test_the_test_set_is_scored_again_and_found_the_next_time(house: House, finished: RunDir) -> None:
-    first = json.loads(house.stk("evaluate", finished.run_id, "--json").out)
+def test_the_test_set_is_scored_again_and_found_the_next_time(user: User, finished: RunDir) -> None:
+    first = json.loads(user.stk("evaluate", finished.run_id, "--json").out)
     assert first["metrics"]["test"] == read_json(finished.result)["metrics"]["test"]
     assert (first["run_id"], first["found"]) == (finished.run_id, False)
-    again = json.loads(house.stk("evaluate", finished.run_id, "--json").out)
+    again = json.loads(user.stk("evaluate", finished.run_id, "--json").out)
     assert again == {**first, "found": True}
 
 
 @pytest.mark.slow
-def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House, finished: RunDir) -> None:
-    answer = house.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS)
+def test_another_file_is_scored_and_shown_with_what_was_left_out(user: User, finished: RunDir) -> None:
+    answer = user.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS)
     assert answer.code == 0, answer.err
     assert re.search("state +evaluated", answer.out)
     told = re.search(r"scored +(other.tsv, 2 samples, with the best weights of .*\S) +│", answer.out)
@@ -64,34 +64,34 @@ def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House, f
     assert folder.path.name.startswith("other-")
     assert folder.report_html.exists()
     assert (folder.artifacts / "test_predictions.tsv").exists()
-    assert "evaluated" in house.stk("report", folder.path).out
-    assert "scored before  " in house.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS).out
+    assert "evaluated" in user.stk("report", folder.path).out
+    assert "scored before  " in user.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS).out
 
 
 @pytest.mark.slow
 def test_several_processes_give_the_same_scores_where_they_are_told(
-    house: House, finished: RunDir, tmp_path: Path
+    user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     options = ("--procs", "2", "--split", "test", "--output", tmp_path / "scores", "--json")
-    found = json.loads(house.stk("evaluate", finished.run_id, *options).out)
+    found = json.loads(user.stk("evaluate", finished.run_id, *options).out)
     assert found["metrics"]["test"] == read_json(finished.result)["metrics"]["test"]
     assert found["folder"] == str(tmp_path / "scores")
     assert (tmp_path / "scores" / "metrics.json").exists()
 
 
 @pytest.mark.slow
-def test_a_fault_is_told_once_however_many_processes_there_are(house: House, finished: RunDir) -> None:
+def test_a_fault_is_told_once_however_many_processes_there_are(user: User, finished: RunDir) -> None:
     refused(
-        house.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev"),
+        user.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev"),
         "no split 'dev': its data have train, validation, test",
     )
-    answer = house.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev")
+    answer = user.call("evaluate", finished.run_id, "--procs", "2", "--split", "dev")
     assert answer.err.count("error:") == 1
 
 
-def test_other_columns_are_named_at_once(house: House, finished: RunDir) -> None:
+def test_other_columns_are_named_at_once(user: User, finished: RunDir) -> None:
     refused(
-        house.stk("evaluate", finished.run_id, "--data", "other.tsv"),
+        user.stk("evaluate", finished.run_id, "--data", "other.tsv"),
         "no column 'text', found: body, verdict",
         "Set data.text_column",
     )
@@ -107,23 +107,23 @@ def test_other_columns_are_named_at_once(house: House, finished: RunDir) -> None
         (["--procs", "0"], "--procs is 0"),
     ],
 )
-def test_what_cannot_be_is_refused(house: House, finished: RunDir, arguments: list[str], word: str) -> None:
-    refused(house.stk("evaluate", finished.run_id, *arguments), word)
+def test_what_cannot_be_is_refused(user: User, finished: RunDir, arguments: list[str], word: str) -> None:
+    refused(user.stk("evaluate", finished.run_id, *arguments), word)
 
 
-def test_a_run_that_has_not_finished_is_refused(house: House, finished: RunDir) -> None:
-    (house.experiments / "fresh").mkdir()
-    (house.experiments / "fresh" / "config.yaml").write_text(finished.config.read_text())
-    refused(house.stk("evaluate", "fresh"), "fresh has not finished")
+def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) -> None:
+    (user.experiments / "fresh").mkdir()
+    (user.experiments / "fresh" / "config.yaml").write_text(finished.config.read_text())
+    refused(user.stk("evaluate", "fresh"), "fresh has not finished")
 
 
 @pytest.mark.slow
-def test_a_damaged_best_checkpoint_is_named(house: House, finished: RunDir) -> None:
+def test_a_damaged_best_checkpoint_is_named(user: User, finished: RunDir) -> None:
     weights = finished.best.resolve() / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1])
     try:
-        answer = house.call("evaluate", finished.run_id, "--split", "train")
+        answer = user.call("evaluate", finished.run_id, "--split", "train")
     finally:
         weights.write_bytes(whole)
     assert (answer.code, "model.safetensors" in answer.err) == (4, True)
@@ -132,12 +132,12 @@ def test_a_damaged_best_checkpoint_is_named(house: House, finished: RunDir) -> N
 
 @pytest.mark.slow
 def test_a_run_in_a_read_only_folder_is_scored_elsewhere(
-    house: House, finished: RunDir, tmp_path: Path
+    user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     asked = ("evaluate", finished.run_id, "--split", "validation")
     with read_only(finished.path):
-        refused(house.call(*asked), str(finished.path), "--output")
-        answer = house.call(*asked, "--output", tmp_path / "scores", "--json")
+        refused(user.call(*asked), str(finished.path), "--output")
+        answer = user.call(*asked, "--output", tmp_path / "scores", "--json")
         assert answer.code == 0, answer.err
         assert json.loads(answer.out)["folder"] == str(tmp_path / "scores")
     assert not finished.failure.exists()
@@ -145,23 +145,23 @@ def test_a_run_in_a_read_only_folder_is_scored_elsewhere(
 
 @pytest.mark.slow
 def test_an_evaluation_in_a_read_only_folder_is_shown_with_and_without_its_page(
-    house: House, finished: RunDir
+    user: User, finished: RunDir
 ) -> None:
-    folder = Path(json.loads(house.call("evaluate", finished.run_id, "--json").out)["folder"])
+    folder = Path(json.loads(user.call("evaluate", finished.run_id, "--json").out)["folder"])
     for prepare in (lambda: None, RunDir(folder).report_html.unlink):
         prepare()
         with read_only(finished.path):
-            answer = house.call("evaluate", finished.run_id)
+            answer = user.call("evaluate", finished.run_id)
         assert (answer.code, "Traceback" in answer.err) == (0, False), answer.err
         assert f"scored before  {folder}" in answer.out
     assert str(folder) in answer.err, "the page, which is missing now, could not be written"
 
 
 def test_a_report_in_a_read_only_folder_is_shown_and_says_that_its_pages_are_not_written(
-    house: House, finished: RunDir
+    user: User, finished: RunDir
 ) -> None:
     with read_only(finished.path):
-        answer = house.call("report", finished.run_id)
+        answer = user.call("report", finished.run_id)
     assert (answer.code, "Traceback" in answer.err) == (0, False), answer.err
     assert "finished" in answer.out
     assert str(finished.path) in answer.err
@@ -169,12 +169,12 @@ def test_a_report_in_a_read_only_folder_is_shown_and_says_that_its_pages_are_not
 
 @pytest.mark.slow
 def test_a_run_that_is_older_than_the_command_is_scored_by_the_code_that_is_installed(
-    house: House, finished: RunDir
+    user: User, finished: RunDir
 ) -> None:
     module = finished.code / "toolkit" / "analysis" / "reevaluate.py"
     kept = module.rename(module.with_suffix(".kept"))
     try:
-        answer = house.call("evaluate", finished.run_id, "--split", "train", "--json")
+        answer = user.call("evaluate", finished.run_id, "--split", "train", "--json")
     finally:
         kept.rename(module)
     assert answer.code == 0, answer.err

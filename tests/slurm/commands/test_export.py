@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.commands.points import points_in
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.run.run_dir import WEIGHTS, RunDir
 
 #: Names in the folder, besides those of the code.
@@ -17,16 +17,16 @@ KEPT = {"config.yaml", "result.json", "code", "checkpoints"}
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with points_in(tmp_path_factory.mktemp("house")) as house:
-        yield house
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    with points_in(tmp_path_factory.mktemp("user")) as user:
+        yield user
 
 
 @pytest.fixture(scope="module")
-def finished(house: House) -> RunDir:
-    answer = house.call("run", house.config)
+def finished(user: User) -> RunDir:
+    answer = user.call("run", user.config)
     assert answer.code == 0, answer.err
-    return house.run()
+    return user.run()
 
 
 @pytest.fixture
@@ -35,22 +35,22 @@ def run(finished: RunDir, tmp_path: Path) -> RunDir:
     return RunDir(Path(shutil.copytree(finished.path, tmp_path / finished.run_id, symlinks=True)))
 
 
-def test_the_folder_predicts_as_the_run_does(house: House, finished: RunDir, tmp_path: Path) -> None:
+def test_the_folder_predicts_as_the_run_does(user: User, finished: RunDir, tmp_path: Path) -> None:
     folder = tmp_path / "slim"
-    answer = house.call("export", finished.run_id, str(folder))
+    answer = user.call("export", finished.run_id, str(folder))
     assert answer.code == 0, answer.err
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"x": 0.5}\n{"x": 2}\n')
-    expected = house.call("predict", finished.run_id, str(rows))
+    expected = user.call("predict", finished.run_id, str(rows))
     assert expected.out.count("\n") == 2
-    assert house.call("predict", str(folder), str(rows)).out == expected.out
+    assert user.call("predict", str(folder), str(rows)).out == expected.out
 
 
 def test_the_state_of_training_and_the_logs_are_left_out(
-    house: House, finished: RunDir, tmp_path: Path
+    user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     folder = tmp_path / "slim"
-    house.call("export", finished.run_id, str(folder))
+    user.call("export", finished.run_id, str(folder))
     assert {path.name for path in folder.iterdir()} == KEPT
     (checkpoint,) = [path for path in (folder / "checkpoints").iterdir() if not path.is_symlink()]
     assert checkpoint.name == finished.best.resolve().name
@@ -60,57 +60,55 @@ def test_the_state_of_training_and_the_logs_are_left_out(
 
 
 @pytest.mark.parametrize("place", ["exists", "missing/slim", "{run}/slim"])
-def test_a_folder_that_cannot_be_made_is_refused(
-    house: House, run: RunDir, tmp_path: Path, place: str
-) -> None:
+def test_a_folder_that_cannot_be_made_is_refused(user: User, run: RunDir, tmp_path: Path, place: str) -> None:
     (tmp_path / "exists").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    answer = house.call("export", str(run.path), str(tmp_path / place.format(run=run.path)))
+    answer = user.call("export", str(run.path), str(tmp_path / place.format(run=run.path)))
     assert answer.code == 2
     assert "Traceback" not in answer.err
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_run_that_has_not_finished_is_refused(house: House, run: RunDir, tmp_path: Path) -> None:
+def test_a_run_that_has_not_finished_is_refused(user: User, run: RunDir, tmp_path: Path) -> None:
     run.result.unlink()
-    answer = house.call("export", str(run.path), str(tmp_path / "slim"))
+    answer = user.call("export", str(run.path), str(tmp_path / "slim"))
     assert answer.code == 2
     assert "has not finished" in answer.err
 
 
-def test_damaged_weights_are_not_handed_on(house: House, run: RunDir, tmp_path: Path) -> None:
+def test_damaged_weights_are_not_handed_on(user: User, run: RunDir, tmp_path: Path) -> None:
     weights = run.best / WEIGHTS
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    answer = house.call("export", str(run.path), str(tmp_path / "slim"))
+    answer = user.call("export", str(run.path), str(tmp_path / "slim"))
     assert answer.code != 0
     assert str(run.best.resolve()) in answer.err
     assert not (tmp_path / "slim").exists()
 
 
-def test_a_link_into_the_run_is_no_place_for_the_folder(house: House, run: RunDir, tmp_path: Path) -> None:
+def test_a_link_into_the_run_is_no_place_for_the_folder(user: User, run: RunDir, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(run.path)
-    answer = house.call("export", str(run.path), str(tmp_path / "link" / "slim"))
+    answer = user.call("export", str(run.path), str(tmp_path / "link" / "slim"))
     assert answer.code == 2
     assert not (run.path / "slim").exists()
 
 
 def test_code_that_others_may_write_does_not_become_trusted_by_it(
-    house: House, run: RunDir, tmp_path: Path
+    user: User, run: RunDir, tmp_path: Path
 ) -> None:
     run.code.chmod(0o777)
-    answer = house.call("export", str(run.path), str(tmp_path / "slim"))
+    answer = user.call("export", str(run.path), str(tmp_path / "slim"))
     assert answer.code == 2
     assert "--trust-folder" in answer.err
     assert not (tmp_path / "slim").exists()
-    assert house.call("export", str(run.path), str(tmp_path / "slim"), "--trust-folder").code == 0
+    assert user.call("export", str(run.path), str(tmp_path / "slim"), "--trust-folder").code == 0
 
 
-def test_compiled_code_is_left_out(house: House, run: RunDir, tmp_path: Path) -> None:
+def test_compiled_code_is_left_out(user: User, run: RunDir, tmp_path: Path) -> None:
     compiled = run.code / "toolkit" / "__pycache__"
     compiled.mkdir(exist_ok=True)
     (compiled / "task.pyc").write_bytes(b"of another Python")
-    house.call("export", str(run.path), str(tmp_path / "slim"))
+    user.call("export", str(run.path), str(tmp_path / "slim"))
     assert not list((tmp_path / "slim").rglob("__pycache__"))
     assert (tmp_path / "slim" / "code" / "toolkit").is_dir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm.commands.experiments.local_world import told_idle
-from tests.slurm.environments import ENVIRONMENTS
+from tests.slurm.support.environments import ENVIRONMENTS
 
 
 @pytest.mark.parametrize(

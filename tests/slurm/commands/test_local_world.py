@@ -22,7 +22,7 @@ from slurm.commands.experiments.local_world import (
 )
 from slurm.config.rank_count import local_processes, told_fewer
 from slurm.config.resources import Resources
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from tests.toolkit.nvml import Library, gpu
 from toolkit.config import load
 from toolkit.errors import UserError
@@ -37,31 +37,31 @@ def _no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
     for name in ("RANK", "WORLD_SIZE", "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES", "STK_FORCE_LOCAL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(local_world, "own_names", lambda: ("node-a.example.org", "10.0.0.7"))
-    return House(tmp_path)
+    return User(tmp_path)
 
 
 Typed = Callable[..., Machines]
 
 
 @pytest.fixture
-def typed(house: House) -> Typed:
+def typed(user: User) -> Typed:
     """The machines of a command line of `stk run`."""
 
     def machines(line: str, **environ: str) -> Machines:
-        arguments = arguments_of(house, line)
-        return machines_here(arguments, load(house.config, arguments.overrides), environ)
+        arguments = arguments_of(user, line)
+        return machines_here(arguments, load(user.config, arguments.overrides), environ)
 
     return machines
 
 
-def arguments_of(house: House, line: str) -> Namespace:
-    return _parse(["run", str(house.config), *line.split()])
+def arguments_of(user: User, line: str) -> Namespace:
+    return _parse(["run", str(user.config), *line.split()])
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> No
         ("--procs 2 --world-size 4", "--world-size is 4, but 2 processes make up this world"),
     ],
 )
-def test_what_contradicts_itself_is_refused_before_there_is_a_run(house: House, line: str, said: str) -> None:
-    before = house.listing
-    answer = house.stk("run", house.config, *line.split())
+def test_what_contradicts_itself_is_refused_before_there_is_a_run(user: User, line: str, said: str) -> None:
+    before = user.listing
+    answer = user.stk("run", user.config, *line.split())
     assert answer.code == 2
     assert said in answer.err
-    assert house.listing == before
+    assert user.listing == before
 
 
 def test_a_world_size_that_is_right_is_welcome(typed: Typed) -> None:
@@ -145,27 +145,27 @@ def test_a_world_size_in_the_environment_that_is_wrong_is_refused(typed: Typed) 
         typed("--procs 2", WORLD_SIZE="8")
 
 
-def test_the_world_size_of_a_launcher_is_its_own(house: House) -> None:
+def test_the_world_size_of_a_launcher_is_its_own(user: User) -> None:
     """torchrun in a shell of two tasks starts as many ranks as it was told."""
-    check_world_size(2, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "8"})
+    check_world_size(2, arguments_of(user, ""), {"RANK": "0", "WORLD_SIZE": "8"})
 
 
-def test_a_rank_refuses_a_launcher_that_contradicts_the_world_size_of_the_experiment(house: House) -> None:
+def test_a_rank_refuses_a_launcher_that_contradicts_the_world_size_of_the_experiment(user: User) -> None:
     resources = Resources(world_size=8, tasks_per_node=8)
     with pytest.raises(UserError, match=r"resources\.world_size is 8, but 2 processes make up this world"):
-        check_world_size(2, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "2"}, resources)
-    check_world_size(8, arguments_of(house, ""), {"RANK": "0", "WORLD_SIZE": "8"}, resources)
+        check_world_size(2, arguments_of(user, ""), {"RANK": "0", "WORLD_SIZE": "2"}, resources)
+    check_world_size(8, arguments_of(user, ""), {"RANK": "0", "WORLD_SIZE": "8"}, resources)
 
 
 @pytest.mark.parametrize(
     "line", ["--procs 2", "--gpus 1", "--node-rank 0", "--nnodes 1", "--master-addr a", "--gpus-per-node 2"]
 )
-def test_a_rank_of_a_launcher_starts_no_processes(house: House, line: str) -> None:
+def test_a_rank_of_a_launcher_starts_no_processes(user: User, line: str) -> None:
     with pytest.raises(
         UserError, match=f"{line.split()[0]} is for `stk run` that starts the processes itself"
     ):
-        refuse_by_hand(arguments_of(house, line))
-    refuse_by_hand(arguments_of(house, "--world-size 2"))
+        refuse_by_hand(arguments_of(user, line))
+    refuse_by_hand(arguments_of(user, "--world-size 2"))
 
 
 # -- GPUs
@@ -206,9 +206,9 @@ def test_more_processes_than_gpus_are_refused_before_any_is_started(typed: Typed
 
 
 @pytest.mark.usefixtures("one_gpu")
-def test_a_run_says_why_it_has_fewer_processes(house: House) -> None:
+def test_a_run_says_why_it_has_fewer_processes(user: User) -> None:
     resources = Resources(tasks_per_node=2)
-    experiment = replace(load(house.config, []), resources=resources)
+    experiment = replace(load(user.config, []), resources=resources)
     assert told_fewer(local_processes(experiment, {}), resources)
     assert not told_fewer(2, resources)
     assert not told_fewer(1, Resources())
@@ -227,9 +227,9 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-def environ_of(house: House, line: str) -> dict[str, str]:
-    arguments = arguments_of(house, line)
-    experiment = load(house.config, arguments.overrides)
+def environ_of(user: User, line: str) -> dict[str, str]:
+    arguments = arguments_of(user, line)
+    experiment = load(user.config, arguments.overrides)
     return rank_environ(machines_here(arguments, experiment, {}), arguments, experiment)
 
 
@@ -243,15 +243,15 @@ def environ_of(house: House, line: str) -> dict[str, str]:
     ],
 )
 def test_the_least_busy_gpus_are_for_the_ranks_of_this_machine(
-    house: House, chosen: list[int], line: str, count: int
+    user: User, chosen: list[int], line: str, count: int
 ) -> None:
-    assert environ_of(house, line)["CUDA_VISIBLE_DEVICES"] == "GPU-a"
+    assert environ_of(user, line)["CUDA_VISIBLE_DEVICES"] == "GPU-a"
     assert chosen == [count]
 
 
 @pytest.mark.parametrize("line", ["", "--procs 2", "--gpus-per-node 2 train.device=cpu"])
-def test_nobody_chooses_who_was_not_asked(house: House, chosen: list[int], line: str) -> None:
-    assert "CUDA_VISIBLE_DEVICES" not in environ_of(house, line)
+def test_nobody_chooses_who_was_not_asked(user: User, chosen: list[int], line: str) -> None:
+    assert "CUDA_VISIBLE_DEVICES" not in environ_of(user, line)
     assert chosen == []
 
 
@@ -260,30 +260,30 @@ def no_gpus(*_: Any) -> dict[str, str]:
 
 
 def test_on_a_machine_without_gpus_the_numbers_are_processes(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_gpus, "choose", no_gpus)
-    assert "CUDA_VISIBLE_DEVICES" not in environ_of(house, "--gpus-per-node 3")
+    assert "CUDA_VISIBLE_DEVICES" not in environ_of(user, "--gpus-per-node 3")
 
 
 @pytest.mark.parametrize("line", ["--gpus 1", "--gpus-per-node 1 train.device=cuda"])
 def test_gpus_that_are_asked_for_must_be_there(
-    house: House, monkeypatch: pytest.MonkeyPatch, line: str
+    user: User, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     monkeypatch.setattr(idle_gpus, "choose", no_gpus)
     with pytest.raises(UserError, match="no driver"):
-        environ_of(house, line)
+        environ_of(user, line)
 
 
 def test_what_slurm_has_granted_stays_as_it_is(
-    house: House, chosen: list[int], monkeypatch: pytest.MonkeyPatch
+    user: User, chosen: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "2,5", "CUDA_VISIBLE_DEVICES": "0,1"}.items():
         monkeypatch.setenv(name, value)
-    assert environ_of(house, "--gpus 1")["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert environ_of(user, "--gpus 1")["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert chosen == []
     with pytest.raises(UserError, match="--gpus is 3, but Slurm has granted 2 GPUs on this machine"):
-        environ_of(house, "--gpus 3")
+        environ_of(user, "--gpus 3")
 
 
 def test_only_a_job_with_gpus_has_a_grant() -> None:

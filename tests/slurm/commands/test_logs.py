@@ -7,14 +7,14 @@ import shutil
 
 import pytest
 
-from tests.slurm.house import House
 from tests.slurm.runs.logs.folder import Logged
+from tests.slurm.support.user import User
 
 
 @pytest.fixture
-def logged(house: House) -> Logged:
+def logged(user: User) -> Logged:
     """A run with two starts of two ranks; the second one has nothing to complain of."""
-    logged = Logged(house.experiments)
+    logged = Logged(user.experiments)
     logged.start("101.0.0", "a0\n", "a1\n", job_id="101", why="preempted")
     logged.hosts("101.0.0", "w1", "w2")
     logged.start("101.0.1", "b0\n", "b1\n", job_id="101", restart=1)
@@ -22,45 +22,45 @@ def logged(house: House) -> Logged:
     return logged
 
 
-def test_rank_0_of_the_newest_start_is_shown_as_it_is(house: House, logged: Logged) -> None:
-    assert house.stk("logs", "tiny-1").out == "b0\n"
-    assert house.stk("logs", "tiny-1", "--rank", 1).out == "b1\n"
+def test_rank_0_of_the_newest_start_is_shown_as_it_is(user: User, logged: Logged) -> None:
+    assert user.stk("logs", "tiny-1").out == "b0\n"
+    assert user.stk("logs", "tiny-1", "--rank", 1).out == "b1\n"
 
 
-def test_a_start_can_be_named(house: House, logged: Logged) -> None:
-    assert house.stk("logs", "tiny-1", "--attempt", 1, "--rank", 1).out == "a1\n"
-    answer = house.stk("logs", "tiny-1", "--attempt", 9)
+def test_a_start_can_be_named(user: User, logged: Logged) -> None:
+    assert user.stk("logs", "tiny-1", "--attempt", 1, "--rank", 1).out == "a1\n"
+    answer = user.stk("logs", "tiny-1", "--attempt", 9)
     assert (answer.code, "there are: 1, 2" in answer.err) == (2, True)
 
 
-def test_several_logs_have_headings(house: House, logged: Logged) -> None:
-    assert house.stk("logs", "tiny-1", "--attempt", "all").out.splitlines() == [
+def test_several_logs_have_headings(user: User, logged: Logged) -> None:
+    assert user.stk("logs", "tiny-1", "--attempt", "all").out.splitlines() == [
         "==> start 1, job 101: rank 0 on w1 <==",
         "a0",
         "",
         "==> start 2, job 101: rank 0 <==",
         "b0",
     ]
-    assert "==> start 2, job 101: rank 1 <==\nb1\n" in house.stk("logs", "tiny-1", "--rank", "all").out
+    assert "==> start 2, job 101: rank 1 <==\nb1\n" in user.stk("logs", "tiny-1", "--rank", "all").out
 
 
-def test_what_the_job_itself_said_is_shown(house: House, logged: Logged) -> None:
+def test_what_the_job_itself_said_is_shown(user: User, logged: Logged) -> None:
     for attempt in ([], ["--attempt", 1]):
-        assert house.stk("logs", "tiny-1", "--rank", "batch", *attempt).out == "stk: starting again\n"
+        assert user.stk("logs", "tiny-1", "--rank", "batch", *attempt).out == "stk: starting again\n"
 
 
-def test_all_ranks_are_merged_by_time(house: House, logged: Logged) -> None:
+def test_all_ranks_are_merged_by_time(user: User, logged: Logged) -> None:
     times = [f"2026-01-01 00:00:0{second},000" for second in (1, 2, 3)]
     logged.start("c", f"{times[0]} x\n{times[2]} z\n", f"{times[1]} y\nraw\n")
-    lines = house.stk("logs", "tiny-1", "--merge").out.splitlines()
+    lines = user.stk("logs", "tiny-1", "--merge").out.splitlines()
     assert lines == [
         f"rank 0 | {times[0]} x", f"rank 1 | {times[1]} y", "rank 1 | raw", f"rank 0 | {times[2]} z",
     ]  # fmt: skip
-    assert house.stk("logs", "tiny-1", "--merge", "--lines", 2).out.splitlines() == lines[-2:]
+    assert user.stk("logs", "tiny-1", "--merge", "--lines", 2).out.splitlines() == lines[-2:]
 
 
-def test_several_starts_are_merged_by_time_and_told_apart(house: House, logged: Logged) -> None:
-    lines = house.stk("logs", "tiny-1", "--merge", "--attempt", "all").out.splitlines()
+def test_several_starts_are_merged_by_time_and_told_apart(user: User, logged: Logged) -> None:
+    lines = user.stk("logs", "tiny-1", "--merge", "--attempt", "all").out.splitlines()
     assert lines == [
         "start 1, job 101, rank 0 | a0",
         "start 1, job 101, rank 1 | a1",
@@ -69,10 +69,10 @@ def test_several_starts_are_merged_by_time_and_told_apart(house: House, logged: 
     ]
 
 
-def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(house: House, logged: Logged) -> None:
+def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(user: User, logged: Logged) -> None:
     gpu = {"index": 3, "name": "NVIDIA H200", "uuid": "GPU-12"}
     logged.fail("101.0.1", 1, "CUDA out of memory", gpu=gpu)
-    answer = house.stk("logs", "tiny-1")
+    answer = user.stk("logs", "tiny-1")
     assert answer.out.splitlines() == [
         "error: CUDA out of memory",
         "  where        rank 1 on w1, GPU 3 (NVIDIA H200, GPU-12), in forward, after step 7",
@@ -84,52 +84,52 @@ def test_after_a_failure_the_rank_that_failed_first_is_shown_and_why(house: Hous
     assert answer.err == "(rank 1 failed first; --rank 0 shows rank 0, --rank all everybody)\n"
 
 
-def test_of_all_ranks_the_one_that_failed_first_comes_first(house: House, logged: Logged) -> None:
+def test_of_all_ranks_the_one_that_failed_first_comes_first(user: User, logged: Logged) -> None:
     logged.fail("101.0.1", 1)
     headings = [
-        line for line in house.stk("logs", "tiny-1", "--rank", "all").out.splitlines() if "==>" in line
+        line for line in user.stk("logs", "tiny-1", "--rank", "all").out.splitlines() if "==>" in line
     ]
     assert [line.split(": ")[1][:6] for line in headings] == ["rank 1", "rank 0"]
 
 
-def test_the_failure_of_an_earlier_start_is_told_with_that_start(house: House, logged: Logged) -> None:
+def test_the_failure_of_an_earlier_start_is_told_with_that_start(user: User, logged: Logged) -> None:
     logged.fail("101.0.0", 0, "of the first")
     logged.run.failure.unlink()
-    assert "of the first" not in house.stk("logs", "tiny-1").out
-    assert house.stk("logs", "tiny-1", "--attempt", 1).out.startswith("error: of the first\n")
+    assert "of the first" not in user.stk("logs", "tiny-1").out
+    assert user.stk("logs", "tiny-1", "--attempt", 1).out.startswith("error: of the first\n")
 
 
-def test_a_failure_without_a_log_is_still_told(house: House, logged: Logged) -> None:
+def test_a_failure_without_a_log_is_still_told(user: User, logged: Logged) -> None:
     for path in logged.run.logs.iterdir():
         path.unlink()
     logged.fail("101.0.1", 0)
-    answer = house.stk("logs", "tiny-1")
+    answer = user.stk("logs", "tiny-1")
     assert (answer.code, answer.out.startswith("error: boom"), "no log" in answer.err) == (0, True, True)
 
 
-def test_only_the_failure_with_its_stack_trace(house: House, logged: Logged) -> None:
-    assert "no failure is known" in house.stk("logs", "tiny-1", "--failure").out
-    assert json.loads(house.stk("logs", "tiny-1", "--failure", "--json").out) is None
+def test_only_the_failure_with_its_stack_trace(user: User, logged: Logged) -> None:
+    assert "no failure is known" in user.stk("logs", "tiny-1", "--failure").out
+    assert json.loads(user.stk("logs", "tiny-1", "--failure", "--json").out) is None
     logged.fail("101.0.1", 1)
-    assert house.stk("logs", "tiny-1", "--failure").out.endswith("\n\nTraceback: boom\n")
-    assert json.loads(house.stk("logs", "tiny-1", "--failure", "--json").out)["rank"] == 1
+    assert user.stk("logs", "tiny-1", "--failure").out.endswith("\n\nTraceback: boom\n")
+    assert json.loads(user.stk("logs", "tiny-1", "--failure", "--json").out)["rank"] == 1
 
 
-def test_a_damaged_failure_is_named(house: House, logged: Logged) -> None:
+def test_a_damaged_failure_is_named(user: User, logged: Logged) -> None:
     logged.run.failure.write_text("{")
-    answer = house.stk("logs", "tiny-1")
+    answer = user.stk("logs", "tiny-1")
     assert (answer.code, "failure.json cannot be read" in answer.err) == (4, True)
     assert "Traceback" not in answer.err
 
 
-def test_what_a_message_holds_does_not_steer_the_terminal(house: House, logged: Logged) -> None:
+def test_what_a_message_holds_does_not_steer_the_terminal(user: User, logged: Logged) -> None:
     logged.fail("101.0.1", 0, "\x1b[31m[bold]bad\x07")
-    assert "error: ␛[31m[bold]bad␇" in house.stk("logs", "tiny-1").out
+    assert "error: ␛[31m[bold]bad␇" in user.stk("logs", "tiny-1").out
 
 
-def test_the_list_says_who_has_logs(house: House, logged: Logged) -> None:
+def test_the_list_says_who_has_logs(user: User, logged: Logged) -> None:
     logged.start("dead", why="launch")
-    rows = [line.split() for line in house.stk("logs", "tiny-1", "--list").out.splitlines()]
+    rows = [line.split() for line in user.stk("logs", "tiny-1", "--list").out.splitlines()]
     assert rows[0][:4] == ["start", "job", "ranks", "hosts"]
     assert rows[1][:6] == ["1", "101", "0-1", "w1,", "w2", "6"]
     assert rows[1][-1] == "preempted"
@@ -137,8 +137,8 @@ def test_the_list_says_who_has_logs(house: House, logged: Logged) -> None:
     assert rows[4][:2] == ["batch", "101.batch.log"]
 
 
-def test_the_list_in_json_has_an_entry_for_each_log(house: House, logged: Logged) -> None:
-    entries = json.loads(house.stk("logs", "tiny-1", "--list", "--json").out)
+def test_the_list_in_json_has_an_entry_for_each_log(user: User, logged: Logged) -> None:
+    entries = json.loads(user.stk("logs", "tiny-1", "--list", "--json").out)
     assert [(each["attempt"], each["rank"], each["bytes"]) for each in entries] == [
         (1, 0, 3), (1, 1, 3), (2, 0, 3), (2, 1, 3), (None, "batch", 20),
     ]  # fmt: skip
@@ -158,16 +158,16 @@ def test_the_list_in_json_has_an_entry_for_each_log(house: House, logged: Logged
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    house: House, logged: Logged, arguments: list[str], complaint: str
+    user: User, logged: Logged, arguments: list[str], complaint: str
 ) -> None:
-    answer = house.stk("logs", "tiny-1", *arguments)
+    answer = user.stk("logs", "tiny-1", *arguments)
     assert answer.code == 2
     assert complaint in answer.err
 
 
-def test_a_folder_that_cannot_be_read_is_named(house: House, logged: Logged) -> None:
+def test_a_folder_that_cannot_be_read_is_named(user: User, logged: Logged) -> None:
     shutil.rmtree(logged.run.logs)
     # It leads to itself, which even root cannot follow.
     logged.run.logs.symlink_to(logged.run.logs.name)
-    answer = house.stk("logs", "tiny-1")
+    answer = user.stk("logs", "tiny-1")
     assert (answer.code, str(logged.run.logs) in answer.err) == (2, True)

@@ -12,8 +12,8 @@ import yaml
 from safetensors.numpy import save_file
 
 from slurm.submission.batch.batch_script import JobPlan
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from tests.toolkit.config.composing import compose
 from toolkit.config import load_resolved
 from toolkit.config.identity import identity
@@ -22,51 +22,49 @@ from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import create_run
 
 
-def test_stk_plan_touches_nothing_and_asks_nobody(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stk_plan_touches_nothing_and_asks_nobody(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Slurm, no experiment folder: a plan needs neither."""
     monkeypatch.setenv("PATH", "")
-    before = house.listing
-    assert house.stk("plan", house.config).code == 0
-    assert house.stk("plan", house.config, "--json", "resources.nodes=2").code == 0
-    assert house.listing == before
+    before = user.listing
+    assert user.stk("plan", user.config).code == 0
+    assert user.stk("plan", user.config, "--json", "resources.nodes=2").code == 0
+    assert user.listing == before
 
 
-def test_stk_plan_in_json_is_one_document_with_the_agreed_keys(house: House) -> None:
+def test_stk_plan_in_json_is_one_document_with_the_agreed_keys(user: User) -> None:
     overrides = ["resources.nodes=2", "resources.tasks_per_node=2", "resources.gres=gpu:2"]
-    answer = house.stk("plan", house.config, *overrides, "--json")
+    answer = user.stk("plan", user.config, *overrides, "--json")
     facts: dict[str, Any] = json.loads(answer.out)
-    experiment = house.experiment(*overrides)
+    experiment = user.experiment(*overrides)
     assert set(facts) == {"run_id", "identity", "config", "script", "world_size"}
     assert facts["run_id"] == f"tiny-{identity(experiment)}"
     assert facts["identity"] == identity(experiment)
     assert facts["world_size"] == 4
     assert facts["config"]["resources"]["gres"] == "gpu:2"
-    assert facts["script"] == str(JobPlan(experiment=experiment, run=house.run()))
+    assert facts["script"] == str(JobPlan(experiment=experiment, run=user.run()))
     assert answer.err == ""
 
 
-def test_stk_plan_for_people_shows_the_resolved_experiment_and_the_script(house: House) -> None:
-    shown = house.stk("plan", house.config, "optimizer.lr=0.5").out
+def test_stk_plan_for_people_shows_the_resolved_experiment_and_the_script(user: User) -> None:
+    shown = user.stk("plan", user.config, "optimizer.lr=0.5").out
     head, _, rest = shown.partition("\n\n")
     resolved, _, script = rest.partition("# batch script\n\n")
-    assert head.splitlines()[0] == f"# {house.run('optimizer.lr=0.5').path}"
+    assert head.splitlines()[0] == f"# {user.run('optimizer.lr=0.5').path}"
     assert yaml.safe_load(resolved)["optimizer"]["lr"] == 0.5
-    facts = json.loads(house.stk("plan", house.config, "optimizer.lr=0.5", "--json").out)
+    facts = json.loads(user.stk("plan", user.config, "optimizer.lr=0.5", "--json").out)
     assert script == facts["script"] + "\n"
-    stored = house.write("stored.yaml", resolved)
+    stored = user.write("stored.yaml", resolved)
     assert identity(load_resolved(stored)) == facts["identity"]
 
 
-def test_a_plan_says_where_each_key_was_set_and_keeps_the_defaults_short(house: House) -> None:
-    shown = house.stk(
-        "plan", house.config, "optimizer.lr=0.5", "resources.environment={A: 'a # b: \"c\"'}"
-    ).out
+def test_a_plan_says_where_each_key_was_set_and_keeps_the_defaults_short(user: User) -> None:
+    shown = user.stk("plan", user.config, "optimizer.lr=0.5", "resources.environment={A: 'a # b: \"c\"'}").out
     written, _, rest = shown.partition("# defaults\n")
     defaults, _, _ = rest.partition("# batch script")
     (line,) = [line for line in written.splitlines() if line.startswith("  lr: ")]
     assert line.split() == ["lr:", "0.5", "#", "command", "line"]
     (line,) = [line for line in written.splitlines() if line.startswith("  path: ")]
-    assert line.endswith(f"tiny.yaml:{line_of(house.config, 'path:')}")
+    assert line.endswith(f"tiny.yaml:{line_of(user.config, 'path:')}")
     assert yaml.safe_load(written)["resources"]["environment"] == {"A": 'a # b: "c"'}
     assert "weight_decay" in defaults
     assert "weight_decay" not in written
@@ -75,24 +73,24 @@ def test_a_plan_says_where_each_key_was_set_and_keeps_the_defaults_short(house: 
     assert all(line.startswith("#") for line in defaults.strip().splitlines())
 
 
-def test_a_plan_tells_the_steps_once_the_data_are_prepared(house: House) -> None:
-    assert "prepare" in house.stk("plan", house.config).out.partition("\n\n")[0]
-    assert house.stk("prepare", house.config).code == 0
-    head = house.stk("plan", house.config, "train.epochs=1000").out.partition("\n\n")[0]
-    of_epoch = steps_per_epoch(house.experiment())
+def test_a_plan_tells_the_steps_once_the_data_are_prepared(user: User) -> None:
+    assert "prepare" in user.stk("plan", user.config).out.partition("\n\n")[0]
+    assert user.stk("prepare", user.config).code == 0
+    head = user.stk("plan", user.config, "train.epochs=1000").out.partition("\n\n")[0]
+    of_epoch = steps_per_epoch(user.experiment())
     assert of_epoch is not None
     assert f"{1000 * of_epoch:,} steps" in head
 
 
-def test_a_plan_compares_with_the_last_run_of_its_name(house: House) -> None:
-    last = create_run(house.experiment("seed=7"), house.experiments)
+def test_a_plan_compares_with_the_last_run_of_its_name(user: User) -> None:
+    last = create_run(user.experiment("seed=7"), user.experiments)
     append_json_line(last.attempts, {"attempt": 1, "time_start": 1.0, "step_s": 60.0})
-    head = house.stk("plan", house.config, "train.epochs=null", "train.steps=600").out.partition("\n\n")[0]
+    head = user.stk("plan", user.config, "train.epochs=null", "train.steps=600").out.partition("\n\n")[0]
     assert f"unlike {last.run_id}" in head
     assert "seed: 7 -> 0" in head
     assert "train.steps: null -> 600" in head
     assert "600 of them take about 10 h 00 min" in head
-    assert f"as in {last.run_id}" in house.stk("plan", house.config, "seed=7").out
+    assert f"as in {last.run_id}" in user.stk("plan", user.config, "seed=7").out
 
 
 @pytest.mark.parametrize("section, key, is_written", [
@@ -100,9 +98,9 @@ def test_a_plan_compares_with_the_last_run_of_its_name(house: House) -> None:
     ("a: '${x}'", "b", True), ("a: {c: '${x}'}", "b", False),
 ])  # fmt: skip
 def test_what_stands_in_a_reference_was_written_there(
-    house: House, section: str, key: str, is_written: bool
+    user: User, section: str, key: str, is_written: bool
 ) -> None:
-    origins = compose(house.write("origins.yaml", f"x: {{b: 2}}\n{section}\n")).origins
+    origins = compose(user.write("origins.yaml", f"x: {{b: 2}}\n{section}\n")).origins
     assert origins.is_written(("a", key)) == is_written
 
 
@@ -111,26 +109,26 @@ def test_what_stands_in_a_reference_was_written_there(
     "resources.environment.A=b", "resources.setup=[module load cuda]", "resources.sbatch.nice=10",
     "checkpoint.every_steps=7",
 ])  # fmt: skip
-def test_resources_never_change_the_run(house: House, override: str) -> None:
-    plain = json.loads(house.stk("plan", house.config, "--json").out)
-    other = json.loads(house.stk("plan", house.config, override, "--json").out)
+def test_resources_never_change_the_run(user: User, override: str) -> None:
+    plain = json.loads(user.stk("plan", user.config, "--json").out)
+    other = json.loads(user.stk("plan", user.config, override, "--json").out)
     assert other["run_id"] == plain["run_id"]
     assert other["config"] != plain["config"]
 
 
-def test_what_is_computed_changes_the_run(house: House) -> None:
-    plain = json.loads(house.stk("plan", house.config, "--json").out)
-    other = json.loads(house.stk("plan", house.config, "optimizer.lr=0.5", "--json").out)
+def test_what_is_computed_changes_the_run(user: User) -> None:
+    plain = json.loads(user.stk("plan", user.config, "--json").out)
+    other = json.loads(user.stk("plan", user.config, "optimizer.lr=0.5", "--json").out)
     assert other["run_id"] != plain["run_id"]
 
 
-def test_a_plan_of_texts_that_are_not_here_is_shown_and_refused(house: House) -> None:
-    assert house.stk("plan", house.config).err == ""
-    (house.root / "reviews.tsv").unlink()
-    answer = house.stk("plan", house.config)
+def test_a_plan_of_texts_that_are_not_here_is_shown_and_refused(user: User) -> None:
+    assert user.stk("plan", user.config).err == ""
+    (user.root / "reviews.tsv").unlink()
+    answer = user.stk("plan", user.config)
     assert answer.code == 2
     assert "#!/bin/bash" in answer.out
-    assert f"data.path: {house.root}/reviews.tsv does not exist" in answer.err
+    assert f"data.path: {user.root}/reviews.tsv does not exist" in answer.err
 
 
 def line_of(config: Path, text: str) -> int:
@@ -142,12 +140,12 @@ def line_of(config: Path, text: str) -> int:
 
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_all_that_is_wrong_with_the_data_is_told_at_once_with_file_and_line(
-    house: House, fake: FakeSlurm, command: str
+    user: User, fake: FakeSlurm, command: str
 ) -> None:
     """A column that is missing, and weights from nowhere."""
-    config = house.config
-    missing = str(house.root / "no_such_run")
-    answer = house.stk(command, config, "data.text_column=texts", f"train.start_from_checkpoint={missing}")
+    config = user.config
+    missing = str(user.root / "no_such_run")
+    answer = user.stk(command, config, "data.text_column=texts", f"train.start_from_checkpoint={missing}")
     assert answer.code == 2
     assert fake.jobs == []
     told = [line for line in answer.err.splitlines() if line.startswith("  - ")]
@@ -157,11 +155,11 @@ def test_all_that_is_wrong_with_the_data_is_told_at_once_with_file_and_line(
     assert any(place in line and "'texts'" in line for line in told)
 
 
-def weights_of_another_model(house: House) -> tuple[Path, int]:
+def weights_of_another_model(user: User) -> tuple[Path, int]:
     """A file of weights with other shapes than the experiment's model has, and how many tokens that has."""
-    tokens = json.loads(house.stk("prepare", house.config, "--json").out)["vocabulary_size"]
+    tokens = json.loads(user.stk("prepare", user.config, "--json").out)["vocabulary_size"]
     shapes = {"embedding.weight": (tokens, 5), "convolutions.0.bias": (3,), "labels": (2,)}
-    weights = house.root / "model.safetensors"
+    weights = user.root / "model.safetensors"
     save_file({name: np.zeros(shape) for name, shape in shapes.items()}, weights)
     return weights, tokens
 
@@ -169,11 +167,11 @@ def weights_of_another_model(house: House) -> tuple[Path, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_weights_whose_tensors_are_not_those_of_the_model_are_told_before_the_queue(
-    house: House, fake: FakeSlurm, command: str
+    user: User, fake: FakeSlurm, command: str
 ) -> None:
-    weights, tokens = weights_of_another_model(house)
-    answer = house.stk(command, house.config, f"train.start_from_checkpoint={weights}")
-    assert (answer.code, fake.jobs, house.runs) == (2, [], [])
+    weights, tokens = weights_of_another_model(user)
+    answer = user.stk(command, user.config, f"train.start_from_checkpoint={weights}")
+    assert (answer.code, fake.jobs, user.runs) == (2, [], [])
     told = (
         "train.start_from_checkpoint",
         f"embedding.weight [{tokens}, 5], expected [{tokens}, 4]",
@@ -182,26 +180,26 @@ def test_weights_whose_tensors_are_not_those_of_the_model_are_told_before_the_qu
     assert all(part in answer.err for part in (*told, str(weights)))
 
 
-def test_texts_that_are_not_here_are_never_submitted(house: House, fake: FakeSlurm) -> None:
-    (house.root / "reviews.tsv").unlink()
-    answer = house.stk("submit", house.config)
-    assert (answer.code, fake.jobs, house.runs) == (2, [], [])
-    assert f"data.path: {house.root}/reviews.tsv does not exist" in answer.err
+def test_texts_that_are_not_here_are_never_submitted(user: User, fake: FakeSlurm) -> None:
+    (user.root / "reviews.tsv").unlink()
+    answer = user.stk("submit", user.config)
+    assert (answer.code, fake.jobs, user.runs) == (2, [], [])
+    assert f"data.path: {user.root}/reviews.tsv does not exist" in answer.err
 
 
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_what_is_odd_is_told_with_file_and_line_and_stops_nothing(
-    house: House, fake: FakeSlurm, command: str
+    user: User, fake: FakeSlurm, command: str
 ) -> None:
     """Labels that look alike, and a warm-up that is longer than the run."""
     rows = [f"text {number}\t{('good', 'Good')[number % 2]}" for number in range(80)]
-    house.write("reviews.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
-    assert house.stk("prepare", house.config).code == 0
-    answer = house.stk(command, house.config, "lr_scheduler.warmup=5000")
+    user.write("reviews.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
+    assert user.stk("prepare", user.config).code == 0
+    answer = user.stk(command, user.config, "lr_scheduler.warmup=5000")
     assert answer.code == 0
     assert len(fake.jobs) == (command == "submit")
     told = [line for line in answer.err.splitlines() if line.startswith("warning: ")]
-    place = f"tiny.yaml:{line_of(house.config, 'path:')}: data.path"
+    place = f"tiny.yaml:{line_of(user.config, 'path:')}: data.path"
     assert any(place in line and "'Good', 'good'" in line for line in told)
     assert any("command line: lr_scheduler.warmup" in line and "5000" in line for line in told)
 
@@ -209,13 +207,13 @@ def test_what_is_odd_is_told_with_file_and_line_and_stops_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "submit"])
 def test_what_hinders_a_run_and_what_is_odd_about_it_stand_in_one_message(
-    house: House, fake: FakeSlurm, command: str
+    user: User, fake: FakeSlurm, command: str
 ) -> None:
     """More ranks than GPUs, weights of another model, and a warm-up that is longer than the run."""
-    weights, tokens = weights_of_another_model(house)
+    weights, tokens = weights_of_another_model(user)
     settings = ("resources.gres=gpu:1", "resources.tasks_per_node=2", "lr_scheduler.warmup=5000")
-    answer = house.stk(command, house.config, f"train.start_from_checkpoint={weights}", *settings)
-    assert (answer.code, fake.jobs, house.runs) == (2, [], [])
+    answer = user.stk(command, user.config, f"train.start_from_checkpoint={weights}", *settings)
+    assert (answer.code, fake.jobs, user.runs) == (2, [], [])
     for key in ("resources.tasks_per_node", "train.start_from_checkpoint", "lr_scheduler.warmup"):
         assert f"command line: {key}" in answer.err
     assert f"expected [{tokens}, 4]" in answer.err

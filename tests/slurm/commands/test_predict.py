@@ -17,24 +17,24 @@ from safetensors.torch import load_file
 
 from tests.patience import PATIENCE_S
 from tests.slurm.commands.points import points_in
-from tests.slurm.house import CONFIG, Answer, House, reviews
+from tests.slurm.support.user import CONFIG, Answer, User, reviews
 from toolkit.analysis.prediction.load import load_model
 from toolkit.errors import CheckpointError, DataError, RunNotFound, UserError
 from toolkit.run.run_dir import RunDir
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     """One working folder, without Slurm, in which a run is trained once."""
-    with points_in(tmp_path_factory.mktemp("house")) as house:
-        yield house
+    with points_in(tmp_path_factory.mktemp("user")) as user:
+        yield user
 
 
 @pytest.fixture(scope="module")
-def finished(house: House) -> RunDir:
-    answer = house.call("run", house.config)
+def finished(user: User) -> RunDir:
+    answer = user.call("run", user.config)
     assert answer.code == 0, answer.err
-    return house.run()
+    return user.run()
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,11 @@ def xs() -> list[float]:
     return [x / 20 for x in range(15, 30)]
 
 
-def piped(house: House, text: str, *words: str) -> Answer:
+def piped(user: User, text: str, *words: str) -> Answer:
     """`stk predict` with standard input."""
     command = [sys.executable, "-m", "slurm", "predict", *words]
     done = subprocess.run(
-        command, cwd=house.root, input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command, cwd=user.root, input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -67,36 +67,36 @@ def refused(answer: Answer, *words: str) -> None:
 
 
 def test_a_pipe_of_json_lines_is_answered_with_what_the_evaluation_said(
-    house: House, finished: RunDir, told: list[float], xs: list[float]
+    user: User, finished: RunDir, told: list[float], xs: list[float]
 ) -> None:
     rows = "".join(json.dumps({"x": x}) + "\n" for x in xs)
-    answer = piped(house, rows, finished.run_id)
+    answer = piped(user, rows, finished.run_id)
     assert answer.code == 0, answer.err
     assert [json.loads(line)["y"] for line in answer.out.splitlines()] == pytest.approx(told)
 
 
 def test_a_table_is_answered_with_a_table(
-    house: House, finished: RunDir, told: list[float], xs: list[float]
+    user: User, finished: RunDir, told: list[float], xs: list[float]
 ) -> None:
-    house.write("rows.csv", "name,x\n" + "".join(f'"a\n""b""",{x}\n' for x in xs))
-    answer = house.call("predict", finished.run_id, "rows.csv", "--output", "out.csv", "--batch-size", "4")
+    user.write("rows.csv", "name,x\n" + "".join(f'"a\n""b""",{x}\n' for x in xs))
+    answer = user.call("predict", finished.run_id, "rows.csv", "--output", "out.csv", "--batch-size", "4")
     assert (answer.code, answer.out) == (0, ""), answer.err
-    header, *lines = (house.root / "out.csv").read_text().splitlines()
+    header, *lines = (user.root / "out.csv").read_text().splitlines()
     assert header == "y"
     assert [float(line) for line in lines] == pytest.approx(told)
 
 
-def test_a_bad_row_is_named_and_leaves_no_file(house: House, finished: RunDir) -> None:
-    house.write("bad.jsonl", '{"x": 1}\n{"y": 2}\n')
-    before = house.listing
-    answer = house.call("predict", finished.run_id, "bad.jsonl", "--output", "bad.csv", "--batch-size", "1")
+def test_a_bad_row_is_named_and_leaves_no_file(user: User, finished: RunDir) -> None:
+    user.write("bad.jsonl", '{"x": 1}\n{"y": 2}\n')
+    before = user.listing
+    answer = user.call("predict", finished.run_id, "bad.jsonl", "--output", "bad.csv", "--batch-size", "1")
     refused(answer, "bad.jsonl:2: found {'y': 2}, expected a number under x")
-    assert house.listing == before
+    assert user.listing == before
 
 
-def test_a_reader_that_has_seen_enough_ends_it_quietly(house: House, finished: RunDir) -> None:
-    rows = house.write("many.jsonl", '{"x": 1}\n' * 20_000)
-    process = house.start("predict", finished.run_id, rows)
+def test_a_reader_that_has_seen_enough_ends_it_quietly(user: User, finished: RunDir) -> None:
+    rows = user.write("many.jsonl", '{"x": 1}\n' * 20_000)
+    process = user.start("predict", finished.run_id, rows)
     assert process.stdout is not None
     assert process.stdout.readline().startswith('{"y"')
     process.stdout.close()
@@ -105,10 +105,10 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(house: House, finished: R
     assert process.stderr.read() == ""
 
 
-def test_a_slow_writer_is_answered_row_by_row(house: House, finished: RunDir) -> None:
+def test_a_slow_writer_is_answered_row_by_row(user: User, finished: RunDir) -> None:
     command = [sys.executable, "-m", "slurm", "predict", finished.run_id]
     process = subprocess.Popen(
-        command, cwd=house.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=user.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -129,27 +129,27 @@ def test_a_slow_writer_is_answered_row_by_row(house: House, finished: RunDir) ->
     ],
 )
 def test_what_cannot_be_is_refused_at_once(
-    house: House, finished: RunDir, arguments: list[str], word: str
+    user: User, finished: RunDir, arguments: list[str], word: str
 ) -> None:
-    refused(house.stk("predict", finished.run_id, *arguments), word)
+    refused(user.stk("predict", finished.run_id, *arguments), word)
 
 
-def test_plain_lines_are_no_rows_of_a_task_that_takes_none(house: House, finished: RunDir) -> None:
-    refused(house.call("predict", finished.run_id, "points.txt"), "a plain line of text is no row")
+def test_plain_lines_are_no_rows_of_a_task_that_takes_none(user: User, finished: RunDir) -> None:
+    refused(user.call("predict", finished.run_id, "points.txt"), "a plain line of text is no row")
 
 
-def test_a_run_that_has_not_finished_is_refused(house: House, finished: RunDir) -> None:
-    (house.experiments / "fresh").mkdir()
-    (house.experiments / "fresh" / "config.yaml").write_text(finished.config.read_text())
-    refused(house.stk("predict", "fresh", "points.txt"), "fresh has not finished")
+def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) -> None:
+    (user.experiments / "fresh").mkdir()
+    (user.experiments / "fresh" / "config.yaml").write_text(finished.config.read_text())
+    refused(user.stk("predict", "fresh", "points.txt"), "fresh has not finished")
 
 
-def test_a_task_without_a_predictor_is_told_what_to_define(house: House) -> None:
-    folder = house.experiments / "texts"
+def test_a_task_without_a_predictor_is_told_what_to_define(user: User) -> None:
+    folder = user.experiments / "texts"
     folder.mkdir(parents=True)
     text = "name: texts\ntask: {kind: toy_texts}\nmodel: {kind: convolutions}\ndata: {path: reviews.tsv}\n"
     (folder / "config.yaml").write_text(text)
-    refused(house.stk("predict", "texts"), "task.kind toy_texts has no predictor", "TaskSpec(…, predictor=")
+    refused(user.stk("predict", "texts"), "task.kind toy_texts has no predictor", "TaskSpec(…, predictor=")
 
 
 def test_the_model_opens_elsewhere_and_without_the_data(
@@ -168,15 +168,15 @@ def test_the_model_opens_elsewhere_and_without_the_data(
     assert os.getcwd() == str(tmp_path)
 
 
-def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(house: House) -> None:
-    texts = house.write("texts.yaml", CONFIG)
-    answer = house.call("run", texts)
+def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(user: User) -> None:
+    texts = user.write("texts.yaml", CONFIG)
+    answer = user.call("run", texts)
     assert answer.code == 0, answer.err
-    (run,) = house.experiments.glob("tiny-*")
+    (run,) = user.experiments.glob("tiny-*")
     model = load_model(run)
     weights = load_file(run / "checkpoints" / "best" / "model.safetensors")
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
-    (house.root / "reviews.tsv").write_text(reviews(200))
+    (user.root / "reviews.tsv").write_text(reviews(200))
     with pytest.raises(DataError, match="have changed since"):
         load_model(run)
 

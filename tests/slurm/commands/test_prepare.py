@@ -7,48 +7,48 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.errors import ExitCode
 
 
-def test_what_was_built_is_told_in_a_line(house: House) -> None:
+def test_what_was_built_is_told_in_a_line(user: User) -> None:
     films = "".join(f"a film {number}\tgood\n" for number in range(50))
-    (house.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n")
-    first = house.call("prepare", house.config, "data.labels=[good]")
-    (path,) = (house.root / "prepared").glob("reviews-*")
+    (user.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n")
+    first = user.call("prepare", user.config, "data.labels=[good]")
+    (path,) = (user.root / "prepared").glob("reviews-*")
     assert (first.code, first.err) == (0, "")
     assert first.out.splitlines() == [
         f"prepared: train 40, validation 5, test 5; 1 labels, 44 tokens; {path}",
         "left out: 1 with another label",
     ]
-    second = house.call("prepare", house.config, "data.labels=[good]")
+    second = user.call("prepare", user.config, "data.labels=[good]")
     assert second.out.splitlines()[0].startswith("was prepared before: train 40,")
     assert second.out.splitlines()[1:] == first.out.splitlines()[1:]
 
 
-def test_json_is_one_document_with_what_was_left_out(house: House) -> None:
-    (house.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
-    answer = house.call("prepare", house.config, "data.labels=[good]", "--json")
+def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
+    (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
+    answer = user.call("prepare", user.config, "data.labels=[good]", "--json")
     found = json.loads(answer.out)
     assert answer.err == ""
     assert Path(found["path"]).is_dir()
     assert (found["built"], found["splits"]) == (True, {"train": 40, "validation": 5, "test": 5})
     assert found["skipped"] == 1
-    assert not json.loads(house.call("prepare", house.config, "data.labels=[good]", "--json").out)["built"]
+    assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
 
 
-def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(house: House) -> None:
-    (house.root / "reviews.tsv").write_text("text\tlabel\na film\n")
-    answer = house.call("prepare", house.config)
+def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(user: User) -> None:
+    (user.root / "reviews.tsv").write_text("text\tlabel\na film\n")
+    answer = user.call("prepare", user.config)
     assert (answer.code, answer.out) == (2, "")
     assert "reviews.tsv:2: 1 fields, expected 2" in answer.err
-    assert list((house.root / "prepared").glob("[!.]*")) == []
+    assert list((user.root / "prepared").glob("[!.]*")) == []
 
 
-def test_a_set_that_was_prepared_before_is_compared_with_its_checksums(house: House) -> None:
-    assert house.call("prepare", house.config).code == 0
-    column = house.damaged_column()
-    answer = house.call("prepare", house.config)
+def test_a_set_that_was_prepared_before_is_compared_with_its_checksums(user: User) -> None:
+    assert user.call("prepare", user.config).code == 0
+    column = user.damaged_column()
+    answer = user.call("prepare", user.config)
     assert answer.code == ExitCode.WRONG_INPUT
     assert answer.out == ""
     assert f"{column} is damaged: its checksum differs" in answer.err
@@ -64,6 +64,6 @@ def prepare_without_torch(*arguments: object) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def test_data_are_prepared_without_torch(house: House) -> None:
+def test_data_are_prepared_without_torch(user: User) -> None:
     """So that it answers at once."""
-    assert prepare_without_torch(house.config)[-1] == "0 []"
+    assert prepare_without_torch(user.config)[-1] == "0 []"

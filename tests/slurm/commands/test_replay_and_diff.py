@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.slurm.house import Answer, House, house_in
+from tests.slurm.support.user import Answer, User, user_in
 from toolkit.files import read_json_lines
 from toolkit.run.edited_code import NEW_CODE
 from toolkit.run.events import note_event
@@ -26,23 +26,23 @@ THREE = "train.epochs=3"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     """One working folder, without Slurm; each run in it is trained once."""
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        yield house
+    with user_in(tmp_path_factory.mktemp("user")) as user:
+        yield user
 
 
-def train(house: House, *arguments: str) -> RunDir:
+def train(user: User, *arguments: str) -> RunDir:
     """A run trained by `stk run`, on the CPU."""
     arguments = (*arguments, "train.device=cpu")
-    answer = house.call("run", house.config, *arguments)
+    answer = user.call("run", user.config, *arguments)
     assert answer.code == 0, answer.err
-    return house.run(*(each for each in arguments if not each.startswith("-") and "=" in each))
+    return user.run(*(each for each in arguments if not each.startswith("-") and "=" in each))
 
 
 @pytest.fixture(scope="module")
-def finished(house: House) -> RunDir:
-    return train(house, THREE)
+def finished(user: User) -> RunDir:
+    return train(user, THREE)
 
 
 def contents(run: RunDir) -> dict[str, int]:
@@ -64,10 +64,10 @@ def document(answer: Answer) -> Any:
 
 
 def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
-    house: House, finished: RunDir
+    user: User, finished: RunDir
 ) -> None:
     before = contents(finished)
-    answer = house.stk("replay", finished.run_id, "--step", 7)
+    answer = user.stk("replay", finished.run_id, "--step", 7)
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     assert lines[0] == f"step 7 of 9, {finished.run_id}, epoch 2.3333"
@@ -84,8 +84,8 @@ def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
     assert contents(finished) == before
 
 
-def test_all_of_it_comes_as_one_document(house: House, finished: RunDir) -> None:
-    found = document(house.stk("replay", finished.run_id, "--step", 9, "--json"))
+def test_all_of_it_comes_as_one_document(user: User, finished: RunDir) -> None:
+    found = document(user.stk("replay", finished.run_id, "--step", 9, "--json"))
     assert (found["step"], found["recomputed"], found["verdict"]) == (9, 8 - nearest(finished, 9), "exact")
     receipt = next(line for line in read_json_lines(finished.step_records) if line["step"] == 9)
     assert found["loss"] == receipt["loss"] == found["receipt"]["loss"]
@@ -96,19 +96,19 @@ def test_all_of_it_comes_as_one_document(house: House, finished: RunDir) -> None
 
 @pytest.mark.slow
 def test_a_step_from_before_new_code_is_computed_with_a_warning(
-    house: House, finished: RunDir, tmp_path: Path
+    user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     note_event(copy, NEW_CODE, files=["model.py"], step=7)
-    answer = house.stk("replay", copy.path, "--step", 7)
+    answer = user.stk("replay", copy.path, "--step", 7)
     assert "before the run took new code (model.py, from step 8 on)" in answer.err
-    assert "new code" not in house.stk("replay", copy.path, "--step", 8).err
+    assert "new code" not in user.stk("replay", copy.path, "--step", 8).err
 
 
 @pytest.mark.parametrize("step", [0, 10, 5000])
-def test_a_step_that_the_run_does_not_have_is_refused(house: House, finished: RunDir, step: int) -> None:
-    answer = house.stk("replay", finished.run_id, "--step", step)
+def test_a_step_that_the_run_does_not_have_is_refused(user: User, finished: RunDir, step: int) -> None:
+    answer = user.stk("replay", finished.run_id, "--step", step)
     assert answer.code == 2
     assert answer.err == (
         f"error: {finished.run_id} has no step {step}: it finished after step 9. Steps count from 1\n"
@@ -117,7 +117,7 @@ def test_a_step_that_the_run_does_not_have_is_refused(house: House, finished: Ru
 
 @pytest.mark.slow
 def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
-    house: House, finished: RunDir, tmp_path: Path
+    user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
@@ -125,38 +125,38 @@ def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
     second = json.loads(lines[1])
     lines[1] = json.dumps({**second, "loss": second["loss"] + 1})
     copy.step_records.write_text("\n".join(lines) + "\n")
-    answer = house.stk("replay", copy.path, "--step", 2)
+    answer = user.stk("replay", copy.path, "--step", 2)
     assert answer.code == 1
     assert "DIFFERENT from its receipt: the same samples, but another loss" in answer.out
     assert f"  receipt           loss {second['loss'] + 1!r}, samples {second['samples']}\n" in answer.out
 
 
 @pytest.mark.slow
-def test_a_step_that_failed_fails_again_and_shows_why(house: House) -> None:
+def test_a_step_that_failed_fails_again_and_shows_why(user: User) -> None:
     """The loss is no number at once, or soon: the rate is absurd."""
     absurd = (THREE, "name=absurd", "optimizer.lr=1e30")
-    assert house.call("run", house.config, *absurd).code == 4
-    run = house.run(*absurd)
+    assert user.call("run", user.config, *absurd).code == 4
+    run = user.run(*absurd)
     step = json.loads(run.failure.read_text())["step"] + 1
-    found = house.stk("replay", run.run_id, "--step", step)
+    found = user.stk("replay", run.run_id, "--step", step)
     assert found.code == 0, found.err
     assert f"this step fails in communication: the loss of step {step} is nan" in found.out
     assert "no receipt of this step" in found.out
-    assert house.stk("replay", run.run_id, "--step", step + 1).code == 2
+    assert user.stk("replay", run.run_id, "--step", step + 1).code == 2
 
 
 @pytest.mark.slow
-def test_a_live_run_can_be_replayed(house: House) -> None:
+def test_a_live_run_can_be_replayed(user: User) -> None:
     long = ("train.epochs=4000", "name=live", "checkpoint.every_steps=5")
-    run = house.run(*long)
-    process = house.start("run", house.config, *long)
+    run = user.run(*long)
+    process = user.start("run", user.config, *long)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not any(step >= 20 for step in run.checkpoint_steps()):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        found = document(house.stk("replay", run.run_id, "--step", 18, "--json"))
+        found = document(user.stk("replay", run.run_id, "--step", 18, "--json"))
         assert process.poll() is None, "it ended too early for this to show anything"
         assert (found["verdict"], found["step"]) == ("exact", 18)
     finally:
@@ -164,21 +164,21 @@ def test_a_live_run_can_be_replayed(house: House) -> None:
         process.communicate(timeout=PATIENCE_S)
 
 
-def test_a_run_whose_code_is_too_old_says_so(house: House, finished: RunDir, tmp_path: Path) -> None:
+def test_a_run_whose_code_is_too_old_says_so(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     (copy.code / "toolkit" / "analysis" / "replay.py").unlink()
-    answer = house.stk("replay", copy.path, "--step", 1)
+    answer = user.stk("replay", copy.path, "--step", 1)
     assert (answer.code, "is older than `stk replay`" in answer.err) == (2, True)
 
 
 @pytest.mark.slow
-def test_data_that_are_gone_are_named(house: House, finished: RunDir, tmp_path: Path) -> None:
+def test_data_that_are_gone_are_named(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     text = copy.config.read_text()
     copy.config.write_text(text.replace("reviews.tsv", "nowhere.tsv"))
-    answer = house.call("replay", copy.path, "--step", 1)
+    answer = user.call("replay", copy.path, "--step", 1)
     assert answer.code == 2
     assert answer.err.count("error:") == 1
     assert "nowhere.tsv" in answer.err
@@ -189,9 +189,9 @@ def test_data_that_are_gone_are_named(house: House, finished: RunDir, tmp_path: 
 
 
 @pytest.mark.slow
-def test_runs_on_different_numbers_of_processes_are_equal(house: House, finished: RunDir) -> None:
-    other = train(house, THREE, "name=two", "--procs", "2")
-    answer = house.stk("diff", finished.run_id, other.run_id)
+def test_runs_on_different_numbers_of_processes_are_equal(user: User, finished: RunDir) -> None:
+    other = train(user, THREE, "name=two", "--procs", "2")
+    answer = user.stk("diff", finished.run_id, other.run_id)
     assert answer.code == 0
     assert "EQUAL in all 9 steps that both have: the same samples, the same loss exactly." in answer.out
     both = {save.step for save in read_saves(finished)} & {save.step for save in read_saves(other)}
@@ -199,37 +199,37 @@ def test_runs_on_different_numbers_of_processes_are_equal(house: House, finished
     assert "name: A 'tiny', B 'two'" in answer.out
     assert "trained on 2 processes on cpu" in answer.out
     assert "stk replay" not in answer.out
-    assert document(house.stk("diff", finished.run_id, other.run_id, "--json"))["equal"] is True
+    assert document(user.stk("diff", finished.run_id, other.run_id, "--json"))["equal"] is True
 
 
 def test_the_first_step_that_differs_is_found_with_its_cause_and_how_to_see_it(
-    house: House, finished: RunDir
+    user: User, finished: RunDir
 ) -> None:
     """Another weight decay shows in the loss once the first update is made."""
-    other = train(house, THREE, "name=decay", "optimizer.weight_decay=0.5")
-    answer = house.stk("diff", finished.run_id, other.run_id)
+    other = train(user, THREE, "name=decay", "optimizer.weight_decay=0.5")
+    answer = user.stk("diff", finished.run_id, other.run_id)
     assert answer.code == 1
     assert "DIFFERENT from step 2 on, after 1 equal one: the same samples, but another loss." in answer.out
     assert "optimizer.weight_decay: A 0.01, B 0.5" in answer.out
     assert "Nothing of that explains it" not in answer.out
     for run in (finished, other):
         assert f"  stk replay {run.run_id} --step 2\n" in answer.out
-    found = document(house.stk("diff", finished.run_id, other.run_id, "--json"))
+    found = document(user.stk("diff", finished.run_id, other.run_id, "--json"))
     assert (found["equal"], found["first"]["step"], found["first"]["what"]) == (False, 2, "loss")
     assert found["weights"] == 3
 
 
 @pytest.mark.slow
-def test_another_seed_reads_other_samples_from_the_first_step(house: House, finished: RunDir) -> None:
-    other = train(house, THREE, "seed=1")
-    answer = house.stk("diff", finished.run_id, other.run_id)
+def test_another_seed_reads_other_samples_from_the_first_step(user: User, finished: RunDir) -> None:
+    other = train(user, THREE, "seed=1")
+    answer = user.stk("diff", finished.run_id, other.run_id)
     assert answer.code == 1
     assert "DIFFERENT from step 1 on, the very first: they read other samples." in answer.out
     assert re.search(r"^  samples  A [0-9a-f]{8}   B [0-9a-f]{8}$", answer.out, re.MULTILINE)
 
 
 def test_a_difference_without_a_cause_points_at_the_machines(
-    house: House, finished: RunDir, tmp_path: Path
+    user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
@@ -238,17 +238,17 @@ def test_a_difference_without_a_cause_points_at_the_machines(
         if line["step"] == 5 and "loss" in line:
             line["loss"] *= 1 + 1e-7
     copy.step_records.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    answer = house.stk("diff", finished.path, copy.path)
+    answer = user.stk("diff", finished.path, copy.path)
     assert answer.code == 1
     assert "DIFFERENT from step 5 on, after 4 equal ones: the same samples, but another loss." in answer.out
     assert "(apart by 1.0e-07 of it)" in answer.out
     assert "None of that explains it." in answer.out
 
 
-def test_a_run_without_receipts_cannot_be_compared(house: House, finished: RunDir, tmp_path: Path) -> None:
+def test_a_run_without_receipts_cannot_be_compared(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     copy.step_records.unlink()
-    answer = house.stk("diff", finished.path, copy.path)
+    answer = user.stk("diff", finished.path, copy.path)
     assert answer.code == 2
     assert f"{copy.run_id} has no receipts" in answer.err

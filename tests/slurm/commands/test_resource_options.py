@@ -8,37 +8,37 @@ from typing import Any
 import pytest
 
 from slurm.commands.parser import make_parser
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 
 
-def _planned(house: House, *words: str) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(house.stk("plan", house.config, "--json", *words).out)
+def _planned(user: User, *words: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(user.stk("plan", user.config, "--json", *words).out)
     resources: dict[str, Any] = facts["config"]["resources"]
     return resources
 
 
-def test_an_option_sets_the_key_of_its_name(house: House) -> None:
-    found = _planned(house, "--nodes", "2", "--tasks-per-node=4", "--time", "4:00:00", "--exclusive")
+def test_an_option_sets_the_key_of_its_name(user: User) -> None:
+    found = _planned(user, "--nodes", "2", "--tasks-per-node=4", "--time", "4:00:00", "--exclusive")
     wanted = {"nodes": 2, "tasks_per_node": 4, "time": "4:00:00", "exclusive": True}
     assert {key: found[key] for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("text", ["a, b: c", 'it\'s "so"', "null", "# 1", "true"])
-def test_any_text_is_taken_as_it_is(house: House, text: str) -> None:
-    assert _planned(house, "--comment", text)["comment"] == text
+def test_any_text_is_taken_as_it_is(user: User, text: str) -> None:
+    assert _planned(user, "--comment", text)["comment"] == text
 
 
-def test_a_comma_is_no_list_of_a_sweep(house: House) -> None:
-    shown = house.stk("sweep", house.config, "seed=1,2", "--nodelist", "c1,c2", "--dry-run", "--json")
+def test_a_comma_is_no_list_of_a_sweep(user: User) -> None:
+    shown = user.stk("sweep", user.config, "seed=1,2", "--nodelist", "c1,c2", "--dry-run", "--json")
     assert len(json.loads(shown.out)["runs"]) == 2
 
 
-def test_a_key_that_is_set_as_well_comes_last(house: House) -> None:
-    assert _planned(house, "resources.nodes=3", "--nodes", "2")["nodes"] == 3
+def test_a_key_that_is_set_as_well_comes_last(user: User) -> None:
+    assert _planned(user, "resources.nodes=3", "--nodes", "2")["nodes"] == 3
 
 
-def test_a_wrong_value_is_refused_as_in_the_file(house: House) -> None:
-    answer = house.stk("plan", house.config, "--nodes", "many")
+def test_a_wrong_value_is_refused_as_in_the_file(user: User) -> None:
+    answer = user.stk("plan", user.config, "--nodes", "many")
     assert answer.code == 2
     assert "resources.nodes" in answer.err
 

@@ -8,33 +8,33 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.waiting import wait_until
-from tests.slurm.house import House, house_in
+from tests.slurm.support.user import User, user_in
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def user(tmp_path: Path) -> Iterator[User]:
     """A working folder, without Slurm."""
-    with house_in(tmp_path) as house:
-        yield house
+    with user_in(tmp_path) as user:
+        yield user
 
 
 @pytest.mark.slow
-def test_data_that_changed_are_refused_unless_somebody_insists(house: House) -> None:
+def test_data_that_changed_are_refused_unless_somebody_insists(user: User) -> None:
     asked_to_stop = {"STK_FAULTS": "term at=forward step=6"}
-    assert house.call("run", house.config, "train.epochs=3", environ=asked_to_stop).code == 130
-    run = house.run("train.epochs=3")
+    assert user.call("run", user.config, "train.epochs=3", environ=asked_to_stop).code == 130
+    run = user.run("train.epochs=3")
     (first,) = read_attempts(run)
-    table = house.root / "reviews.tsv"
+    table = user.root / "reviews.tsv"
     table.write_text(table.read_text().replace("awful", "horrid"))
 
-    refused = house.call("run", run.run_id)
+    refused = user.call("run", run.run_id)
     assert refused.code == 4
     assert "refusing to start from scratch" in refused.err
     assert run.checkpoint_steps() != []
 
-    assert house.call("resume", run.run_id, "--force").code == 0
+    assert user.call("resume", run.run_id, "--force").code == 0
     wait_until(run.result.exists, lambda: str(read_json(run.failure)))
     assert read_attempts(run)[-1].first_step == first.last_step == 7
     assert read_json(run.result)["state"] == "finished"

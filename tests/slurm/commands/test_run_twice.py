@@ -15,7 +15,7 @@ from filelock import FileLock
 from slurm.commands.experiments import run as command
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy
 from toolkit.files import read_json_lines
@@ -27,14 +27,14 @@ ENDLESS = "train.epochs=5002"
 
 
 @pytest.fixture(autouse=True)
-def without_slurm(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def without_slurm(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
 
 @pytest.fixture
-def both(house: House) -> Iterator[list[subprocess.Popen[str]]]:
+def both(user: User) -> Iterator[list[subprocess.Popen[str]]]:
     """The command twice, at once."""
-    started = [house.start("run", house.config, ENDLESS) for _ in range(2)]
+    started = [user.start("run", user.config, ENDLESS) for _ in range(2)]
     yield started
     for each in started:
         each.kill()
@@ -42,9 +42,9 @@ def both(house: House) -> Iterator[list[subprocess.Popen[str]]]:
 
 @pytest.mark.slow
 def test_of_two_at_once_one_trains_and_the_other_is_refused(
-    house: House, both: list[subprocess.Popen[str]]
+    user: User, both: list[subprocess.Popen[str]]
 ) -> None:
-    run = house.run(ENDLESS)
+    run = user.run(ENDLESS)
     wait_until(lambda: any(each.poll() is not None for each in both), lambda: "both train")
     refused, trains = sorted(both, key=lambda each: each.poll() is None)
     # By the launcher where it came second, by its rank where both have started theirs.
@@ -58,16 +58,16 @@ def test_of_two_at_once_one_trains_and_the_other_is_refused(
     assert run.checkpoint_steps()[-1] == start["last_step"]
 
 
-def test_a_run_whose_reader_leaves_trains_to_its_end(house: House) -> None:
+def test_a_run_whose_reader_leaves_trains_to_its_end(user: User) -> None:
     """As in `stk run … 2>&1 | head -1`."""
-    process = house.start("run", house.config)
+    process = user.start("run", user.config)
     assert process.stdout is not None
     assert process.stderr is not None
     assert "local processes" in process.stderr.readline()
     process.stdout.close()
     process.stderr.close()
     assert process.wait(timeout=PATIENCE_S) == 0
-    assert house.run().result.exists()
+    assert user.run().result.exists()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def trained_by_another(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("trained_by_another")
-def test_who_is_refused_leaves_the_folder_to_a_run_that_has_made_no_step_yet(house: House) -> None:
-    assert house.stk("run", house.config).code == 2
-    assert house.run().config.exists()
-    assert house.run().code.exists()
+def test_who_is_refused_leaves_the_folder_to_a_run_that_has_made_no_step_yet(user: User) -> None:
+    assert user.stk("run", user.config).code == 2
+    assert user.run().config.exists()
+    assert user.run().code.exists()

@@ -14,7 +14,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.slurm.commands.points import points_in
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.errors import ExitCode
 from toolkit.run.run_dir import RunDir
 
@@ -24,8 +24,8 @@ ROWS = '{"x": 0.5}\n{"x": 2}\n'
 class Server:
     """A server of a run that was trained once."""
 
-    def __init__(self, house: House, run_id: str) -> None:
-        self.process = house.start("serve", run_id, "--port", "0", environ={"STK_SERVE_TOKEN": "right"})
+    def __init__(self, user: User, run_id: str) -> None:
+        self.process = user.start("serve", run_id, "--port", "0", environ={"STK_SERVE_TOKEN": "right"})
         assert self.process.stdout is not None
         address = self.process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:")
@@ -42,24 +42,24 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with points_in(tmp_path_factory.mktemp("house")) as house:
-        assert house.call("run", house.config).code == 0
-        yield house
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    with points_in(tmp_path_factory.mktemp("user")) as user:
+        assert user.call("run", user.config).code == 0
+        yield user
 
 
 @pytest.fixture(scope="module")
-def server(house: House) -> Iterator[Server]:
-    found = Server(house, house.run().run_id)
+def server(user: User) -> Iterator[Server]:
+    found = Server(user, user.run().run_id)
     yield found
     found.process.send_signal(signal.SIGINT)
     assert found.process.wait(PATIENCE_S) == ExitCode.INTERRUPTED
 
 
-def test_it_says_what_predict_says(house: House, server: Server, tmp_path: Path) -> None:
+def test_it_says_what_predict_says(user: User, server: Server, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(ROWS)
-    expected = house.call("predict", house.run().run_id, file).out
+    expected = user.call("predict", user.run().run_id, file).out
     assert expected.count("\n") == 2
     assert server.ask() == (200, expected)
     assert server.ask("") == (200, "")
@@ -97,19 +97,19 @@ def test_another_path_method_or_size_is_refused(server: Server) -> None:
     assert server.ask()[0] == 200
 
 
-def test_a_port_that_is_taken_is_named(house: House) -> None:
+def test_a_port_that_is_taken_is_named(user: User) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        answer = house.call("serve", house.run().run_id, "--port", port)
+        answer = user.call("serve", user.run().run_id, "--port", port)
     assert answer.code == 2
     assert f"port {port}" in answer.err
     assert "Traceback" not in answer.err
 
 
-def test_a_token_is_made_where_none_is_given(house: House) -> None:
-    process = house.start("serve", house.run().run_id, "--port", "0")
+def test_a_token_is_made_where_none_is_given(user: User) -> None:
+    process = user.start("serve", user.run().run_id, "--port", "0")
     assert process.stdout is not None
     process.stdout.readline()
     _, token = process.stdout.readline().split()
@@ -118,12 +118,12 @@ def test_a_token_is_made_where_none_is_given(house: House) -> None:
     assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
-def test_the_code_of_another_user_is_served_where_it_is_trusted(house: House, tmp_path: Path) -> None:
-    run = RunDir(Path(shutil.copytree(house.run().path, tmp_path / "run", symlinks=True)))
+def test_the_code_of_another_user_is_served_where_it_is_trusted(user: User, tmp_path: Path) -> None:
+    run = RunDir(Path(shutil.copytree(user.run().path, tmp_path / "run", symlinks=True)))
     run.code.chmod(0o777)
     # With a port that there is not, or it would go on.
-    assert "--trust-folder" in house.call("serve", run.path, "--port", "-1").err
-    assert "port -1" in house.call("serve", run.path, "--port", "-1", "--trust-folder").err
+    assert "--trust-folder" in user.call("serve", run.path, "--port", "-1").err
+    assert "port -1" in user.call("serve", run.path, "--port", "-1", "--trust-folder").err
 
 
 def test_a_token_that_was_given_is_not_printed(server: Server) -> None:

@@ -13,8 +13,8 @@ import sys
 import pytest
 
 from slurm.commands.parser import make_parser
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.run.create_run import create_run
 
 (_SUB_PARSERS,) = (each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
@@ -32,30 +32,30 @@ _ESCAPE = re.compile(r"\x1b\[")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(house: House, name: str) -> None:
-    answer = house.stk(name, "--help")
+def test_every_command_explains_itself(user: User, name: str) -> None:
+    answer = user.stk(name, "--help")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith(f"usage: stk {name}")
     assert not _ESCAPE.search(answer.out)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_unknown_option_is_the_users_fault(house: House, name: str) -> None:
-    answer = house.stk(name, "--no-such-option")
+def test_an_unknown_option_is_the_users_fault(user: User, name: str) -> None:
+    answer = user.stk(name, "--no-such-option")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("usage: stk")
 
 
 @pytest.mark.parametrize("name", WITH_RUNS)
-def test_an_unknown_run_is_the_users_fault(house: House, name: str) -> None:
+def test_an_unknown_run_is_the_users_fault(user: User, name: str) -> None:
     """Nothing on standard output, a message without a stack trace on the other, and nothing made."""
     options = ["--json"] if "--json" in COMMANDS[name]._option_string_actions else []
-    before = house.listing
-    answer = house.stk(name, "nobody", *WITH_RUNS[name], *options)
+    before = user.listing
+    answer = user.stk(name, "nobody", *WITH_RUNS[name], *options)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("error: no run 'nobody'")
     assert "Traceback" not in answer.err
-    assert house.listing == before
+    assert user.listing == before
 
 
 @pytest.mark.parametrize("name", LISTING)
@@ -65,16 +65,16 @@ def test_commands_that_list_take_json(name: str) -> None:
 
 @pytest.mark.parametrize("name, values", [("submit", []), ("sweep", ["seed=1,2"]), ("prepare", [])])
 def test_where_slurm_is_wanted_and_is_not_there_it_is_slurms_fault(
-    house: House, stubs: object, name: str, values: list[str]
+    user: User, stubs: object, name: str, values: list[str]
 ) -> None:
-    answer = house.stk(name, house.config, *values, "--cluster", "slurm", "--json")
+    answer = user.stk(name, user.config, *values, "--cluster", "slurm", "--json")
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("error: ")
 
 
-def test_what_slurm_refuses_is_shown_in_its_own_words(house: House, fake: FakeSlurm) -> None:
+def test_what_slurm_refuses_is_shown_in_its_own_words(user: User, fake: FakeSlurm) -> None:
     fake.submits("refuse", "sbatch: error: Invalid account")
-    answer = house.stk("submit", house.config, "--json")
+    answer = user.stk("submit", user.config, "--json")
     assert (answer.code, answer.out) == (3, "")
     assert "sbatch: error: Invalid account" in answer.err
 
@@ -82,8 +82,8 @@ def test_what_slurm_refuses_is_shown_in_its_own_words(house: House, fake: FakeSl
 @pytest.mark.parametrize(
     "command", [["status"], ["clean", "--dry-run"], ["sweep", "tiny.yaml", "seed=1,2", "--dry-run"]]
 )
-def test_json_is_one_document_also_where_there_is_nothing(house: House, command: list[str]) -> None:
-    answer = house.stk(*command, "--cluster", "local", "--json") if command[0] == "sweep" else house.stk(
+def test_json_is_one_document_also_where_there_is_nothing(user: User, command: list[str]) -> None:
+    answer = user.stk(*command, "--cluster", "local", "--json") if command[0] == "sweep" else user.stk(
         *command, "--json"
     )  # fmt: skip
     assert answer.code == 0
@@ -91,21 +91,21 @@ def test_json_is_one_document_also_where_there_is_nothing(house: House, command:
 
 
 @pytest.fixture
-def cleanable(house: House) -> House:
-    """A house with a run of which something can go; its name is long."""
-    run = create_run(house.experiment(f"name={'long' * 12}"), house.experiments)
+def cleanable(user: User) -> User:
+    """A user with a run of which something can go; its name is long."""
+    run = create_run(user.experiment(f"name={'long' * 12}"), user.experiments)
     for step in (10, 20, 30):
         run.checkpoint(step).mkdir(parents=True)
     run.result.write_text('{"state": "finished", "step": 30, "best": {"step": 30}, "metrics": {}}')
-    return house
+    return user
 
 
-def on_terminal(house: House, *arguments: str, **environ: str) -> str:
+def on_terminal(user: User, *arguments: str, **environ: str) -> str:
     """What a command writes to a terminal."""
     here, there = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "slurm", *arguments],
-        cwd=house.root,
+        cwd=user.root,
         env={**os.environ, "TERM": "xterm-256color", **environ},
         stdin=there,
         stdout=there,
@@ -126,7 +126,7 @@ def on_terminal(house: House, *arguments: str, **environ: str) -> str:
 
 @pytest.mark.parametrize("command", ["status", "clean"])
 def test_colours_are_for_terminals_that_want_them(
-    cleanable: House, monkeypatch: pytest.MonkeyPatch, command: str
+    cleanable: User, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     options = ["--dry-run"] if command == "clean" else []
@@ -138,7 +138,7 @@ def test_colours_are_for_terminals_that_want_them(
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
-def test_no_line_of_a_table_is_wider_than_the_terminal(cleanable: House, width: int) -> None:
+def test_no_line_of_a_table_is_wider_than_the_terminal(cleanable: User, width: int) -> None:
     answer = cleanable.call("clean", "--dry-run", environ={"COLUMNS": str(width)})
     assert answer.code == 0
     lines = answer.out.splitlines()

@@ -10,7 +10,7 @@ from slurm.client.parse import Partition, parse_config, parse_partitions, parse_
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import Finding
 
-RECORDED = Path(__file__).parents[1] / "recorded" / "doctor"
+RECORDED = Path(__file__).parents[1] / "support" / "recorded" / "doctor"
 
 
 def recorded(name: str) -> str:

@@ -15,8 +15,8 @@ import pytest
 from slurm.client import programs
 from slurm.doctor import run_checks
 from tests.slurm.doctor.clusters import RECORDED
-from tests.slurm.house import Answer, House
-from tests.slurm.stubs import Stubs
+from tests.slurm.support.stubs import Stubs
+from tests.slurm.support.user import Answer, User
 from toolkit.files import append_json_line, create_once
 from toolkit.monitoring.diagnostics import folder
 from toolkit.monitoring.diagnostics.child_process import ask_here
@@ -39,13 +39,13 @@ def told_before() -> dict[str, Any]:
 
 @pytest.fixture
 def here(
-    house: House,
+    user: User,
     stubs: Stubs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     told_before: dict[str, Any],
-) -> House:
-    """A house without Slurm, whose machine answers soon."""
+) -> User:
+    """A user without Slurm, whose machine answers soon."""
 
     def ask(questions: list[str], timeout_s: float) -> dict[str, Any]:
         kind = " ".join(question.partition("=")[0] for question in questions)
@@ -58,7 +58,7 @@ def here(
     stand_ins.mkdir()
     (stand_ins / "torch.py").write_text(TORCH)
     monkeypatch.setenv("PYTHONPATH", str(stand_ins))
-    return house
+    return user
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def found(document: dict[str, Any], words: str) -> dict[str, str]:
     return dict(finding)
 
 
-def test_without_slurm_the_machine_and_its_files_are_looked_at(here: House) -> None:
+def test_without_slurm_the_machine_and_its_files_are_looked_at(here: User) -> None:
     document = told(here.stk("doctor", "--json"))
     assert found(document, "Slurm is not installed here")["level"] == "note"
     assert (document["cluster"], document["partitions"]) == ("", [])
@@ -114,7 +114,7 @@ def test_without_slurm_the_machine_and_its_files_are_looked_at(here: House) -> N
     assert not here.experiments.exists()
 
 
-def test_the_cluster_is_asked_once_for_each_thing(here: House, slurm: Stubs) -> None:
+def test_the_cluster_is_asked_once_for_each_thing(here: User, slurm: Stubs) -> None:
     document = told(here.stk("doctor", "--json"))
     assert document["cluster"] == "demo"
     assert [row["name"] for row in document["partitions"]] == [
@@ -129,12 +129,12 @@ def test_the_cluster_is_asked_once_for_each_thing(here: House, slurm: Stubs) -> 
     assert (len(slurm.calls("sinfo")), len(slurm.calls("sacctmgr"))) == (1, 2)
 
 
-def test_one_partition_may_be_shown_alone(here: House, slurm: Stubs) -> None:
+def test_one_partition_may_be_shown_alone(here: User, slurm: Stubs) -> None:
     document = told(here.stk("doctor", "--partition", "preemptible", "--json"))
     assert [row["name"] for row in document["partitions"]] == ["preemptible"]
 
 
-def test_people_get_headings_a_table_and_what_is_to_be_done(here: House, slurm: Stubs) -> None:
+def test_people_get_headings_a_table_and_what_is_to_be_done(here: User, slurm: Stubs) -> None:
     answer = here.stk("doctor", here.config, "resources.time=9:00:00")
     assert answer.code == 4
     for heading in ("Slurm", "Partitions", "Requeue", "Limits", "Hosts", "Files", "Experiment tiny-"):
@@ -147,7 +147,7 @@ def test_people_get_headings_a_table_and_what_is_to_be_done(here: House, slurm: 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_a_terminal_of_any_width_gets_lines_that_fit(
-    here: House, slurm: Stubs, monkeypatch: pytest.MonkeyPatch, columns: int
+    here: User, slurm: Stubs, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     answer = here.stk("doctor")
@@ -155,7 +155,7 @@ def test_a_terminal_of_any_width_gets_lines_that_fit(
     assert "\x1b" not in answer.out
 
 
-def test_an_experiment_is_compared_with_what_its_run_measured(here: House, slurm: Stubs) -> None:
+def test_an_experiment_is_compared_with_what_its_run_measured(here: User, slurm: Stubs) -> None:
     run = here.run()
     run.path.mkdir(parents=True)
     create_once(run.config, "name: tiny\n")
@@ -169,33 +169,33 @@ def test_an_experiment_is_compared_with_what_its_run_measured(here: House, slurm
     assert found(document, "20.0 s at most (tiny-")["level"] == "ok"
 
 
-def test_an_experiment_that_fits_is_said_to(here: House, slurm: Stubs) -> None:
+def test_an_experiment_that_fits_is_said_to(here: User, slurm: Stubs) -> None:
     document = told(here.stk("doctor", here.config, "--json"))
     assert found(document, "there are hosts that fit it")["level"] == "ok"
 
 
-def test_accounting_that_does_not_answer_leaves_its_part_unknown(here: House, slurm: Stubs) -> None:
+def test_accounting_that_does_not_answer_leaves_its_part_unknown(here: User, slurm: Stubs) -> None:
     slurm.fails("sacctmgr", "sacctmgr: error: slurm_persist_conn_open: Connection refused\n")
     document = told(here.stk("doctor", "--json"))
     assert "Connection refused" in found(document, "QOS: not told")["found"]
     assert found(document, "your accounts: not told")["level"] == "note"
 
 
-def test_a_program_that_answers_nonsense_stops_nothing(here: House, slurm: Stubs) -> None:
+def test_a_program_that_answers_nonsense_stops_nothing(here: User, slurm: Stubs) -> None:
     slurm.answers("sinfo", "\x1b[2J[red]what\x1f\x1f\x1e\n")
     slurm.answers("sacctmgr", "|||\n" * 3)
     document = told(here.stk("doctor", "--json"))
     assert document["partitions"][0]["gpus"] == {}
 
 
-def test_control_characters_and_markup_of_others_reach_no_terminal(here: House, slurm: Stubs) -> None:
+def test_control_characters_and_markup_of_others_reach_no_terminal(here: User, slurm: Stubs) -> None:
     slurm.fails("sacctmgr", "sacctmgr: error: [bold]\x1b[2J away\n")
     answer = here.stk("doctor")
     assert "\x1b" not in answer.out
     assert "[bold]␛[2J away" in answer.out
 
 
-def test_a_file_system_that_hangs_is_a_finding(here: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_that_hangs_is_a_finding(here: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(questions: list[str], timeout_s: float) -> dict[str, Any]:
         return {"why": f"no answer in {timeout_s:g} s"}
 
@@ -206,7 +206,7 @@ def test_a_file_system_that_hangs_is_a_finding(here: House, monkeypatch: pytest.
     assert "no answer in 180 s" in found(document, "torch cannot be imported")["found"]
 
 
-def test_no_controller_where_one_is_wanted_is_an_error(here: House, stubs: Stubs) -> None:
+def test_no_controller_where_one_is_wanted_is_an_error(here: User, stubs: Stubs) -> None:
     assert here.stk("doctor", "--cluster", "slurm").code == 3
     stubs.fails("scontrol", "Unable to contact slurm controller\n")
     assert here.stk("doctor", "--cluster", "slurm").code == 3
@@ -222,7 +222,7 @@ def test_no_controller_where_one_is_wanted_is_an_error(here: House, stubs: Stubs
         (["nothing.yaml"], "nothing.yaml"),
     ],
 )
-def test_wrong_input_is_refused(here: House, slurm: Stubs, arguments: list[str], words: str) -> None:
+def test_wrong_input_is_refused(here: User, slurm: Stubs, arguments: list[str], words: str) -> None:
     answer = here.stk("doctor", *arguments)
     assert answer.code == 2
     assert words in answer.err
@@ -244,7 +244,7 @@ def host(slurm: Stubs) -> Stubs:
     return slurm
 
 
-def test_a_host_is_asked_in_a_job_of_one_task(here: House, host: Stubs) -> None:
+def test_a_host_is_asked_in_a_job_of_one_task(here: User, host: Stubs) -> None:
     document = told(here.stk("doctor", "--on-node", "--partition", "preemptible", "--json"))
     (call,) = host.calls("srun")
     options = [word for word in call if word.startswith("--")]
@@ -257,14 +257,14 @@ def test_a_host_is_asked_in_a_job_of_one_task(here: House, host: Stubs) -> None:
     assert list(here.root.glob(f"**/{folder.PREFIX}*")) == []
 
 
-def test_options_that_a_site_demands_come_from_the_experiment(here: House, host: Stubs) -> None:
+def test_options_that_a_site_demands_come_from_the_experiment(here: User, host: Stubs) -> None:
     wanted = ("resources.account=bio", "resources.qos=spare", "resources.partition=urgent,main")
     here.stk("doctor", here.config, *wanted, "--on-node", "--json")
     (call,) = host.calls("srun")
     assert {"--account=bio", "--qos=spare", "--partition=urgent"} <= set(call)
 
 
-def test_where_no_host_is_free_nothing_stays_in_the_queue(here: House, host: Stubs) -> None:
+def test_where_no_host_is_free_nothing_stays_in_the_queue(here: User, host: Stubs) -> None:
     words = "srun: job 4 queued and waiting for resources\n"
     host.fails("srun", f"{words}srun: error: Unable to allocate resources: Requested nodes are busy\n")
     document = told(here.stk("doctor", "--on-node", "--json"))
@@ -273,13 +273,13 @@ def test_where_no_host_is_free_nothing_stays_in_the_queue(here: House, host: Stu
     assert cancelled[0].startswith("--name=stk-doctor-")
 
 
-def test_a_step_that_fails_is_a_finding_with_the_words_of_slurm(here: House, host: Stubs) -> None:
+def test_a_step_that_fails_is_a_finding_with_the_words_of_slurm(here: User, host: Stubs) -> None:
     host.fails("srun", "srun: error: Unable to allocate resources: Invalid account\n")
     document = told(here.stk("doctor", "--on-node", "--json"))
     assert "Invalid account" in found(document, "a step on a host failed")["found"]
 
 
-def test_a_python_that_the_host_does_not_have_is_named(here: House, host: Stubs) -> None:
+def test_a_python_that_the_host_does_not_have_is_named(here: User, host: Stubs) -> None:
     host.fails("srun", "slurmstepd: error: execve(): /env/bin/python: No such file or directory\n", code=2)
     document = told(here.stk("doctor", "--on-node", "--json"))
     assert sys.executable in found(document, "a step on a host failed")["follows"]

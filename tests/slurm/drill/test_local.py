@@ -13,14 +13,14 @@ from slurm.drill.local import INTERRUPTIONS, Interruption, LocalDrill
 from slurm.drill.preemption import Pair, choose_pair
 from slurm.drill.rows import Report, Row, digests, is_same
 from slurm.drill.task import STRIDE, drill_experiment
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.errors import UserError
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 
 pytestmark = pytest.mark.slow
 
-RECORDED = Path(__file__).parents[1] / "recorded" / "partitions.txt"
+RECORDED = Path(__file__).parents[1] / "support" / "recorded" / "partitions.txt"
 GOOD = Row(what="preempted", processes="2 → 2", lost_steps=0, same_bytes=True)
 
 
@@ -137,9 +137,9 @@ def test_a_drill_without_rows_proves_nothing() -> None:
 # ---- the experiment
 
 
-def test_the_users_experiment_is_saved_often_and_trains_long_enough(house: House, tmp_path: Path) -> None:
-    own = house.experiment()
-    drilled = drill_experiment(house.config, ["train.batch_size=16"], tmp_path, 8)
+def test_the_users_experiment_is_saved_often_and_trains_long_enough(user: User, tmp_path: Path) -> None:
+    own = user.experiment()
+    drilled = drill_experiment(user.config, ["train.batch_size=16"], tmp_path, 8)
     assert (drilled.train.batch_size, drilled.checkpoint.every_steps) == (16, STRIDE)
     assert drilled.train.epochs >= STRIDE * 10 > own.train.epochs
     assert drilled.checkpoint.keep > 8
@@ -199,39 +199,39 @@ def test_recorded_partitions_are_read() -> None:
 # ---- the command
 
 
-def test_the_command_tells_a_wrong_number_of_processes(house: House) -> None:
-    answer = house.stk("drill", "--cluster", "local", "--procs", "99")
+def test_the_command_tells_a_wrong_number_of_processes(user: User) -> None:
+    answer = user.stk("drill", "--cluster", "local", "--procs", "99")
     assert answer.code == 2
     assert "--procs is 99: it must be from 1 to train.batch_size, " in answer.err
-    assert not list(house.experiments.glob("drills/*"))
+    assert not list(user.experiments.glob("drills/*"))
 
 
-def test_the_command_tells_a_fault_of_the_experiment(house: House) -> None:
-    answer = house.stk("drill", house.config, "train.epochz=3", "--cluster", "local")
+def test_the_command_tells_a_fault_of_the_experiment(user: User) -> None:
+    answer = user.stk("drill", user.config, "train.epochz=3", "--cluster", "local")
     assert answer.code == 2
     assert "epochz" in answer.err
-    assert not house.experiments.exists()
+    assert not user.experiments.exists()
 
 
 @pytest.mark.parametrize("is_passed", [True, False])
 def test_the_command_keeps_what_a_failed_drill_left(
-    house: House, monkeypatch: pytest.MonkeyPatch, is_passed: bool
+    user: User, monkeypatch: pytest.MonkeyPatch, is_passed: bool
 ) -> None:
     def run(drill: LocalDrill) -> list[list[Row]]:
         write_json(drill._folder / "left.json", {})
         return [[GOOD], [GOOD, replace(GOOD, same_bytes=is_passed)]]
 
     monkeypatch.setattr(LocalDrill, "run", run)
-    answer = house.stk("drill", "--cluster", "local", "--json")
+    answer = user.stk("drill", "--cluster", "local", "--json")
     assert answer.code == (0 if is_passed else 4)
     told = json.loads(answer.out)
     assert (told["verdict"], len(told["rows"])) == ("passed" if is_passed else "failed", 2)
     assert Path(told["folder"]).exists() is not is_passed
 
 
-def test_the_command_prints_a_table_and_a_verdict(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_a_table_and_a_verdict(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalDrill, "run", lambda drill: [[GOOD]])
-    answer = house.stk("drill", "--cluster", "local")
+    answer = user.stk("drill", "--cluster", "local")
     assert answer.code == 0
     assert "preempted" in answer.out
     assert "verdict    passed: it came back each time, with the same bytes" in answer.out

@@ -6,8 +6,8 @@ import pytest
 
 from slurm.client.topology import step_nonce
 from slurm.commands.experiments.run import is_forced_local, world_of_this_process
-from tests.slurm.environments import ENVIRONMENTS
-from tests.slurm.house import House
+from tests.slurm.support.environments import ENVIRONMENTS
+from tests.slurm.support.user import User
 from toolkit.errors import UserError
 from toolkit.run.refusal import read_refusal
 
@@ -32,16 +32,16 @@ def test_a_task_of_a_step_and_a_process_of_torchrun_are_ranks() -> None:
 
 
 def test_a_task_with_a_wrong_number_tells_the_others_why_it_does_not_come(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `srun env SLURM_PROCID=0 stk run` starts it."""
     environ = {**ENVIRONMENTS["srun of 4 tasks on 3 hosts, rank 2"], "SLURM_PROCID": "0"}
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    answer = house.stk("run", house.config)
+    answer = user.stk("run", user.config)
     assert (answer.code, answer.out) == (3, "")
     assert "SLURM_PROCID" in answer.err
-    told = read_refusal(house.run(), step_nonce(environ))
+    told = read_refusal(user.run(), step_nonce(environ))
     assert told is not None
     assert "SLURM_PROCID" in told
 

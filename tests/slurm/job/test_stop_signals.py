@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.job.stop_signals import REQUEST_EVENT, JobStop, JobWatch, margin_s
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import ROOT, House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import ROOT, User
 from toolkit.files import read_json_lines
 from toolkit.run.create_run import create_run
 from toolkit.run.events import note_event
@@ -40,8 +40,8 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.fixture
-def run(house: House) -> RunDir:
-    return create_run(house.experiment(), house.experiments)
+def run(user: User) -> RunDir:
+    return create_run(user.experiment(), user.experiments)
 
 
 def local(seconds_from_now: float) -> str:

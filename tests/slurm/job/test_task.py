@@ -18,8 +18,8 @@ import toolkit.training
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from slurm.job.task import TrainJob, run_rank
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.errors import SchedulerError
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -52,12 +52,12 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
 
 @pytest.fixture
-def run(house: House) -> RunDir:
-    return create_run(house.experiment(), house.experiments)
+def run(user: User) -> RunDir:
+    return create_run(user.experiment(), user.experiments)
 
 
 @pytest.fixture
-def in_job(fake: FakeSlurm, house: House, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+def in_job(fake: FakeSlurm, user: User, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
     fake.answers("--all show job 12", "JobId=12\n   PreemptTime=None\n")

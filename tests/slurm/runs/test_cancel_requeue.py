@@ -13,8 +13,8 @@ import pytest
 from slurm.runs import cancel_requeue
 from slurm.status.rows import status
 from slurm.status.submissions import record
-from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.status.folders import new_run, submitted
+from tests.slurm.support.fake_slurm import FakeSlurm
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 

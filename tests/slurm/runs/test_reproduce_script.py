@@ -15,21 +15,21 @@ import pytest
 
 from slurm.runs.reproduce_script import gather, script
 from tests.patience import PATIENCE_S
-from tests.slurm.house import House, house_in, reviews
+from tests.slurm.support.user import User, reviews, user_in
 from toolkit.files import append_json_line
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, RunDir]]:
-    """A house with a finished run in it; its folder's name is a nasty one."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[User, RunDir]]:
+    """A user with a finished run, in a folder with a hostile name."""
     root = tmp_path_factory.mktemp("repro") / "it's a $HOME"
     root.mkdir()
-    with house_in(root) as house:
-        answer = house.call("run", "tiny.yaml")
+    with user_in(root) as user:
+        answer = user.call("run", "tiny.yaml")
         assert answer.code == 0, answer.err
-        yield house, house.run()
+        yield user, user.run()
 
 
 def bash(script: Path, *arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -47,10 +47,10 @@ def bash(script: Path, *arguments: str, cwd: Path, **environ: str) -> subprocess
 
 @pytest.mark.slow
 def test_the_script_makes_the_same_weights_bit_for_bit_in_a_clean_shell(
-    trained: tuple[House, RunDir], tmp_path: Path
+    trained: tuple[User, RunDir], tmp_path: Path
 ) -> None:
-    house, run = trained
-    answer = house.stk("reproduce", run.run_id, "--output", tmp_path / "repeat.sh")
+    user, run = trained
+    answer = user.stk("reproduce", run.run_id, "--output", tmp_path / "repeat.sh")
     assert (answer.code, answer.err) == (0, "")
     done = bash(tmp_path / "repeat.sh", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -60,13 +60,13 @@ def test_the_script_makes_the_same_weights_bit_for_bit_in_a_clean_shell(
     assert f"stk diff {run.path} {again.path}" in done.stderr
 
 
-def test_a_data_file_that_has_changed_is_named(trained: tuple[House, RunDir], tmp_path: Path) -> None:
-    house, run = trained
+def test_a_data_file_that_has_changed_is_named(trained: tuple[User, RunDir], tmp_path: Path) -> None:
+    user, run = trained
     text = script(gather(run))
-    table = house.root / "reviews.tsv"
+    table = user.root / "reviews.tsv"
     table.write_text(reviews(100))
     try:
-        answer = house.stk("reproduce", run.run_id)
+        answer = user.stk("reproduce", run.run_id)
         assert answer.code == 2
         assert f"was trained on other contents of {table}" in answer.err
         (tmp_path / "repeat.sh").write_text(text)
@@ -78,12 +78,12 @@ def test_a_data_file_that_has_changed_is_named(trained: tuple[House, RunDir], tm
         table.write_text(reviews())
 
 
-def test_a_data_file_that_is_gone_is_named(trained: tuple[House, RunDir]) -> None:
-    house, run = trained
-    table = house.root / "reviews.tsv"
+def test_a_data_file_that_is_gone_is_named(trained: tuple[User, RunDir]) -> None:
+    user, run = trained
+    table = user.root / "reviews.tsv"
     table.unlink()
     try:
-        answer = house.stk("reproduce", run.run_id)
+        answer = user.stk("reproduce", run.run_id)
         assert answer.code == 2
         assert str(table) in answer.err
     finally:
@@ -91,7 +91,7 @@ def test_a_data_file_that_is_gone_is_named(trained: tuple[House, RunDir]) -> Non
 
 
 @pytest.mark.parametrize("path", ["plain", "a b", "a\\b", "line\nbreak", "$HOME `ls` 'x'"])
-def test_any_name_of_a_file_survives(trained: tuple[House, RunDir], tmp_path: Path, path: str) -> None:
+def test_any_name_of_a_file_survives(trained: tuple[User, RunDir], tmp_path: Path, path: str) -> None:
     _, run = trained
     file = tmp_path / path
     file.write_text("text")
@@ -105,7 +105,7 @@ def test_any_name_of_a_file_survives(trained: tuple[House, RunDir], tmp_path: Pa
     assert "data have changed" in bash(tmp_path / "repeat.sh", cwd=tmp_path).stderr
 
 
-def test_an_edited_config_is_refused_by_the_script(trained: tuple[House, RunDir], tmp_path: Path) -> None:
+def test_an_edited_config_is_refused_by_the_script(trained: tuple[User, RunDir], tmp_path: Path) -> None:
     _, run = trained
     copy = RunDir(tmp_path / run.run_id)
     shutil.copytree(run.path, copy.path, symlinks=True)
@@ -116,7 +116,7 @@ def test_an_edited_config_is_refused_by_the_script(trained: tuple[House, RunDir]
     assert "it was edited" in done.stderr
 
 
-def test_the_script_never_writes_into_the_run_itself(trained: tuple[House, RunDir], tmp_path: Path) -> None:
+def test_the_script_never_writes_into_the_run_itself(trained: tuple[User, RunDir], tmp_path: Path) -> None:
     _, run = trained
     (tmp_path / "repeat.sh").write_text(script(gather(run)))
     done = bash(tmp_path / "repeat.sh", cwd=tmp_path, STK_EXPERIMENT_DIR=str(run.path.parent))
@@ -125,13 +125,13 @@ def test_the_script_never_writes_into_the_run_itself(trained: tuple[House, RunDi
 
 
 def test_without_its_prepared_data_it_says_that_it_cannot_tell(
-    trained: tuple[House, RunDir], tmp_path: Path
+    trained: tuple[User, RunDir], tmp_path: Path
 ) -> None:
-    house, run = trained
-    prepared = house.root / "prepared"
+    user, run = trained
+    prepared = user.root / "prepared"
     prepared.rename(tmp_path / "prepared")
     try:
-        answer = house.stk("reproduce", run.run_id)
+        answer = user.stk("reproduce", run.run_id)
         assert answer.code == 0
         assert "prepared data" in answer.err
     finally:
@@ -140,23 +140,23 @@ def test_without_its_prepared_data_it_says_that_it_cannot_tell(
         (tmp_path / "prepared").rename(prepared)
 
 
-def test_weights_that_were_written_to_since_the_run_began_are_refused(trained: tuple[House, RunDir]) -> None:
-    house, run = trained
+def test_weights_that_were_written_to_since_the_run_began_are_refused(trained: tuple[User, RunDir]) -> None:
+    user, run = trained
     weights = run.best / WEIGHTS
-    copy = house.root / "begin.safetensors"
+    copy = user.root / "begin.safetensors"
     shutil.copy(weights, copy)
-    begun = create_run(house.experiment(f"train.start_from_checkpoint={copy}"), house.experiments)
+    begun = create_run(user.experiment(f"train.start_from_checkpoint={copy}"), user.experiments)
     append_json_line(begun.attempts, {"attempt": 1, "time_start": 1000.0})
-    answer = house.stk("reproduce", begun.run_id)
+    answer = user.stk("reproduce", begun.run_id)
     assert answer.code == 2
     assert f"train.start_from_checkpoint: {copy} was written to on" in answer.err
-    assert house.stk("reproduce", begun.run_id, "--force").code == 0
+    assert user.stk("reproduce", begun.run_id, "--force").code == 0
 
 
-def test_a_config_that_cannot_be_composed_again_is_refused(trained: tuple[House, RunDir]) -> None:
-    house, _ = trained
-    odd = create_run(house.experiment("seed=5", r"resources.comment=\${HOME}"), house.experiments)
-    answer = house.stk("reproduce", odd.run_id)
+def test_a_config_that_cannot_be_composed_again_is_refused(trained: tuple[User, RunDir]) -> None:
+    user, _ = trained
+    odd = create_run(user.experiment("seed=5", r"resources.comment=\${HOME}"), user.experiments)
+    answer = user.stk("reproduce", odd.run_id)
     assert answer.code == 2
     assert "mean something else in an experiment file" in answer.err
 
@@ -177,7 +177,7 @@ def test_a_config_that_cannot_be_composed_again_is_refused(trained: tuple[House,
     ],
 )
 def test_no_version_in_a_manifest_is_executed(
-    trained: tuple[House, RunDir], tmp_path: Path, said: object
+    trained: tuple[User, RunDir], tmp_path: Path, said: object
 ) -> None:
     _, run = trained
     manifest = run.checkpoint(run.checkpoint_steps()[-1]) / MANIFEST
@@ -196,7 +196,7 @@ def test_no_version_in_a_manifest_is_executed(
 
 
 def test_a_script_does_not_execute_what_another_user_may_write(
-    trained: tuple[House, RunDir], tmp_path: Path
+    trained: tuple[User, RunDir], tmp_path: Path
 ) -> None:
     _, run = trained
     (tmp_path / "repeat.sh").write_text(script(gather(run)))

@@ -9,8 +9,8 @@ import pytest
 
 from slurm.status.filters import ORDERS, STATES, Choice, moment, ordered, states
 from slurm.status.rows import RunStatus
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from tests.toolkit import a_stranger
 from toolkit.run.run_dir import RunDir
 
@@ -156,23 +156,23 @@ def test_a_state_that_is_none_is_named_with_those_there_are() -> None:
 # -- the command ---------------------------------------------------------------------------------
 
 
-def test_the_command_filters_and_sorts(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    house.stk("submit", house.config, "name=other")
+def test_the_command_filters_and_sorts(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    user.stk("submit", user.config, "name=other")
     fake.change("102", state="RUNNING")
-    assert house.stk("status", "--state", "running").out.count("other-") == 1
-    shown = house.stk("status", "--live", "--sort", "state").out
+    assert user.stk("status", "--state", "running").out.count("other-") == 1
+    shown = user.stk("status", "--live", "--sort", "state").out
     assert shown.index("other-") < shown.index("tiny-")
-    assert "none of 2 runs" in house.stk("status", "--state", "failed,held").out
-    assert house.stk("status", "--name", "tiny*", "--since", "1h").out.count("tiny-") == 1
+    assert "none of 2 runs" in user.stk("status", "--state", "failed,held").out
+    assert user.stk("status", "--name", "tiny*", "--since", "1h").out.count("tiny-") == 1
 
 
 @pytest.mark.parametrize("words", [["--state", "done"], ["--since", "yesterday"], ["--sort", "colour"]])
-def test_what_cannot_be_meant_is_refused(house: House, words: list[str]) -> None:
-    answer = house.stk("status", *words)
+def test_what_cannot_be_meant_is_refused(user: User, words: list[str]) -> None:
+    answer = user.stk("status", *words)
     assert answer.code == 2
     assert words[1] in answer.err
 
 
-def test_help_names_every_order(house: House) -> None:
-    assert all(order in house.stk("status", "--help").out for order in ORDERS)
+def test_help_names_every_order(user: User) -> None:
+    assert all(order in user.stk("status", "--help").out for order in ORDERS)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.house import House
 from tests.slurm.status.folders import new_run, started, submitted
+from tests.slurm.support.user import User
 from toolkit.run.run_dir import RunDir
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -34,25 +34,25 @@ LINES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def hostile(house: House) -> RunDir:
+def hostile(user: User) -> RunDir:
     """A run that was started, beside another one."""
-    house.experiments.mkdir()
-    run, other = (new_run(house.experiments, name) for name in ("hostile-00000000", "good-00000000"))
+    user.experiments.mkdir()
+    run, other = (new_run(user.experiments, name) for name in ("hostile-00000000", "good-00000000"))
     for each in (run, other):
         started(each)
     return run
 
 
-def assert_the_other_is_shown(house: House) -> None:
-    shown = house.stk("status")
+def assert_the_other_is_shown(user: User) -> None:
+    shown = user.stk("status")
     assert (shown.code, "good-00000000" in shown.out) == (0, True), shown.err
     assert "\x1b" not in shown.out
-    rows = json.loads(house.stk("status", "--json").out)
+    rows = json.loads(user.stk("status", "--json").out)
     assert [row["run_id"] for row in rows] == ["good-00000000", "hostile-00000000"]
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_no_value_of_any_key_spoils_the_view(house: House, hostile: RunDir, name: str) -> None:
+def test_no_value_of_any_key_spoils_the_view(user: User, hostile: RunDir, name: str) -> None:
     for other, line in LINES.items():
         if other not in (name, "result.json", "failure.json"):
             (hostile.path / other).write_text(json.dumps(line) + "\n")
@@ -61,10 +61,10 @@ def test_no_value_of_any_key_spoils_the_view(house: House, hostile: RunDir, name
             given = {**LINES[name], key: None}
             text = json.dumps(given).replace(f'"{key}": null', f'"{key}": {value}')
             (hostile.path / name).write_text(text + "\n")
-            answer = house.stk("status", "--json")
+            answer = user.stk("status", "--json")
             assert answer.code == 0, (key, value[:20], answer.err)
             assert '"good-00000000"' in answer.out
-    assert_the_other_is_shown(house)
+    assert_the_other_is_shown(user)
 
 
 def make_pipe(path: Path) -> None:
@@ -93,25 +93,25 @@ def make_huge(path: Path) -> None:
     "make", [make_pipe, make_endless, make_dangling, make_circular, make_huge, Path.mkdir]
 )
 def test_what_is_no_file_of_a_run_is_not_read(
-    house: House, hostile: RunDir, name: str, make: Callable[[Path], None]
+    user: User, hostile: RunDir, name: str, make: Callable[[Path], None]
 ) -> None:
     path = hostile.path / name
     path.unlink(missing_ok=True)
     make(path)
     before = sorted(hostile.path.iterdir())
-    assert_the_other_is_shown(house)
+    assert_the_other_is_shown(user)
     assert sorted(hostile.path.iterdir()) == before
 
 
-def test_a_job_id_that_is_none_is_told_of_its_run_alone(house: House, hostile: RunDir) -> None:
+def test_a_job_id_that_is_none_is_told_of_its_run_alone(user: User, hostile: RunDir) -> None:
     submitted(hostile, "zzz")
-    (row,) = [row for row in json.loads(house.stk("status", "--json").out) if row["job_id"] == "zzz"]
+    (row,) = [row for row in json.loads(user.stk("status", "--json").out) if row["job_id"] == "zzz"]
     assert (row["run_id"], row["state"]) == ("hostile-00000000", "unknown")
     assert "zzz" in row["reason"]
 
 
-def test_a_start_in_the_future_has_lasted_no_time(house: House, hostile: RunDir) -> None:
+def test_a_start_in_the_future_has_lasted_no_time(user: User, hostile: RunDir) -> None:
     """The clock was put back since."""
     (hostile.path / "attempts.jsonl").unlink()
     started(hostile, time_start=time.time() + 3e7)
-    assert "-" not in house.stk("status").out.replace("hostile-", "").replace("good-", "")
+    assert "-" not in user.stk("status").out.replace("hostile-", "").replace("good-", "")

@@ -19,9 +19,9 @@ from filelock import FileLock
 from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, record
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
 from tests.slurm.status.folders import ended, new_run, started, submitted
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.files import write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
@@ -324,12 +324,12 @@ def test_a_finished_run_shows_its_result(run: RunDir) -> None:
 # -- the command ---------------------------------------------------------------------------------
 
 
-def test_json_has_the_agreed_keys(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    (row,) = json.loads(house.stk("status", "--json").out)
+def test_json_has_the_agreed_keys(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    (row,) = json.loads(user.stk("status", "--json").out)
     agreed = {
-        "run_id": house.run().run_id,
-        "run_dir": str(house.run().path),
+        "run_id": user.run().run_id,
+        "run_dir": str(user.run().path),
         "job_id": "101",
         "state": "pending",
         "step": 0,
@@ -344,45 +344,45 @@ def test_json_has_the_agreed_keys(house: House, fake: FakeSlurm) -> None:
     assert row["doing"] == "waiting for hosts (Priority)"
 
 
-def test_without_a_run_all_are_shown(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    house.stk("submit", house.config, "name=other")
-    shown = house.stk("status").out
-    for name in house.runs:
+def test_without_a_run_all_are_shown(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    user.stk("submit", user.config, "name=other")
+    shown = user.stk("status").out
+    for name in user.runs:
         assert name in shown
-    assert len(house.runs) == 2
+    assert len(user.runs) == 2
     assert "Priority" in shown
 
 
-def test_no_runs_are_no_error(house: House) -> None:
-    answer = house.stk("status")
+def test_no_runs_are_no_error(user: User) -> None:
+    answer = user.stk("status")
     assert (answer.code, answer.err) == (0, "")
-    assert f"no runs under {house.experiments}" in answer.out
-    assert json.loads(house.stk("status", "--json").out) == []
+    assert f"no runs under {user.experiments}" in answer.out
+    assert json.loads(user.stk("status", "--json").out) == []
 
 
-def test_a_run_may_be_named_by_folder_id_or_the_beginning_of_it(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    house.stk("submit", house.config, "name=other")
-    run = house.run()
+def test_a_run_may_be_named_by_folder_id_or_the_beginning_of_it(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    user.stk("submit", user.config, "name=other")
+    run = user.run()
     for name in (run.path, run.run_id, "tin", f"experiments/{run.run_id}"):
-        (row,) = json.loads(house.stk("status", name, "--json").out)
+        (row,) = json.loads(user.stk("status", name, "--json").out)
         assert row["run_id"] == run.run_id
-    rows = json.loads(house.stk("status", "tiny", "--json", "other").out)
+    rows = json.loads(user.stk("status", "tiny", "--json", "other").out)
     assert [row["run_id"][:4] for row in rows] == ["tiny", "othe"]
 
 
-def test_a_beginning_of_several_runs_lists_them(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    house.stk("submit", house.config, "seed=1")
-    answer = house.stk("status", "tiny")
+def test_a_beginning_of_several_runs_lists_them(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    user.stk("submit", user.config, "seed=1")
+    answer = user.stk("status", "tiny")
     assert answer.code == 2
     assert "names 2 runs" in answer.err
-    assert all(name in answer.err for name in house.runs)
+    assert all(name in answer.err for name in user.runs)
 
 
-def test_a_run_that_is_not_there_lists_those_that_are(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    answer = house.stk("status", "nothing")
+def test_a_run_that_is_not_there_lists_those_that_are(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    answer = user.stk("status", "nothing")
     assert answer.code == 2
-    assert f"no run 'nothing' under {house.experiments}; runs there: {house.run().run_id}" in answer.err
+    assert f"no run 'nothing' under {user.experiments}; runs there: {user.run().run_id}" in answer.err

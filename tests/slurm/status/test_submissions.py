@@ -20,7 +20,7 @@ from slurm.status.submissions import (
     recover,
     resolve_lost,
 )
-from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.support.fake_slurm import FakeSlurm
 from toolkit.errors import RunBusy, SchedulerError
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot

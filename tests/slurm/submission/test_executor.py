@@ -11,16 +11,16 @@ import pytest
 from slurm.job.task import TrainJob
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.executor import PlanExecutor
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.errors import SlurmRefused
 from toolkit.run.create_run import create_run
 
 
 @pytest.fixture
-def plan(house: House, fake: FakeSlurm) -> JobPlan:
-    experiment = house.experiment("resources.nodes=2", "resources.tasks_per_node=2")
-    run = create_run(experiment, house.experiments)
+def plan(user: User, fake: FakeSlurm) -> JobPlan:
+    experiment = user.experiment("resources.nodes=2", "resources.tasks_per_node=2")
+    run = create_run(experiment, user.experiments)
     return JobPlan(experiment=experiment, run=run)
 
 

@@ -18,7 +18,7 @@ from filelock import FileLock
 from slurm.status.dependency import why_not_begun
 from slurm.status.submissions import last_submission, record, submissions
 from tests.patience import PATIENCE_S
-from tests.slurm.house import CONFIG, ROOT, House
+from tests.slurm.support.user import CONFIG, ROOT, User
 from toolkit.errors import ExitCode
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
@@ -29,11 +29,11 @@ _PROBE = "import json, os, sys; print(json.dumps([os.getpid(), sys.argv[1:], os.
 
 
 @pytest.fixture
-def runs(house: House, monkeypatch: pytest.MonkeyPatch) -> tuple[RunDir, RunDir]:
+def runs(user: User, monkeypatch: pytest.MonkeyPatch) -> tuple[RunDir, RunDir]:
     """Two runs, the first of which trains as far as its lock says; the second one's code is a probe."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    first = create_run(house.experiment(), house.experiments)
-    second = create_run(house.experiment("seed=1"), house.experiments)
+    first = create_run(user.experiment(), user.experiments)
+    second = create_run(user.experiment("seed=1"), user.experiments)
     (second.code / "probe.py").write_text(_PROBE)
     return first, second
 
@@ -113,11 +113,11 @@ def test_a_waiting_one_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: s
 
 
 @pytest.mark.slow
-def test_a_chain_without_slurm_trains_one_run_after_the_other(house: House) -> None:
-    house.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
+def test_a_chain_without_slurm_trains_one_run_after_the_other(user: User) -> None:
+    user.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
     begins = "train.start_from_checkpoint=${oc.env:STK_EARLIER_RUN}"
     environ = {"PATH": ""}
-    answer = house.call(
+    answer = user.call(
         "submit", "tiny.yaml", "--then", "second.yaml", begins, "--evaluate", "--json", environ=environ
     )
     assert answer.code == 0, answer.err
@@ -125,40 +125,40 @@ def test_a_chain_without_slurm_trains_one_run_after_the_other(house: House) -> N
     second = RunDir(Path(told["then"][0]["run_dir"]))
     wait_for_the_end_of(int(told["evaluation"]["job_id"].removeprefix("local-")))
     assert "scored" in Path(told["evaluation"]["log"]).read_text()
-    first_done, second_done = (json.loads(run.result.read_text()) for run in (house.run(), second))
+    first_done, second_done = (json.loads(run.result.read_text()) for run in (user.run(), second))
     assert first_done["state"] == second_done["state"] == "finished"
-    assert house.run().result.stat().st_mtime <= json.loads(second.attempts.open().readline())["time_start"]
+    assert user.run().result.stat().st_mtime <= json.loads(second.attempts.open().readline())["time_start"]
     assert len(submissions(second)) == 1
 
 
-def test_a_run_in_the_foreground_is_waited_for_as_well(house: House, runs: tuple[RunDir, RunDir]) -> None:
+def test_a_run_in_the_foreground_is_waited_for_as_well(user: User, runs: tuple[RunDir, RunDir]) -> None:
     first, second = runs
     with FileLock(first.alive):
-        answer = house.stk("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
+        answer = user.stk("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
         assert answer.code == 0, answer.err
         assert "the foreground of a terminal, running already" in answer.out
-        (row,) = json.loads(house.stk("status", second.run_id, "--json").out)
+        (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
         assert (row["state"], row["reason"]) == ("pending", f"waits for {first.run_id} to finish")
         waiting = last_submission(second)
         assert waiting is not None
         wait_until_listening(waiting.pid)
-        assert house.stk("cancel", second.run_id).code == 0
+        assert user.stk("cancel", second.run_id).code == 0
         wait_for_the_end_of(waiting.pid)
-    (row,) = json.loads(house.stk("status", second.run_id, "--json").out)
+    (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
     assert row["state"] == "cancelled"
     assert "it was cancelled while it waited" in row["reason"]
 
 
-def test_after_a_failure_the_next_run_is_not_begun_and_says_why(house: House) -> None:
-    house.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
+def test_after_a_failure_the_next_run_is_not_begun_and_says_why(user: User) -> None:
+    user.write("second.yaml", CONFIG.replace("name: tiny", "name: second"))
     environ = {"PATH": "", "STK_FAULTS": "raise at=forward step=1"}
     once = "resources.max_crashes=0"
-    answer = house.call("submit", "tiny.yaml", once, "--then", "second.yaml", "--json", environ=environ)
+    answer = user.call("submit", "tiny.yaml", once, "--then", "second.yaml", "--json", environ=environ)
     assert answer.code == 0, answer.err
     second = RunDir(Path(json.loads(answer.out)["then"][0]["run_dir"]))
     last = last_submission(second)
     assert last is not None
     wait_for_the_end_of(last.pid)
-    assert f"{house.run().run_id}, which it waited for, is failed" in str(why_not_begun(second))
+    assert f"{user.run().run_id}, which it waited for, is failed" in str(why_not_begun(second))
     assert not second.attempts.exists()
     assert last.cluster == "local"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.run.run_dir import RunDir
 
 
@@ -32,14 +32,14 @@ def open_in(run: RunDir) -> list[Path]:
     ]
 
 
-def test_a_run_and_its_data_are_closed(house: House) -> None:
-    answer = house.call("run", house.config)
+def test_a_run_and_its_data_are_closed(user: User) -> None:
+    answer = user.call("run", user.config)
     assert answer.code == 0, answer.err
-    assert open_in(house.run()) == []
-    assert not is_open(house.experiments)
-    assert not is_open(house.root / "prepared")
+    assert open_in(user.run()) == []
+    assert not is_open(user.experiments)
+    assert not is_open(user.root / "prepared")
 
 
-def test_a_submission_is_closed(house: House, fake: FakeSlurm) -> None:
-    assert house.stk("submit", house.config).code == 0
-    assert open_in(house.run()) == []
+def test_a_submission_is_closed(user: User, fake: FakeSlurm) -> None:
+    assert user.stk("submit", user.config).code == 0
+    assert open_in(user.run()) == []

@@ -17,10 +17,10 @@ from slurm.config.resources import Group, Resources
 from slurm.job.preparation import KeptProgress, TimeLimitWatch
 from slurm.status.submissions import submissions
 from slurm.submission.prepare_job import PreparePlan, as_preparation
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import CODE, House
-from tests.slurm.plans import PLANS
-from tests.slurm.stage import Stage
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.plans import PLANS
+from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.user import CODE, User
 from tests.toolkit.tiny import tiny
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
@@ -38,8 +38,8 @@ def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny"))
     )
 
 
-def prepared(house: House, *arguments: object) -> Any:
-    answer = house.stk("prepare", house.config, "--cluster", "slurm", *arguments, "--json")
+def prepared(user: User, *arguments: object) -> Any:
+    answer = user.stk("prepare", user.config, "--cluster", "slurm", *arguments, "--json")
     assert answer.code == 0, answer.err
     return json.loads(answer.out)
 
@@ -83,54 +83,54 @@ def test_texts_are_prepared_by_as_many_processes_as_there_are_cpus(
 # -- submitting ----------------------------------------------------------------------------------
 
 
-def test_the_job_and_its_log_are_told(house: House, fake: FakeSlurm) -> None:
-    answer = prepared(house, "--cpus", "4")
+def test_the_job_and_its_log_are_told(user: User, fake: FakeSlurm) -> None:
+    answer = prepared(user, "--cpus", "4")
     folder = RunDir(Path(answer["folder"]))
     assert answer == {
         "job_id": "101",
         "cluster": "slurm",
         "state": "pending",
         "log": f"{folder.logs}/101.rank_00000.log",
-        "folder": str(house.experiments / "preparations" / house.run().run_id),
+        "folder": str(user.experiments / "preparations" / user.run().run_id),
     }
     assert load_resolved(folder.config).resources.cpus_per_task == 4
     assert (folder.code / "slurm" / "job" / "preparation.py").is_file()
     assert "#SBATCH --cpus-per-task=4\n" in (folder.submitit / "101_submission.sh").read_text()
-    assert house.runs == []
+    assert user.runs == []
 
 
-def test_people_are_told_how_to_follow_it(house: House, fake: FakeSlurm) -> None:
-    told = house.stk("prepare", house.config, "--cluster", "slurm").out
+def test_people_are_told_how_to_follow_it(user: User, fake: FakeSlurm) -> None:
+    told = user.stk("prepare", user.config, "--cluster", "slurm").out
     assert "job     101\nlog     " in told
     assert "stk logs -f " in told
 
 
-def test_while_its_job_waits_no_other_one_is_made(house: House, fake: FakeSlurm) -> None:
-    prepared(house)
+def test_while_its_job_waits_no_other_one_is_made(user: User, fake: FakeSlurm) -> None:
+    prepared(user)
     fake.change("101", state="RUNNING")
-    assert (prepared(house)["job_id"], prepared(house)["state"]) == ("101", "running")
+    assert (prepared(user)["job_id"], prepared(user)["state"]) == ("101", "running")
     fake.change("101", state="COMPLETED")
-    assert prepared(house)["job_id"] == "102"
-    folder = RunDir(house.experiments / "preparations" / house.run().run_id)
+    assert prepared(user)["job_id"] == "102"
+    folder = RunDir(user.experiments / "preparations" / user.run().run_id)
     assert [each.job_id for each in submissions(folder)] == ["101", "102"]
 
 
-def test_the_next_job_has_the_settings_of_today(house: House, fake: FakeSlurm) -> None:
-    prepared(house)
+def test_the_next_job_has_the_settings_of_today(user: User, fake: FakeSlurm) -> None:
+    prepared(user)
     fake.change("101", state="FAILED")
-    folder = RunDir(Path(prepared(house, "data.prepared_dir=elsewhere")["folder"]))
-    assert load_resolved(folder.config).data.prepared_dir == str(house.root / "elsewhere")
+    folder = RunDir(Path(prepared(user, "data.prepared_dir=elsewhere")["folder"]))
+    assert load_resolved(folder.config).data.prepared_dir == str(user.root / "elsewhere")
 
 
-def test_what_slurm_refuses_leaves_nothing(house: House, fake: FakeSlurm) -> None:
+def test_what_slurm_refuses_leaves_nothing(user: User, fake: FakeSlurm) -> None:
     fake.submits("refuse", "sbatch: error: Invalid account")
-    answer = house.stk("prepare", house.config, "--cluster", "slurm")
-    assert (answer.code, list((house.experiments / "preparations").iterdir())) == (3, [])
+    answer = user.stk("prepare", user.config, "--cluster", "slurm")
+    assert (answer.code, list((user.experiments / "preparations").iterdir())) == (3, [])
     assert "Invalid account" in answer.err
 
 
-def test_cpus_are_those_of_a_job(house: House) -> None:
-    answer = house.stk("prepare", house.config, "--cpus", "2")
+def test_cpus_are_those_of_a_job(user: User) -> None:
+    answer = user.stk("prepare", user.config, "--cpus", "2")
     assert answer.code == 2
     assert "--cluster slurm" in answer.err
 
@@ -138,9 +138,9 @@ def test_cpus_are_those_of_a_job(house: House) -> None:
 # -- inside the job ------------------------------------------------------------------------------
 
 
-def run_script(house: House, config: Path) -> tuple[RunDir, subprocess.CompletedProcess[str]]:
+def run_script(user: User, config: Path) -> tuple[RunDir, subprocess.CompletedProcess[str]]:
     """What a job of the preparation does: its script, without Slurm."""
-    answer = json.loads(house.stk("prepare", config, "--cluster", "slurm", "--json").out)
+    answer = json.loads(user.stk("prepare", config, "--cluster", "slurm", "--json").out)
     folder = RunDir(Path(answer["folder"]))
     done = subprocess.run(
         ["bash", folder.submitit / f"{answer['job_id']}_submission.sh"],
@@ -152,26 +152,26 @@ def run_script(house: House, config: Path) -> tuple[RunDir, subprocess.Completed
     return folder, done
 
 
-def test_the_script_prepares_the_data_and_says_so(house: House, fake: FakeSlurm) -> None:
-    folder, done = run_script(house, house.config)
+def test_the_script_prepares_the_data_and_says_so(user: User, fake: FakeSlurm) -> None:
+    folder, done = run_script(user, user.config)
     assert done.returncode == 0, done.stderr
     assert "with 1 process\nprepared: train " in done.stdout
-    assert not json.loads(house.stk("prepare", house.config, "--json").out)["built"]
-    (row,) = json.loads(house.stk("status", str(folder.path), "--json").out)
+    assert not json.loads(user.stk("prepare", user.config, "--json").out)["built"]
+    (row,) = json.loads(user.stk("status", str(folder.path), "--json").out)
     assert row["state"] == "finished"
 
 
-def test_what_was_prepared_before_is_compared_with_its_checksums(house: House, fake: FakeSlurm) -> None:
-    assert house.call("prepare", house.config).code == 0
-    column = house.damaged_column()
-    _, done = run_script(house, house.config)
+def test_what_was_prepared_before_is_compared_with_its_checksums(user: User, fake: FakeSlurm) -> None:
+    assert user.call("prepare", user.config).code == 0
+    column = user.damaged_column()
+    _, done = run_script(user, user.config)
     assert done.returncode == ExitCode.WRONG_INPUT
     assert f"error: {column} is damaged: its checksum differs" in done.stdout
 
 
-def test_a_fault_in_the_data_is_a_message_in_the_log(house: House, fake: FakeSlurm) -> None:
-    (house.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n")
-    _, done = run_script(house, house.config)
+def test_a_fault_in_the_data_is_a_message_in_the_log(user: User, fake: FakeSlurm) -> None:
+    (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n")
+    _, done = run_script(user, user.config)
     assert done.returncode == 2
     assert "error: " in done.stdout
     assert "reviews.tsv:3002: 1 fields, expected 2" in done.stdout
@@ -179,45 +179,45 @@ def test_a_fault_in_the_data_is_a_message_in_the_log(house: House, fake: FakeSlu
 
 
 @pytest.fixture
-def stage(fake: FakeSlurm, house: House) -> Stage:
-    return Stage(fake, house)
+def job(fake: FakeSlurm, user: User) -> PretendJob:
+    return PretendJob(fake, user)
 
 
-def watch(stage: Stage, progress: KeptProgress) -> TimeLimitWatch:
-    return TimeLimitWatch(load_resolved(stage.run.config), progress, stage.environ)
+def watch(job: PretendJob, progress: KeptProgress) -> TimeLimitWatch:
+    return TimeLimitWatch(load_resolved(job.run.config), progress, job.environ)
 
 
-def progress(*done: int, stage: str = "shards") -> KeptProgress:
+def progress(*done: int, job: str = "shards") -> KeptProgress:
     found = KeptProgress("shards")
     for each in done:
-        found.preparing(stage, each, 100)
+        found.preparing(job, each, 100)
     return found
 
 
-def test_before_the_time_limit_it_goes_back_where_it_can_go_on(stage: Stage) -> None:
-    stage.says(EndTime=_soon())
-    assert "back into the queue" in watch(stage, progress(10, 20)).answer()
-    assert stage.requeues == [["requeue", "101"]]
+def test_before_the_time_limit_it_goes_back_where_it_can_go_on(job: PretendJob) -> None:
+    job.says(EndTime=_soon())
+    assert "back into the queue" in watch(job, progress(10, 20)).answer()
+    assert job.requeues == [["requeue", "101"]]
 
 
 @pytest.mark.parametrize("done", [[], [10], [10, 10]])
-def test_a_start_that_has_done_nothing_lasting_is_its_last(stage: Stage, done: list[int]) -> None:
-    stage.says(EndTime=_soon())
-    assert "needs a longer resources.time" in watch(stage, progress(*done)).answer()
-    assert "needs a longer resources.time" in watch(stage, progress(1, 2, stage="read table")).answer()
-    assert stage.requeues == []
+def test_a_start_that_has_done_nothing_lasting_is_its_last(job: PretendJob, done: list[int]) -> None:
+    job.says(EndTime=_soon())
+    assert "needs a longer resources.time" in watch(job, progress(*done)).answer()
+    assert "needs a longer resources.time" in watch(job, progress(1, 2, job="read table")).answer()
+    assert job.requeues == []
 
 
-def test_preempted_with_the_warning_signal_it_always_goes_back(stage: Stage) -> None:
-    stage.is_preempted()
-    assert "preempted" in watch(stage, progress()).answer()
-    assert stage.requeues == [["requeue", "101"]]
+def test_preempted_with_the_warning_signal_it_always_goes_back(job: PretendJob) -> None:
+    job.is_preempted()
+    assert "preempted" in watch(job, progress()).answer()
+    assert job.requeues == [["requeue", "101"]]
 
 
-def test_cancelled_it_stays_away(stage: Stage) -> None:
-    stage.is_cancelled()
-    assert watch(stage, progress(10, 20)).answer() == "the job was stopped: cancelled"
-    assert stage.requeues == []
+def test_cancelled_it_stays_away(job: PretendJob) -> None:
+    job.is_cancelled()
+    assert watch(job, progress(10, 20)).answer() == "the job was stopped: cancelled"
+    assert job.requeues == []
 
 
 def _soon() -> str:
@@ -226,8 +226,8 @@ def _soon() -> str:
     return (datetime.now() + timedelta(seconds=30)).isoformat(timespec="seconds")
 
 
-def test_a_warning_is_heard_even_if_the_script_ignored_it_before(stage: Stage) -> None:
-    stage.says(EndTime=_soon())
+def test_a_warning_is_heard_even_if_the_script_ignored_it_before(job: PretendJob) -> None:
+    job.says(EndTime=_soon())
     program = (
         "import sys, threading\nfrom pathlib import Path\n"
         "from slurm.job.preparation import KeptProgress, TimeLimitWatch\n"
@@ -238,11 +238,11 @@ def test_a_warning_is_heard_even_if_the_script_ignored_it_before(stage: Stage) -
         "[each.join() for each in threading.enumerate() if each.daemon]\n"
     )
     process = subprocess.Popen(
-        ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program, stage.run.config],
+        ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program, job.run.config],
         env={
-            **stage.environ,
+            **job.environ,
             **CODE,
-            "PATH": f"{stage.environ['PATH']}:/usr/bin:/bin",
+            "PATH": f"{job.environ['PATH']}:/usr/bin:/bin",
         },
         stdout=subprocess.PIPE,
         text=True,

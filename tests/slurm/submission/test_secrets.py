@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 
 SECRETS = {"MYTOKEN": "hush-one-0123", "DBPASSWD": "hush-two-4567", "AWS_SECRET_ACCESS_KEY": "hush-three-89"}
 #: The column of the texts: a value that a run uses, so that it must have it.
@@ -15,15 +15,15 @@ COLUMN = "hush-column-42"
 
 
 @pytest.fixture
-def secretive(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+def secretive(user: User, monkeypatch: pytest.MonkeyPatch) -> User:
     """An experiment that takes a secret, in an environment with more of them."""
     for name, value in {**SECRETS, "COLUMN_KEY": COLUMN}.items():
         monkeypatch.setenv(name, value)
-    table = house.root / "reviews.tsv"
+    table = user.root / "reviews.tsv"
     table.write_text(table.read_text().replace("text\t", f"{COLUMN}\t", 1))
-    text = house.config.read_text()
-    house.config.write_text(text.replace("reviews.tsv,", 'reviews.tsv, text_column: "${oc.env:COLUMN_KEY}",'))
-    return house
+    text = user.config.read_text()
+    user.config.write_text(text.replace("reviews.tsv,", 'reviews.tsv, text_column: "${oc.env:COLUMN_KEY}",'))
+    return user
 
 
 def telling(folder: Path) -> list[str]:
@@ -32,7 +32,7 @@ def telling(folder: Path) -> list[str]:
     return [str(path) for path in files if b"hush-" in path.read_bytes()]
 
 
-def test_a_submission_holds_the_references(secretive: House, fake: FakeSlurm) -> None:
+def test_a_submission_holds_the_references(secretive: User, fake: FakeSlurm) -> None:
     overrides = ["resources.environment.A=<${oc.env:MYTOKEN}>"]
     planned = secretive.stk("plan", secretive.config, *overrides)
     answer = secretive.stk("submit", secretive.config, *overrides)
@@ -44,7 +44,7 @@ def test_a_submission_holds_the_references(secretive: House, fake: FakeSlurm) ->
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_tells_no_secret(secretive: House) -> None:
+def test_a_run_that_fails_tells_no_secret(secretive: User) -> None:
     answer = secretive.call("run", secretive.config, "optimizer.lr=1e30", "train.clip_norm=null")
     assert answer.code == 4, answer.err
     (run,) = secretive.experiments.glob("*/failure.json")
@@ -57,7 +57,7 @@ def test_a_run_that_fails_tells_no_secret(secretive: House) -> None:
     assert telling(run.parent) == []
 
 
-def test_a_message_that_quotes_a_value_names_its_variable(secretive: House, fake: FakeSlurm) -> None:
+def test_a_message_that_quotes_a_value_names_its_variable(secretive: User, fake: FakeSlurm) -> None:
     table = secretive.root / "reviews.tsv"
     table.write_text(table.read_text().replace(COLUMN, "another", 1))
     for command in (("plan",), ("submit",), ("run",), ("prepare",), ("submit", "--cluster", "local")):
@@ -70,7 +70,7 @@ def test_a_message_that_quotes_a_value_names_its_variable(secretive: House, fake
 
 
 def test_without_its_secret_a_run_is_shown_and_not_submitted(
-    secretive: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    secretive: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert secretive.stk("submit", secretive.config).code == 0
     run = secretive.run()

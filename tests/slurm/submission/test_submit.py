@@ -9,30 +9,30 @@ import pytest
 
 from slurm.status.submissions import record
 from slurm.submission.batch.batch_script import JobPlan
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import Answer, House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import Answer, User
 from toolkit.config import load_resolved, load_submitted
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.run.create_run import create_run
 
-RECORDED = Path(__file__).parents[1] / "recorded"
+RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 
 
 # -- accepted ------------------------------------------------------------------------------------
 
 
-def test_a_submission_prints_what_one_needs_to_follow_it(house: House, fake: FakeSlurm) -> None:
-    answer = house.stk("submit", house.config)
-    run = house.run()
+def test_a_submission_prints_what_one_needs_to_follow_it(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("submit", user.config)
+    run = user.run()
     assert answer.code == 0
     assert answer.err == ""
     for part in (run.run_id, "job     101", str(run.path), f"stk logs -f {run.run_id}"):
         assert part in answer.out
 
 
-def test_a_submission_in_json_has_the_agreed_keys(house: House, fake: FakeSlurm) -> None:
-    answer = house.stk("submit", house.config, "--json")
-    run = house.run()
+def test_a_submission_in_json_has_the_agreed_keys(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("submit", user.config, "--json")
+    run = user.run()
     assert json.loads(answer.out) == {
         "run_id": run.run_id,
         "run_dir": str(run.path),
@@ -42,10 +42,10 @@ def test_a_submission_in_json_has_the_agreed_keys(house: House, fake: FakeSlurm)
     }
 
 
-def test_the_folder_holds_what_was_asked_for_and_the_code(house: House, fake: FakeSlurm) -> None:
+def test_the_folder_holds_what_was_asked_for_and_the_code(user: User, fake: FakeSlurm) -> None:
     overrides = ["resources.nodes=2", "resources.comment=hello"]
-    house.stk("submit", house.config, *overrides)
-    run, experiment = house.run(), house.experiment(*overrides)
+    user.stk("submit", user.config, *overrides)
+    run, experiment = user.run(), user.experiment(*overrides)
     assert load_resolved(run.config) == experiment
     assert load_submitted(run.config, run.job).resources == experiment.resources
     assert (run.code / "toolkit" / "training" / "worker.py").is_file()
@@ -55,89 +55,89 @@ def test_the_folder_holds_what_was_asked_for_and_the_code(house: House, fake: Fa
     assert not run.intent.exists()
 
 
-def test_what_plan_shows_is_what_sbatch_gets(house: House, fake: FakeSlurm) -> None:
+def test_what_plan_shows_is_what_sbatch_gets(user: User, fake: FakeSlurm) -> None:
     overrides = ["resources.nodes=2", "resources.tasks_per_node=2", "resources.environment.A=it's $HOME"]
-    planned = json.loads(house.stk("plan", house.config, *overrides, "--json").out)["script"]
-    house.stk("submit", house.config, *overrides)
-    assert (house.run().submitit / "script.sh").read_bytes() == planned.encode()
+    planned = json.loads(user.stk("plan", user.config, *overrides, "--json").out)["script"]
+    user.stk("submit", user.config, *overrides)
+    assert (user.run().submitit / "script.sh").read_bytes() == planned.encode()
 
 
-def test_a_live_run_is_refused(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
-    answer = house.stk("submit", house.config)
+def test_a_live_run_is_refused(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 2
     assert "is pending, job 101: it cannot be started twice" in answer.err
-    assert f"stk cancel {house.run().run_id}" in answer.err
+    assert f"stk cancel {user.run().run_id}" in answer.err
     assert len(fake.jobs) == 1
 
 
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUE_HOLD", "PREEMPTED"])
-def test_a_run_is_live_in_every_state_that_goes_on(house: House, fake: FakeSlurm, state: str) -> None:
-    house.stk("submit", house.config)
+def test_a_run_is_live_in_every_state_that_goes_on(user: User, fake: FakeSlurm, state: str) -> None:
+    user.stk("submit", user.config)
     fake.change("101", state=state)
-    assert house.stk("submit", house.config).code == 2
-    assert house.stk("submit", house.config, "--fresh").code == 2
-    assert house.stk("run", house.config).code == 2
-    assert house.job_ids == ["101"]
+    assert user.stk("submit", user.config).code == 2
+    assert user.stk("submit", user.config, "--fresh").code == 2
+    assert user.stk("run", user.config).code == 2
+    assert user.job_ids == ["101"]
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"])
-def test_an_ended_run_is_submitted_again_under_a_new_name(house: House, fake: FakeSlurm, state: str) -> None:
-    house.stk("submit", house.config)
+def test_an_ended_run_is_submitted_again_under_a_new_name(user: User, fake: FakeSlurm, state: str) -> None:
+    user.stk("submit", user.config)
     fake.change("101", state=state, requeue="0")
-    assert house.stk("submit", house.config).code == 0
-    assert house.job_ids == ["101", "102"]
+    assert user.stk("submit", user.config).code == 0
+    assert user.job_ids == ["101", "102"]
     assert [job["name"].rpartition(".")[2] for job in fake.jobs] == ["0", "1"]
 
 
-def test_a_finished_run_says_so_and_is_left_alone(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_a_finished_run_says_so_and_is_left_alone(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
     write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 0
     assert "has finished already" in answer.out
-    assert json.loads(house.stk("submit", house.config, "--json").out)["state"] == "finished"
+    assert json.loads(user.stk("submit", user.config, "--json").out)["state"] == "finished"
     assert fake.jobs == []
 
 
-def test_fresh_sets_the_old_run_aside(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_fresh_sets_the_old_run_aside(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
     write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
-    assert house.stk("submit", house.config, "--fresh").code == 0
+    assert user.stk("submit", user.config, "--fresh").code == 0
     assert not run.result.exists()
-    assert house.job_ids == ["101"]
-    (old,) = (house.experiments / "old").iterdir()
+    assert user.job_ids == ["101"]
+    (old,) = (user.experiments / "old").iterdir()
     assert old.name.startswith(run.run_id)
     assert (old / "result.json").exists()
 
 
-def test_resume_takes_the_resources_of_the_last_submission(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config, "resources.nodes=2", "resources.partition=long")
+def test_resume_takes_the_resources_of_the_last_submission(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config, "resources.nodes=2", "resources.partition=long")
     fake.change("101", state="FAILED")
-    assert house.stk("resume", house.run().run_id).code == 0
-    script = (house.run().submitit / "script.sh").read_text()
+    assert user.stk("resume", user.run().run_id).code == 0
+    script = (user.run().submitit / "script.sh").read_text()
     assert "#SBATCH --nodes=2\n" in script
     assert "#SBATCH --partition=long\n" in script
 
 
 @pytest.mark.parametrize("has_saved", [True, False])
 def test_resume_goes_on_with_the_runs_own_code_once_it_has_saved(
-    house: House, fake: FakeSlurm, has_saved: bool
+    user: User, fake: FakeSlurm, has_saved: bool
 ) -> None:
-    house.stk("submit", house.config)
-    marker = house.run().code / "toolkit" / "marker.py"
+    user.stk("submit", user.config)
+    marker = user.run().code / "toolkit" / "marker.py"
     marker.touch()
     if has_saved:
-        house.run().checkpoint(1).mkdir(parents=True)
+        user.run().checkpoint(1).mkdir(parents=True)
     fake.change("101", state="FAILED")
-    house.stk("resume", house.run().run_id)
+    user.stk("resume", user.run().run_id)
     assert marker.exists() == has_saved
 
 
-def test_a_folder_under_another_runs_name_is_not_resumed(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
-    moved = run.path.rename(house.root / "elsewhere")
-    answer = house.stk("resume", moved)
+def test_a_folder_under_another_runs_name_is_not_resumed(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    moved = run.path.rename(user.root / "elsewhere")
+    answer = user.stk("resume", moved)
     assert answer.code == 2
     assert run.run_id in answer.err
     assert fake.jobs == []
@@ -148,64 +148,64 @@ def test_a_folder_under_another_runs_name_is_not_resumed(house: House, fake: Fak
 REFUSAL = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination"
 
 
-def test_a_refusal_is_told_in_slurms_words_and_leaves_nothing_behind(house: House, fake: FakeSlurm) -> None:
+def test_a_refusal_is_told_in_slurms_words_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     fake.submits("refuse", REFUSAL)
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert answer.out == ""
     assert answer.err.startswith("error: Slurm refused")
     assert REFUSAL in answer.err
-    assert list(house.experiments.iterdir()) == []
+    assert list(user.experiments.iterdir()) == []
 
 
-def test_a_refusal_leaves_an_existing_run_as_it_was(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config)
+def test_a_refusal_leaves_an_existing_run_as_it_was(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
     fake.change("101", state="FAILED")
-    before, asked_for = house.listing, house.run().job.read_text()
+    before, asked_for = user.listing, user.run().job.read_text()
     fake.submits("refuse", REFUSAL)
-    assert house.stk("submit", house.config, "resources.nodes=8").code == 3
-    assert house.listing == before
-    assert house.run().job.read_text() == asked_for
+    assert user.stk("submit", user.config, "resources.nodes=8").code == 3
+    assert user.listing == before
+    assert user.run().job.read_text() == asked_for
     fake.submits("commit")
-    assert house.stk("submit", house.config).code == 0
+    assert user.stk("submit", user.config).code == 0
 
 
-def test_a_refusal_of_a_fresh_start_brings_the_old_run_back(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_a_refusal_of_a_fresh_start_brings_the_old_run_back(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
     write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
     fake.submits("refuse", REFUSAL)
-    assert house.stk("submit", house.config, "--fresh").code == 3
+    assert user.stk("submit", user.config, "--fresh").code == 3
     assert run.result.exists()
 
 
-def test_a_limit_that_is_known_is_named_before_anything_is_written(house: House, fake: FakeSlurm) -> None:
+def test_a_limit_that_is_known_is_named_before_anything_is_written(user: User, fake: FakeSlurm) -> None:
     fake.answers("--all --oneliner show partition", (RECORDED / "partitions.txt").read_text())
-    answer = house.stk("submit", house.config, "resources.partition=nowhere")
+    answer = user.stk("submit", user.config, "resources.partition=nowhere")
     assert answer.code == 3
     assert "nothing was submitted" in answer.err
     assert "partition 'nowhere' does not exist" in answer.err
-    assert not house.experiments.exists()
+    assert not user.experiments.exists()
     assert fake.calls("sbatch") == []
 
 
 def test_what_no_script_can_hold_is_refused_before_anything_is_written(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(house.root / "100%"))
-    answer = house.stk("submit", house.config)
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.root / "100%"))
+    answer = user.stk("submit", user.config)
     assert answer.code == 2
     assert "holds '%': Slurm expands it as a pattern" in answer.err
-    assert not (house.root / "100%").exists()
-    answer = house.stk("submit", house.config, "resources.sbatch.array=1-3")
+    assert not (user.root / "100%").exists()
+    answer = user.stk("submit", user.config, "resources.sbatch.array=1-3")
     assert answer.code == 2
     assert fake.jobs == []
 
 
-def test_a_plan_of_the_next_submission_has_the_next_name(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_a_plan_of_the_next_submission_has_the_next_name(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
     record(run, cluster="slurm", job_id="1", name="x")
-    script = json.loads(house.stk("plan", house.config, "--json").out)["script"]
-    experiment = house.experiment()
+    script = json.loads(user.stk("plan", user.config, "--json").out)["script"]
+    experiment = user.experiment()
     assert script == str(JobPlan(experiment=experiment, run=run, number=1))
     assert f"#SBATCH --job-name={run.run_id}.1\n" in script
 
@@ -213,27 +213,27 @@ def test_a_plan_of_the_next_submission_has_the_next_name(house: House, fake: Fak
 # -- time enough to save?
 
 
-def measured(house: House, fake: FakeSlurm, save_s: float) -> Answer:
+def measured(user: User, fake: FakeSlurm, save_s: float) -> Answer:
     """Resume a run of which an earlier start measured how long a save takes, where KillWait is 30 s."""
     fake.answers(
         "--all --oneliner show partition",
         "PartitionName=main Default=YES State=UP TotalNodes=9 PreemptMode=REQUEUE GraceTime=0\n",
     )
     fake.answers("show config", "PreemptType = preempt/partition_prio\nKillWait = 30 sec\n")
-    run = create_run(house.experiment(), house.experiments)
+    run = create_run(user.experiment(), user.experiments)
     line = {"attempt": 1, "time_start": 1.0, "time_end": 2.0, "last_step": 3, "why": "preempted"}
     append_json_line(run.attempts, {**line, "step_s": 0.5, "save_s": save_s})
-    return house.stk("resume", run.run_id)
+    return user.stk("resume", run.run_id)
 
 
 def test_a_save_too_long_for_the_cluster_is_said_when_the_run_is_submitted(
-    house: House, fake: FakeSlurm
+    user: User, fake: FakeSlurm
 ) -> None:
-    answer = measured(house, fake, save_s=25.0)
+    answer = measured(user, fake, save_s=25.0)
     assert answer.code == 0
     assert "warning: a step and a save take 25.5 s here" in answer.err
     assert "GraceTime 0 s, KillWait 30 s" in answer.err
 
 
-def test_one_that_fits_needs_no_words(house: House, fake: FakeSlurm) -> None:
-    assert measured(house, fake, save_s=5.0).err == ""
+def test_one_that_fits_needs_no_words(user: User, fake: FakeSlurm) -> None:
+    assert measured(user, fake, save_s=5.0).err == ""

@@ -9,83 +9,83 @@ import pytest
 from slurm.client.programs import AnswerLost
 from slurm.config.resources import Resources
 from slurm.submission.submit_job import chain, environment, without_hosts
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
-from tests.slurm.stage import Stage
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.user import User
 from toolkit.config import load_submitted
 from toolkit.errors import SlurmRefused
 from toolkit.run.run_dir import RunDir
 
 
 @pytest.fixture
-def stage(fake: FakeSlurm, house: House) -> Stage:
-    return Stage(fake, house, "resources.nodes=2", "resources.dependency=afterok:7")
+def job(fake: FakeSlurm, user: User) -> PretendJob:
+    return PretendJob(fake, user, "resources.nodes=2", "resources.dependency=afterok:7")
 
 
-def submit_next(stage: Stage, *exclude: str) -> str:
-    return chain(stage.run, stage.job_id, stage.environ, exclude).job_id
+def submit_next(job: PretendJob, *exclude: str) -> str:
+    return chain(job.run, job.job_id, job.environ, exclude).job_id
 
 
-def test_the_next_job_is_the_same_once_more_and_waits_for_the_end_of_this_one(stage: Stage) -> None:
-    assert submit_next(stage) == "102"
-    script = stage.script("102")
+def test_the_next_job_is_the_same_once_more_and_waits_for_the_end_of_this_one(job: PretendJob) -> None:
+    assert submit_next(job) == "102"
+    script = job.script("102")
     assert "#SBATCH --nodes=2\n" in script
     assert "#SBATCH --dependency=afterany:101\n" in script
-    assert f"#SBATCH --job-name={stage.run.run_id}.1\n" in script
+    assert f"#SBATCH --job-name={job.run.run_id}.1\n" in script
     assert "afterok" not in script
 
 
-def test_the_dependency_is_no_part_of_the_resources_that_are_kept(stage: Stage) -> None:
-    submit_next(stage)
-    resources = load_submitted(stage.run.config, stage.run.job).resources
+def test_the_dependency_is_no_part_of_the_resources_that_are_kept(job: PretendJob) -> None:
+    submit_next(job)
+    resources = load_submitted(job.run.config, job.run.job).resources
     assert (resources.nodes, resources.dependency) == (2, "afterok:7")
 
 
-def test_doing_it_twice_makes_one_job(stage: Stage) -> None:
-    assert [submit_next(stage) for _ in range(3)] == ["102"] * 3
-    assert len(stage.fake.calls("sbatch")) == 1
+def test_doing_it_twice_makes_one_job(job: PretendJob) -> None:
+    assert [submit_next(job) for _ in range(3)] == ["102"] * 3
+    assert len(job.fake.calls("sbatch")) == 1
 
 
-def test_a_next_job_that_has_ended_is_followed_by_another(stage: Stage) -> None:
-    submit_next(stage)
-    stage.fake.change("102", state="CANCELLED")
-    assert submit_next(stage) == "103"
+def test_a_next_job_that_has_ended_is_followed_by_another(job: PretendJob) -> None:
+    submit_next(job)
+    job.fake.change("102", state="CANCELLED")
+    assert submit_next(job) == "103"
 
 
-def test_a_next_job_whose_id_was_never_told_is_found(stage: Stage) -> None:
-    stage.fake.submits("silent")
-    assert submit_next(stage) == "102"
-    stage.fake.submits("commit")
-    assert submit_next(stage) == "102"
-    assert stage.submitted == ["101", "102"]
+def test_a_next_job_whose_id_was_never_told_is_found(job: PretendJob) -> None:
+    job.fake.submits("silent")
+    assert submit_next(job) == "102"
+    job.fake.submits("commit")
+    assert submit_next(job) == "102"
+    assert job.submitted == ["101", "102"]
 
 
 def test_a_submitter_that_died_before_it_wrote_the_id_leaves_no_second_job(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller lost the answer, and was away when it was looked for."""
-    stage.fake.submits("silent")
-    stage.fake.refuses("squeue", "slurm_load_jobs error: Unable to contact slurm controller")
+    job.fake.submits("silent")
+    job.fake.refuses("squeue", "slurm_load_jobs error: Unable to contact slurm controller")
     with pytest.raises(AnswerLost):
-        submit_next(stage)
-    assert stage.run.intent.exists()
-    stage.fake.comes_back()
-    assert submit_next(stage) == "102"
-    assert len(stage.fake.calls("sbatch")) == 1
+        submit_next(job)
+    assert job.run.intent.exists()
+    job.fake.comes_back()
+    assert submit_next(job) == "102"
+    assert len(job.fake.calls("sbatch")) == 1
 
 
-def test_a_job_that_stk_did_not_submit_cannot_be_made_anew(stage: Stage) -> None:
+def test_a_job_that_stk_did_not_submit_cannot_be_made_anew(job: PretendJob) -> None:
     with pytest.raises(SlurmRefused, match="77 was not submitted by stk"):
-        chain(stage.run, "77", stage.environ)
+        chain(job.run, "77", job.environ)
 
 
-def test_hosts_to_avoid_are_left_out_from_then_on(stage: Stage) -> None:
-    submit_next(stage, "node3", "node1")
-    assert "#SBATCH --exclude=node1,node3\n" in stage.script("102")
-    stage.fake.change("102", state="FAILED")
-    stage.job_id = "102"
-    submit_next(stage, "node1", "node4")
-    assert "#SBATCH --exclude=node1,node3,node4\n" in stage.script("103")
+def test_hosts_to_avoid_are_left_out_from_then_on(job: PretendJob) -> None:
+    submit_next(job, "node3", "node1")
+    assert "#SBATCH --exclude=node1,node3\n" in job.script("102")
+    job.fake.change("102", state="FAILED")
+    job.job_id = "102"
+    submit_next(job, "node1", "node4")
+    assert "#SBATCH --exclude=node1,node3,node4\n" in job.script("103")
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_on_a_login_node_the_choice_of_devices_is_the_users(tmp_path: Path) -> N
     assert environment(RunDir(tmp_path), {"CUDA_VISIBLE_DEVICES": "2"}) == {"CUDA_VISIBLE_DEVICES": "2"}
 
 
-def test_the_job_itself_gets_that_environment(stage: Stage) -> None:
-    stage.environ |= {"SLURM_NTASKS": "4", "GREETING": "it's $HOME"}
-    submit_next(stage)
-    assert stage.fake.environment["GREETING"] == "it's $HOME"
-    assert not [name for name in stage.fake.environment if name.startswith("SLURM_")]
+def test_the_job_itself_gets_that_environment(job: PretendJob) -> None:
+    job.environ |= {"SLURM_NTASKS": "4", "GREETING": "it's $HOME"}
+    submit_next(job)
+    assert job.fake.environment["GREETING"] == "it's $HOME"
+    assert not [name for name in job.fake.environment if name.startswith("SLURM_")]

@@ -20,8 +20,8 @@ from slurm.status.submissions import intend
 from slurm.submission import submit
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import CODE, House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
 from toolkit.files import read_json_lines
 from toolkit.run.create_run import create_run
@@ -34,12 +34,12 @@ _MANY = [8, pytest.param(20, marks=pytest.mark.slow)]
 
 
 def test_without_slurm_auto_means_this_machine_and_says_so(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That it fails at once is none of this test's business: no worker is needed here."""
     monkeypatch.setattr(sys, "executable", "/bin/true")
     fake.goes_away()
-    answer = house.stk("submit", house.config, "--json")
+    answer = user.stk("submit", user.config, "--json")
     assert answer.code == 0
     assert "No Slurm controller answers here: training in local processes." in answer.err
     facts = json.loads(answer.out)
@@ -47,82 +47,80 @@ def test_without_slurm_auto_means_this_machine_and_says_so(
     assert facts["job_id"].startswith("local-")
 
 
-def test_a_missing_sbatch_is_named_with_what_follows(house: House, fake: FakeSlurm) -> None:
+def test_a_missing_sbatch_is_named_with_what_follows(user: User, fake: FakeSlurm) -> None:
     (fake.folder / "sbatch").unlink()
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert "sbatch is not on PATH" in answer.err
-    assert list(house.experiments.iterdir()) == []
+    assert list(user.experiments.iterdir()) == []
 
 
 def test_slurm_that_is_wanted_but_not_installed_is_an_error(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(house.root))
-    answer = house.stk("submit", house.config, "--cluster", "slurm")
+    monkeypatch.setenv("PATH", str(user.root))
+    answer = user.stk("submit", user.config, "--cluster", "slurm")
     assert answer.code == 3
     assert "scontrol is not on PATH" in answer.err
-    assert not house.experiments.exists()
+    assert not user.experiments.exists()
 
 
-def test_slurm_that_is_wanted_but_away_is_an_error_in_its_own_words(house: House, fake: FakeSlurm) -> None:
+def test_slurm_that_is_wanted_but_away_is_an_error_in_its_own_words(user: User, fake: FakeSlurm) -> None:
     fake.goes_away()
-    answer = house.stk("submit", house.config, "--cluster", "slurm")
+    answer = user.stk("submit", user.config, "--cluster", "slurm")
     assert answer.code == 3
     assert "Unable to contact slurm controller" in answer.err
-    assert not house.experiments.exists()
+    assert not user.experiments.exists()
 
 
-def test_a_controller_that_goes_away_before_sbatch_leaves_nothing_behind(
-    house: House, fake: FakeSlurm
-) -> None:
+def test_a_controller_that_goes_away_before_sbatch_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     fake.submits("refuse", "sbatch: error: Unable to contact slurm controller (connect failure)")
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert "Unable to contact slurm controller" in answer.err
-    assert list(house.experiments.iterdir()) == []
+    assert list(user.experiments.iterdir()) == []
 
 
 def test_a_run_that_slurm_may_still_have_does_not_start_here_by_itself(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.stk("submit", house.config)
+    user.stk("submit", user.config)
     fake.goes_away()
-    for command in (["submit", house.config], ["resume", house.run().run_id]):
-        answer = house.stk(*command)
+    for command in (["submit", user.config], ["resume", user.run().run_id]):
+        answer = user.stk(*command)
         assert answer.code == 3
         assert "as job 101, and no controller answers" in answer.err
-    assert house.job_ids == ["101"]
+    assert user.job_ids == ["101"]
     monkeypatch.setattr(sys, "executable", "/bin/true")
-    assert house.stk("submit", house.config, "--cluster", "local").code == 0
+    assert user.stk("submit", user.config, "--cluster", "local").code == 0
 
 
 def test_an_sbatch_that_hangs_is_given_up_and_not_repeated_blindly(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_patience(monkeypatch)
     fake.submits("hang")
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert "no answer in 0.5 s from: sbatch" in answer.err
     assert "the same command again looks for it first" in answer.err
     fake.submits("commit")
-    assert house.stk("submit", house.config).code == 0
-    assert house.job_ids == ["101"]
+    assert user.stk("submit", user.config).code == 0
+    assert user.job_ids == ["101"]
     assert len(fake.jobs) == 1
 
 
 @pytest.mark.parametrize("mode", ["late", "silent"])
 def test_a_job_whose_id_was_never_told_is_found_at_once(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, mode: str
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     if mode == "late":
         short_patience(monkeypatch)
     fake.submits(mode)
-    answer = house.stk("submit", house.config, "--json")
+    answer = user.stk("submit", user.config, "--json")
     assert answer.code == 0
     assert json.loads(answer.out)["job_id"] == "101"
-    assert house.job_ids == ["101"]
+    assert user.job_ids == ["101"]
     assert len(fake.jobs) == 1
 
 
@@ -139,32 +137,32 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lost_job_that_cannot_be_looked_for_is_found_by_the_next_submission(
-    house: House, fake: FakeSlurm
+    user: User, fake: FakeSlurm
 ) -> None:
     fake.submits("silent")
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 3
     assert "sbatch answered without a job id" in answer.err
     fake.comes_back()
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert "is pending, job 101" in answer.err
-    assert house.job_ids == ["101"]
+    assert user.job_ids == ["101"]
     assert len(fake.jobs) == 1
 
 
 # -- killed --------------------------------------------------------------------------------------
 
 
-def test_a_submitter_that_is_killed_after_sbatch_leaves_no_duplicate(house: House, fake: FakeSlurm) -> None:
+def test_a_submitter_that_is_killed_after_sbatch_leaves_no_duplicate(user: User, fake: FakeSlurm) -> None:
     fake.submits("die")
-    answer = house.call("submit", house.config)
+    answer = user.call("submit", user.config)
     assert answer.code == -signal.SIGKILL
-    run = house.run()
+    run = user.run()
     assert run.intent.exists()
-    assert house.job_ids == []
+    assert user.job_ids == []
     fake.submits("commit")
-    answer = house.stk("submit", house.config)
+    answer = user.stk("submit", user.config)
     assert answer.code == 2
     assert "is pending, job 101" in answer.err
     assert len(fake.jobs) == 1
@@ -173,72 +171,72 @@ def test_a_submitter_that_is_killed_after_sbatch_leaves_no_duplicate(house: Hous
     assert not run.intent.exists()
 
 
-def test_a_fresh_start_first_looks_for_a_lost_job(house: House, fake: FakeSlurm) -> None:
+def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -> None:
     fake.submits("die")
-    house.call("submit", house.config)
+    user.call("submit", user.config)
     fake.submits("commit")
-    assert house.stk("submit", house.config, "--fresh").code == 2
+    assert user.stk("submit", user.config, "--fresh").code == 2
     assert len(fake.jobs) == 1
-    assert not (house.experiments / "old").exists()
+    assert not (user.experiments / "old").exists()
 
 
-def test_a_submitter_that_was_killed_before_sbatch_is_no_hindrance(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_a_submitter_that_was_killed_before_sbatch_is_no_hindrance(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
-    assert house.stk("submit", house.config).code == 0
-    assert house.job_ids == ["101"]
+    assert user.stk("submit", user.config).code == 0
+    assert user.job_ids == ["101"]
     assert not run.intent.exists()
 
 
-def test_somebody_elses_job_of_the_same_name_is_not_adopted(house: House, fake: FakeSlurm) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_somebody_elses_job_of_the_same_name_is_not_adopted(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     fake.add("7", name=f"{run.run_id}.0", work_dir=f"/home/you/{run.run_id}")
-    assert house.stk("submit", house.config).code == 0
-    assert house.job_ids == ["102"]
+    assert user.stk("submit", user.config).code == 0
+    assert user.job_ids == ["102"]
 
 
-def test_an_ended_job_of_the_folder_before_is_not_adopted(house: House, fake: FakeSlurm) -> None:
+def test_an_ended_job_of_the_folder_before_is_not_adopted(user: User, fake: FakeSlurm) -> None:
     """As after `--fresh`, where the answer of sbatch is lost: names begin anew in the new folder."""
-    run = create_run(house.experiment(), house.experiments)
+    run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     old = {"name": f"{run.run_id}.0", "work_dir": str(run.path)}
     fake.add("7", **old, state="COMPLETED", submitted="2020-01-01T00:00:00")
-    assert house.stk("submit", house.config).code == 0
-    assert house.job_ids == ["102"]
+    assert user.stk("submit", user.config).code == 0
+    assert user.job_ids == ["102"]
 
 
 # -- at the same time ----------------------------------------------------------------------------
 
 
 def test_of_two_submitters_one_wins_and_the_other_is_told(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = fake.gate
     fake.submits("wait")
-    first = house.start("submit", house.config)
+    first = user.start("submit", user.config)
     # Opening a pipe for writing waits until sbatch of the first one reads it.
     with open(gate, "w") as opened:
         monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
-        answer = house.stk("submit", house.config)
+        answer = user.stk("submit", user.config)
         assert answer.code == 2
         assert "is being submitted by another process right now" in answer.err
         opened.write("go")
     out, err = first.communicate(timeout=PATIENCE_S)
     assert (first.returncode, err) == (0, "")
     assert re.search(r"^job +101$", out, re.MULTILINE)
-    assert house.job_ids == ["101"]
+    assert user.job_ids == ["101"]
     assert len(fake.jobs) == 1
 
 
 @pytest.mark.parametrize("many", _MANY)
 def test_of_many_submitters_one_makes_a_job_and_the_others_are_told(
-    house: House, fake: FakeSlurm, many: int
+    user: User, fake: FakeSlurm, many: int
 ) -> None:
     """All have come before the first one's sbatch answers."""
     fake.submits("wait")
     gate = fake.gate
-    processes = [house.start("submit", house.config) for _ in range(many)]
+    processes = [user.start("submit", user.config) for _ in range(many)]
     wait_until(lambda: len(fake.calls("sinfo")) == many, lambda: str(fake.calls("sinfo")))
     gate.write_text("go")
     answers = [(*process.communicate(timeout=PATIENCE_S), process.returncode) for process in processes]
@@ -248,14 +246,14 @@ def test_of_many_submitters_one_makes_a_job_and_the_others_are_told(
         assert re.search(told, err if code else out, re.MULTILINE)
         assert "Traceback" not in err
     assert len(fake.calls("sbatch")) == 1
-    assert house.job_ids == ["101"]
-    assert load_resolved(house.run().config) == house.experiment()
-    assert [path.name for path in house.experiments.iterdir()] == [house.run().run_id]
-    assert not house.run().intent.exists()
+    assert user.job_ids == ["101"]
+    assert load_resolved(user.run().config) == user.experiment()
+    assert [path.name for path in user.experiments.iterdir()] == [user.run().run_id]
+    assert not user.run().intent.exists()
 
 
 def test_a_folder_that_a_refused_submitter_took_away_is_made_again(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one waits for the lock meanwhile, in a folder that is no more."""
     honest = submissions.exclusively
@@ -267,26 +265,26 @@ def test_a_folder_that_a_refused_submitter_took_away_is_made_again(
             yield
 
     monkeypatch.setattr(submit, "exclusively", exclusively_after_a_refusal)
-    assert house.stk("submit", house.config).code == 0
-    assert load_resolved(house.run().config) == house.experiment()
-    assert house.run().code.is_dir()
-    assert house.job_ids == ["101"]
+    assert user.stk("submit", user.config).code == 0
+    assert load_resolved(user.run().config) == user.experiment()
+    assert user.run().code.is_dir()
+    assert user.job_ids == ["101"]
 
 
 # -- the disk ------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_behind(house: House, fake: FakeSlurm) -> None:
+def test_a_full_disk_is_told_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     """A limit on the size of files stands in for the full disk."""
     process = subprocess.run(
-        [sys.executable, "-m", "slurm", "submit", str(house.config)],
+        [sys.executable, "-m", "slurm", "submit", str(user.config)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
         env={
             "PATH": str(fake.folder),
             **CODE,
             "PYTHONDONTWRITEBYTECODE": "1",
         },
-        cwd=house.root,
+        cwd=user.root,
         capture_output=True,
         text=True,
         check=False,
@@ -295,5 +293,5 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(house: House, fake: FakeS
     assert process.stderr.startswith("error: cannot write the run folder ")
     assert "STK_EXPERIMENT_DIR" in process.stderr
     assert process.stderr.count("\n") == 1
-    assert list((house.root / "experiments").iterdir()) == []
+    assert list((user.root / "experiments").iterdir()) == []
     assert fake.jobs == []

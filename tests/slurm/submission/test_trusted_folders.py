@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import Answer, House, house_in
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import Answer, User, user_in
 from toolkit.config import to_yaml
 from toolkit.files import append_json_line, write_json
 from toolkit.run.create_run import create_run
@@ -22,12 +22,12 @@ STRANGER = 65534
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     """A working folder, without Slurm, in whose experiments somebody has planted the folder of a run."""
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        run = create_run(house.experiment(), house.experiments)
-        planted = str(house.root / "was-here")
-        run.job.write_text(to_yaml(house.experiment(f"resources.setup=[': > {planted}']").resources))
+    with user_in(tmp_path_factory.mktemp("user")) as user:
+        run = create_run(user.experiment(), user.experiments)
+        planted = str(user.root / "was-here")
+        run.job.write_text(to_yaml(user.experiment(f"resources.setup=[': > {planted}']").resources))
         for package in ("toolkit", "slurm"):
             (run.code / package / "__init__.py").write_text(
                 f"import os; print(os.environ.get({VARIABLE!r}), file=open({planted!r}, 'w'))\n"
@@ -39,19 +39,19 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         append_json_line(run.step_records, {"step": 1, "samples": "00000000", "loss": 1.0})
         for path in [run.path, *run.path.rglob("*")]:
             os.chown(path, STRANGER, STRANGER)
-        yield house
+        yield user
 
 
-def executed(house: House) -> bool:
-    return (house.root / "was-here").exists()
+def executed(user: User) -> bool:
+    return (user.root / "was-here").exists()
 
 
-def assert_refused(house: House, answer: Answer) -> None:
+def assert_refused(user: User, answer: Answer) -> None:
     assert answer.code == 2, answer.err
     assert "Traceback" not in answer.err
-    for fact in (str(house.run().path), "user nobody", "drwx", "--trust-folder"):
+    for fact in (str(user.run().path), "user nobody", "drwx", "--trust-folder"):
         assert fact in answer.err
-    assert not executed(house)
+    assert not executed(user)
 
 
 @pytest.mark.parametrize(
@@ -64,50 +64,50 @@ def assert_refused(house: House, answer: Answer) -> None:
         ("sweep", "tiny.yaml", "optimizer.lr=0.001", "--cluster", "local"),
     ],
 )
-def test_an_unfinished_run_of_somebody_else_is_not_started(house: House, words: tuple[str, ...]) -> None:
-    words = tuple(house.run().run_id if word == "RUN" else word for word in words)
-    assert_refused(house, house.call(*words))
+def test_an_unfinished_run_of_somebody_else_is_not_started(user: User, words: tuple[str, ...]) -> None:
+    words = tuple(user.run().run_id if word == "RUN" else word for word in words)
+    assert_refused(user, user.call(*words))
 
 
-def test_a_step_of_somebody_elses_run_is_not_computed_again(house: House) -> None:
-    assert_refused(house, house.call("replay", house.run().run_id, "--step", "1"))
+def test_a_step_of_somebody_elses_run_is_not_computed_again(user: User) -> None:
+    assert_refused(user, user.call("replay", user.run().run_id, "--step", "1"))
 
 
 @pytest.fixture
-def planted_sweep(house: House) -> Iterator[Path]:
+def planted_sweep(user: User) -> Iterator[Path]:
     """The folder of a sweep, which somebody has planted before its name was used."""
-    folder = house.experiments / "sweeps" / "planted"
+    folder = user.experiments / "sweeps" / "planted"
     folder.mkdir(parents=True)
     os.chown(folder, STRANGER, STRANGER)
     yield folder
     shutil.rmtree(folder)
 
 
-def test_a_sweep_is_not_begun_in_a_planted_folder(house: House, fake: FakeSlurm, planted_sweep: Path) -> None:
-    before = house.listing
-    answer = house.call("sweep", "tiny.yaml", "optimizer.lr=0.005,0.006", "--name", "planted")
+def test_a_sweep_is_not_begun_in_a_planted_folder(user: User, fake: FakeSlurm, planted_sweep: Path) -> None:
+    before = user.listing
+    answer = user.call("sweep", "tiny.yaml", "optimizer.lr=0.005,0.006", "--name", "planted")
     assert answer.code == 2, answer.err
     for fact in (str(planted_sweep), "user nobody", "--trust-folder"):
         assert fact in answer.err
     assert fake.calls("sbatch") == []
-    assert house.listing == before
+    assert user.listing == before
 
 
-def test_a_chain_with_a_planted_run_is_not_submitted(house: House, fake: FakeSlurm) -> None:
-    answer = house.call("submit", "tiny.yaml", "seed=7", "--then", "tiny.yaml")
-    assert_refused(house, answer)
+def test_a_chain_with_a_planted_run_is_not_submitted(user: User, fake: FakeSlurm) -> None:
+    answer = user.call("submit", "tiny.yaml", "seed=7", "--then", "tiny.yaml")
+    assert_refused(user, answer)
 
 
 @pytest.fixture
-def finished(house: House) -> Iterator[RunDir]:
-    run = house.run()
+def finished(user: User) -> Iterator[RunDir]:
+    run = user.run()
     write_json(run.result, {"state": "finished"})
     yield run
     run.result.unlink()
 
 
-def test_somebody_elses_finished_run_is_not_put_to_work(house: House, finished: RunDir) -> None:
-    assert_refused(house, house.call("evaluate", finished.run_id))
+def test_somebody_elses_finished_run_is_not_put_to_work(user: User, finished: RunDir) -> None:
+    assert_refused(user, user.call("evaluate", finished.run_id))
 
 
 @pytest.mark.parametrize(
@@ -123,18 +123,18 @@ def test_somebody_elses_finished_run_is_not_put_to_work(house: House, finished: 
     ],
 )
 def test_looking_at_it_is_allowed_and_executes_nothing(
-    house: House, finished: RunDir, words: tuple[str, ...]
+    user: User, finished: RunDir, words: tuple[str, ...]
 ) -> None:
-    answer = house.call(*(finished.run_id if word == "RUN" else word for word in words))
+    answer = user.call(*(finished.run_id if word == "RUN" else word for word in words))
     assert "--trust-folder" not in answer.err
     assert "Traceback" not in answer.err
-    assert not executed(house)
+    assert not executed(user)
 
 
 @pytest.fixture
-def trusted(house: House) -> Iterator[Callable[[], list[str]]]:
+def trusted(user: User) -> Iterator[Callable[[], list[str]]]:
     """Which folders the planted code was told are trusted, when it was executed."""
-    planted = house.root / "was-here"
+    planted = user.root / "was-here"
     yield lambda: planted.read_text().split()
     planted.unlink(missing_ok=True)
 
@@ -148,25 +148,25 @@ def trusted(house: House) -> Iterator[Callable[[], list[str]]]:
     ],
 )
 def test_who_trusts_the_folder_executes_it_and_trusts_no_other(
-    house: House, trusted: Callable[[], list[str]], words: tuple[str, ...]
+    user: User, trusted: Callable[[], list[str]], words: tuple[str, ...]
 ) -> None:
-    run = house.run()
+    run = user.run()
     place = {"RUN": run.run_id, "--trust-folder=FOLDER": f"--trust-folder={run.path}"}
-    assert house.call(*(place.get(word, word) for word in words)).code != 0
+    assert user.call(*(place.get(word, word) for word in words)).code != 0
     assert trusted() == [str(run.path)]
 
 
-def test_who_writes_a_star_trusts_every_folder(house: House, trusted: Callable[[], list[str]]) -> None:
-    assert house.call("replay", house.run().run_id, "--step", "1", "--trust-folder=*").code != 0
+def test_who_writes_a_star_trusts_every_folder(user: User, trusted: Callable[[], list[str]]) -> None:
+    assert user.call("replay", user.run().run_id, "--step", "1", "--trust-folder=*").code != 0
     assert trusted() == ["*"]
 
 
-def test_trusting_another_folder_does_not_help(house: House) -> None:
-    other = f"--trust-folder={house.root / 'prepared'}"
-    (house.root / "prepared").mkdir(exist_ok=True)
-    assert_refused(house, house.call("replay", house.run().run_id, "--step", "1", other))
+def test_trusting_another_folder_does_not_help(user: User) -> None:
+    other = f"--trust-folder={user.root / 'prepared'}"
+    (user.root / "prepared").mkdir(exist_ok=True)
+    assert_refused(user, user.call("replay", user.run().run_id, "--step", "1", other))
 
 
-def test_a_trusted_folder_that_does_not_exist_is_named(house: House) -> None:
-    answer = house.call("run", "tiny.yaml", "--trust-folder=/nowhere/runs")
+def test_a_trusted_folder_that_does_not_exist_is_named(user: User) -> None:
+    answer = user.call("run", "tiny.yaml", "--trust-folder=/nowhere/runs")
     assert (answer.code, answer.err) == (2, "error: --trust-folder=/nowhere/runs: there is no such folder\n")

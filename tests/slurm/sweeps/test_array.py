@@ -12,7 +12,7 @@ import pytest
 from slurm.config.resources import Group, Resources
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
-from tests.slurm.plans import PLANS, plan
+from tests.slurm.support.plans import PLANS, plan
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir

@@ -10,8 +10,8 @@ import pytest
 
 from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.config import load_resolved
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
@@ -19,9 +19,9 @@ from toolkit.run.run_dir import RunDir, find_runs
 SEEDS = "seed=1,2,3"
 
 
-def sweep(house: House, *arguments: object) -> Any:
+def sweep(user: User, *arguments: object) -> Any:
     """What --json prints; the command must succeed."""
-    answer = house.stk("sweep", house.config, *arguments, "--json")
+    answer = user.stk("sweep", user.config, *arguments, "--json")
     assert answer.code == 0, answer.err
     return json.loads(answer.out)
 
@@ -30,29 +30,29 @@ def run_of(line: dict[str, Any]) -> RunDir:
     return RunDir(Path(line["run_dir"]))
 
 
-def array_script(house: House) -> str:
-    (path,) = (house.experiments / "sweeps").glob("*/*/script.sh")
+def array_script(user: User) -> str:
+    (path,) = (user.experiments / "sweeps").glob("*/*/script.sh")
     return path.read_text()
 
 
 # -- accepted ------------------------------------------------------------------------------------
 
 
-def test_all_runs_are_handed_in_with_one_call_as_tasks_of_one_array(house: House, fake: FakeSlurm) -> None:
-    answer = sweep(house, SEEDS, "optimizer.lr=0.1,0.01")
+def test_all_runs_are_handed_in_with_one_call_as_tasks_of_one_array(user: User, fake: FakeSlurm) -> None:
+    answer = sweep(user, SEEDS, "optimizer.lr=0.1,0.01")
     assert len(fake.calls("sbatch")) == 1
     assert (answer["job_id"], answer["cluster"]) == ("101", "slurm")
     assert [(line["job_id"], line["state"]) for line in answer["runs"]] == [
         (f"101_{task}", "pending") for task in range(6)
     ]
     assert answer["runs"][1]["values"] == {"seed": "1", "optimizer.lr": "0.01"}
-    assert "#SBATCH --array=0-5\n" in array_script(house)
+    assert "#SBATCH --array=0-5\n" in array_script(user)
 
 
-def test_each_run_is_the_one_that_a_single_submission_would_make(house: House, fake: FakeSlurm) -> None:
-    for line, seed in zip(sweep(house, SEEDS)["runs"], (1, 2, 3), strict=True):
-        run, experiment = run_of(line), house.experiment(f"seed={seed}")
-        assert run.path == house.run(f"seed={seed}").path
+def test_each_run_is_the_one_that_a_single_submission_would_make(user: User, fake: FakeSlurm) -> None:
+    for line, seed in zip(sweep(user, SEEDS)["runs"], (1, 2, 3), strict=True):
+        run, experiment = run_of(line), user.experiment(f"seed={seed}")
+        assert run.path == user.run(f"seed={seed}").path
         assert load_resolved(run.config) == experiment
         single = JobPlan(experiment=experiment, run=run)
         assert (run.submitit / "array.sh").read_text() == str(single)
@@ -61,14 +61,14 @@ def test_each_run_is_the_one_that_a_single_submission_would_make(house: House, f
         assert not run.intent.exists()
 
 
-def test_the_array_finds_each_run_by_the_number_of_its_task(house: House, fake: FakeSlurm) -> None:
-    answer = sweep(house, SEEDS)
-    (script,) = (house.experiments / "sweeps").glob("*/*/script.sh")
+def test_the_array_finds_each_run_by_the_number_of_its_task(user: User, fake: FakeSlurm) -> None:
+    answer = sweep(user, SEEDS)
+    (script,) = (user.experiments / "sweeps").glob("*/*/script.sh")
     folder = script.parent
     assert fake.jobs[0]["work_dir"] == str(folder)
     for task, line in enumerate(answer["runs"]):
         assert (folder / str(task)).resolve() == run_of(line).path
-    assert len(list(find_runs(house.experiments))) == 3
+    assert len(list(find_runs(user.experiments))) == 3
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def test_the_array_finds_each_run_by_the_number_of_its_task(house: House, fake: 
     ],
 )
 def test_no_more_tasks_run_at_the_same_time_than_asked_for(
-    house: House, fake: FakeSlurm, arguments: list[str], expected: str
+    user: User, fake: FakeSlurm, arguments: list[str], expected: str
 ) -> None:
-    sweep(house, SEEDS, *arguments)
-    assert f"#SBATCH --array={expected}\n" in array_script(house)
+    sweep(user, SEEDS, *arguments)
+    assert f"#SBATCH --array={expected}\n" in array_script(user)
 
 
-def test_people_see_every_run_and_how_to_follow_them(house: House, fake: FakeSlurm) -> None:
-    answer = house.stk("sweep", house.config, "seed=1,2", "optimizer.lr=0.1")
-    for part in (house.run("seed=2", "optimizer.lr=0.1").run_id, "new", "job     101, an array of 2 runs"):
+def test_people_see_every_run_and_how_to_follow_them(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("sweep", user.config, "seed=1,2", "optimizer.lr=0.1")
+    for part in (user.run("seed=2", "optimizer.lr=0.1").run_id, "new", "job     101, an array of 2 runs"):
         assert part in answer.out
     assert answer.out.splitlines()[0].split() == ["seed", "run"]
 
@@ -96,46 +96,46 @@ def test_people_see_every_run_and_how_to_follow_them(house: House, fake: FakeSlu
 # -- left out ------------------------------------------------------------------------------------
 
 
-def test_live_and_finished_runs_are_left_out_and_told(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config, "seed=1")
-    (done,) = [run_of(line) for line in sweep(house, "seed=2")["runs"]]
+def test_live_and_finished_runs_are_left_out_and_told(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config, "seed=1")
+    (done,) = [run_of(line) for line in sweep(user, "seed=2")["runs"]]
     done.result.write_text('{"step": 4}')
-    answer = sweep(house, SEEDS)
+    answer = sweep(user, SEEDS)
     assert [line["skipped"] for line in answer["runs"]] == ["is pending, job 101", "has finished", None]
     assert answer["runs"][2]["job_id"] == "103_0"
-    told = house.stk("sweep", house.config, SEEDS).out
+    told = user.stk("sweep", user.config, SEEDS).out
     assert "left out: has finished" in told
     assert "nothing to do" in told
 
 
-def test_a_sweep_without_values_is_refused_with_the_ways_to_give_them(house: House) -> None:
-    answer = house.stk("sweep", house.config)
+def test_a_sweep_without_values_is_refused_with_the_ways_to_give_them(user: User) -> None:
+    answer = user.stk("sweep", user.config)
     assert (answer.code, answer.out) == (2, "")
     assert all(way in answer.err for way in ("optimizer.lr=1e-3,1e-4", "`sweep`", "--seeds", "stk submit"))
-    assert not house.experiments.exists()
+    assert not user.experiments.exists()
 
 
-def test_two_combinations_that_are_one_run_are_submitted_once(house: House, fake: FakeSlurm) -> None:
-    answer = house.stk("sweep", house.config, "data.prepared_dir=prepared,elsewhere", "seed=1,2")
+def test_two_combinations_that_are_one_run_are_submitted_once(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("sweep", user.config, "data.prepared_dir=prepared,elsewhere", "seed=1,2")
     assert "the same run as above" in answer.out
     assert len(fake.jobs) == 2
 
 
-def test_an_ended_run_goes_on_as_a_task(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config, "seed=1")
+def test_an_ended_run_goes_on_as_a_task(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config, "seed=1")
     fake.change("101", state="CANCELLED")
-    answer = sweep(house, SEEDS)
+    answer = sweep(user, SEEDS)
     run = run_of(answer["runs"][0])
     assert [each.job_id for each in submissions(run)] == ["101", "102_0"]
     assert f"--job-name={run.run_id}.1\n" in (run.submitit / "array.sh").read_text()
 
 
-def test_a_dry_run_shows_the_runs_and_leaves_nothing(house: House, fake: FakeSlurm) -> None:
-    before = house.listing
-    answer = sweep(house, SEEDS, "--dry-run")
+def test_a_dry_run_shows_the_runs_and_leaves_nothing(user: User, fake: FakeSlurm) -> None:
+    before = user.listing
+    answer = sweep(user, SEEDS, "--dry-run")
     assert [line["state"] for line in answer["runs"]] == [None] * 3
-    assert (house.listing, fake.jobs) == (before, [])
-    told = house.stk("sweep", house.config, SEEDS, "--dry-run").out
+    assert (user.listing, fake.jobs) == (before, [])
+    told = user.stk("sweep", user.config, SEEDS, "--dry-run").out
     assert told.count("  new\n") == 3
     assert "job" not in told
 
@@ -143,60 +143,60 @@ def test_a_dry_run_shows_the_runs_and_leaves_nothing(house: House, fake: FakeSlu
 # -- refused -------------------------------------------------------------------------------------
 
 
-def test_a_fault_in_one_combination_names_it_and_nothing_is_submitted(house: House, fake: FakeSlurm) -> None:
-    before = house.listing
-    answer = house.stk("sweep", house.config, "seed=1,2", "train.epochs=1,many")
+def test_a_fault_in_one_combination_names_it_and_nothing_is_submitted(user: User, fake: FakeSlurm) -> None:
+    before = user.listing
+    answer = user.stk("sweep", user.config, "seed=1,2", "train.epochs=1,many")
     assert answer.code == 2
     assert "in the run with seed=1 train.epochs=many and 1 more" in answer.err
-    assert (house.listing, fake.jobs) == (before, [])
+    assert (user.listing, fake.jobs) == (before, [])
 
 
-def test_a_missing_data_file_is_found_before_anything_is_submitted(house: House, fake: FakeSlurm) -> None:
-    answer = house.stk("sweep", house.config, "data.path=reviews.tsv,none.tsv")
-    assert (answer.code, fake.jobs, house.runs) == (2, [], [])
+def test_a_missing_data_file_is_found_before_anything_is_submitted(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("sweep", user.config, "data.path=reviews.tsv,none.tsv")
+    assert (answer.code, fake.jobs, user.runs) == (2, [], [])
     assert "none.tsv" in answer.err
 
 
-def test_slurms_words_are_shown_and_no_run_is_left_behind(house: House, fake: FakeSlurm) -> None:
-    house.stk("submit", house.config, "seed=1")
+def test_slurms_words_are_shown_and_no_run_is_left_behind(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config, "seed=1")
     fake.change("101", state="CANCELLED")
     fake.submits("refuse", "sbatch: error: Invalid account")
-    answer = house.stk("sweep", house.config, SEEDS)
+    answer = user.stk("sweep", user.config, SEEDS)
     assert answer.code == 3
     assert "Invalid account" in answer.err
-    assert house.runs == [house.run("seed=1").run_id]
-    assert not house.run("seed=1").intent.exists()
-    assert list((house.experiments / "sweeps").iterdir()) == []
+    assert user.runs == [user.run("seed=1").run_id]
+    assert not user.run("seed=1").intent.exists()
+    assert list((user.experiments / "sweeps").iterdir()) == []
 
 
-def test_without_job_arrays_nothing_is_handed_in(house: House, fake: FakeSlurm) -> None:
+def test_without_job_arrays_nothing_is_handed_in(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", "MaxArraySize            = 0\n")
-    answer = house.stk("sweep", house.config, SEEDS)
-    assert (answer.code, house.runs) == (3, [])
+    answer = user.stk("sweep", user.config, SEEDS)
+    assert (answer.code, user.runs) == (3, [])
     assert "no job arrays" in answer.err
 
 
 # -- trouble -------------------------------------------------------------------------------------
 
 
-def test_an_array_whose_answer_was_lost_is_found_by_its_name(house: House, fake: FakeSlurm) -> None:
+def test_an_array_whose_answer_was_lost_is_found_by_its_name(user: User, fake: FakeSlurm) -> None:
     fake.submits("silent")
-    answer = sweep(house, SEEDS)
+    answer = sweep(user, SEEDS)
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", "101_2"]
 
 
 def test_a_submitter_that_dies_in_the_call_loses_no_run_and_starts_none_twice(
-    house: House, fake: FakeSlurm
+    user: User, fake: FakeSlurm
 ) -> None:
     fake.submits("die")
-    house.call("sweep", house.config, SEEDS)
-    intents = [read_json(run.intent) for run in find_runs(house.experiments)]
+    user.call("sweep", user.config, SEEDS)
+    intents = [read_json(run.intent) for run in find_runs(user.experiments)]
     assert len([intent for intent in intents if intent is not None]) == 3
     fake.submits("commit")
-    answer = sweep(house, SEEDS)
+    answer = sweep(user, SEEDS)
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", "101_2"]
     assert len(fake.jobs) == 3
-    assert sorted(each.job_id for run in find_runs(house.experiments) for each in submissions(run)) == [
+    assert sorted(each.job_id for run in find_runs(user.experiments) for each in submissions(run)) == [
         "101_0", "101_1", "101_2",
     ]  # fmt: skip
 
@@ -204,22 +204,22 @@ def test_a_submitter_that_dies_in_the_call_loses_no_run_and_starts_none_twice(
 # -- afterwards ----------------------------------------------------------------------------------
 
 
-def test_one_task_is_cancelled_requeued_and_shown_by_its_own_id(house: House, fake: FakeSlurm) -> None:
-    run = run_of(sweep(house, SEEDS)["runs"][1])
+def test_one_task_is_cancelled_requeued_and_shown_by_its_own_id(user: User, fake: FakeSlurm) -> None:
+    run = run_of(sweep(user, SEEDS)["runs"][1])
     fake.change("101_1", state="RUNNING")
-    states = json.loads(house.stk("status", "--json").out)
+    states = json.loads(user.stk("status", "--json").out)
     assert {row["job_id"]: row["state"] for row in states} == {
         "101_0": "pending", "101_1": "running", "101_2": "pending",
     }  # fmt: skip
-    house.stk("requeue", run.run_id)
-    house.stk("cancel", run.run_id)
+    user.stk("requeue", run.run_id)
+    user.stk("cancel", run.run_id)
     assert fake.calls("scancel") == [["--signal=USR2", "--", "101_1"], ["--", "101_1"]]
 
 
-def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(house: House, fake: FakeSlurm) -> None:
-    run = run_of(sweep(house, SEEDS)["runs"][1])
+def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(user: User, fake: FakeSlurm) -> None:
+    run = run_of(sweep(user, SEEDS)["runs"][1])
     fake.change("101_1", state="CANCELLED")
-    assert house.stk("resume", run.run_id).code == 0
+    assert user.stk("resume", run.run_id).code == 0
     assert [each.job_id for each in submissions(run)] == ["101_1", "104"]
 
 
@@ -227,22 +227,22 @@ def test_a_task_that_has_ended_is_resumed_as_a_job_of_its_own(house: House, fake
 
 
 @pytest.mark.slow
-def test_without_slurm_the_runs_are_trained_here_one_after_the_other(house: House) -> None:
-    answer = house.call("sweep", house.config, "seed=1,2", "--cluster", "local", "--json")
+def test_without_slurm_the_runs_are_trained_here_one_after_the_other(user: User) -> None:
+    answer = user.call("sweep", user.config, "seed=1,2", "--cluster", "local", "--json")
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
     assert [line["state"] for line in found["runs"]] == ["finished"] * 2
     assert all(run_of(line).result.exists() for line in found["runs"])
-    again = house.call("sweep", house.config, "seed=1,2", "--cluster", "local")
+    again = user.call("sweep", user.config, "seed=1,2", "--cluster", "local")
     assert "nothing to do" in again.out
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_here_does_not_keep_the_next_from_its_turn(house: House) -> None:
+def test_a_run_that_fails_here_does_not_keep_the_next_from_its_turn(user: User) -> None:
     bad = "text\tlabel\n" + "a film\tgood\n" * 3000 + "a film\n"
-    house.write("bad.tsv", bad)
-    answer = house.call("sweep", house.config, "data.path=bad.tsv,reviews.tsv", "--cluster", "local")
+    user.write("bad.tsv", bad)
+    answer = user.call("sweep", user.config, "data.path=bad.tsv,reviews.tsv", "--cluster", "local")
     assert answer.code == 2
     assert "bad.tsv:3002: 1 fields, expected 2" in answer.err
-    assert house.runs == [house.run("data.path=reviews.tsv").run_id]
-    assert house.run("data.path=reviews.tsv").result.exists()
+    assert user.runs == [user.run("data.path=reviews.tsv").run_id]
+    assert user.run("data.path=reviews.tsv").result.exists()

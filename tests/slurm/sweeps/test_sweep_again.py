@@ -10,27 +10,27 @@ from typing import Any
 import pytest
 
 from slurm.status.submissions import submissions
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import CONFIG, House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import CONFIG, User
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.sweeps.folder import SweepDir, read_arrays, read_record
 
 LIMITED = "AccountingStorageEnforce = associations,limits\nMaxArraySize = 1001\n"
 
 
-def ask(house: House, *arguments: object) -> Any:
+def ask(user: User, *arguments: object) -> Any:
     """What --json prints; the command must succeed."""
-    answer = house.stk("sweep", *arguments, "--json")
+    answer = user.stk("sweep", *arguments, "--json")
     assert answer.code == 0, answer.err
     return json.loads(answer.out)
 
 
-def sweep_of(house: House, values: str) -> Path:
-    return house.write("lrs.yaml", f"{CONFIG}sweep: {{name: lrs, parameters: {{optimizer.lr: {values}}}}}\n")
+def sweep_of(user: User, values: str) -> Path:
+    return user.write("lrs.yaml", f"{CONFIG}sweep: {{name: lrs, parameters: {{optimizer.lr: {values}}}}}\n")
 
 
-def folder(house: House, name: str = "tiny") -> SweepDir:
-    return SweepDir(house.experiments / "sweeps" / name)
+def folder(user: User, name: str = "tiny") -> SweepDir:
+    return SweepDir(user.experiments / "sweeps" / name)
 
 
 def finish(line: dict[str, Any], accuracy: float, **more: object) -> None:
@@ -43,106 +43,106 @@ def finish(line: dict[str, Any], accuracy: float, **more: object) -> None:
 # -- asked for again -----------------------------------------------------------------------------
 
 
-def test_a_changed_file_shows_the_difference_and_does_it(house: House, fake: FakeSlurm) -> None:
-    config = sweep_of(house, "[0.1, 0.2, 0.3]")
-    first = ask(house, config)["runs"]
+def test_a_changed_file_shows_the_difference_and_does_it(user: User, fake: FakeSlurm) -> None:
+    config = sweep_of(user, "[0.1, 0.2, 0.3]")
+    first = ask(user, config)["runs"]
     finish(first[0], 0.9)
-    sweep_of(house, "[0.1, 0.2, 0.4]")
-    shown = house.stk("sweep", config, "--dry-run").out
+    sweep_of(user, "[0.1, 0.2, 0.4]")
+    shown = user.stk("sweep", config, "--dry-run").out
     for told in ("left out: has finished", "left out: is pending, job 101_1", "removed: pending, left alone"):
         assert told in shown
     counts = "sweep lrs: 3 runs: 1 new, 2 unchanged (1 finished, 1 pending), 1 removed (1 pending)"
     assert counts in shown
-    again = ask(house, config)
+    again = ask(user, config)
     assert [line["change"] for line in again["runs"]] == ["unchanged", "unchanged", "new"]
     assert again["removed"] == [{"run_id": first[2]["run_id"], "state": "pending"}]
     assert again["job_id"] == "104"
     assert fake.calls("scancel") == []
-    assert [line["change"] for line in ask(house, config)["runs"]] == ["unchanged"] * 3
+    assert [line["change"] for line in ask(user, config)["runs"]] == ["unchanged"] * 3
 
 
-def test_removed_runs_that_are_live_are_ended_where_that_is_asked_for(house: House, fake: FakeSlurm) -> None:
-    config = sweep_of(house, "[0.1, 0.2, 0.3]")
-    finish(ask(house, config)["runs"][1], 0.9)
-    sweep_of(house, "[0.1]")
-    assert house.stk("sweep", config, "--cancel-removed").code == 0
+def test_removed_runs_that_are_live_are_ended_where_that_is_asked_for(user: User, fake: FakeSlurm) -> None:
+    config = sweep_of(user, "[0.1, 0.2, 0.3]")
+    finish(ask(user, config)["runs"][1], 0.9)
+    sweep_of(user, "[0.1]")
+    assert user.stk("sweep", config, "--cancel-removed").code == 0
     assert fake.calls("scancel") == [["--", "101_2"]]
 
 
-def test_another_file_does_not_take_over_the_name_of_a_sweep(house: House, fake: FakeSlurm) -> None:
-    ask(house, house.config, "seed=1,2")
-    other = house.write("other.yaml", CONFIG)
-    answer = house.stk("sweep", other, "seed=3,4")
+def test_another_file_does_not_take_over_the_name_of_a_sweep(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    other = user.write("other.yaml", CONFIG)
+    answer = user.stk("sweep", other, "seed=3,4")
     assert (answer.code, len(fake.jobs)) == (2, 2)
     assert "give it another name with --name" in answer.err
-    assert ask(house, other, "seed=3,4", "--name", "mine")["sweep"] == "mine"
-    assert read_record(folder(house)).config == str(house.config)
+    assert ask(user, other, "seed=3,4", "--name", "mine")["sweep"] == "mine"
+    assert read_record(folder(user)).config == str(user.config)
 
 
 @pytest.mark.parametrize("name", ["../up", "a b", ".hidden"])
-def test_a_name_that_is_none_for_a_folder_is_refused(house: House, fake: FakeSlurm, name: str) -> None:
-    answer = house.stk("sweep", house.config, "seed=1,2", "--name", name)
+def test_a_name_that_is_none_for_a_folder_is_refused(user: User, fake: FakeSlurm, name: str) -> None:
+    answer = user.stk("sweep", user.config, "seed=1,2", "--name", name)
     assert (answer.code, fake.jobs) == (2, [])
     assert "as a sweep's name" in answer.err
 
 
 def test_an_interrupt_while_folders_are_made_leaves_nothing(
-    house: House, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from slurm.submission import executor
 
     def interrupt(run: RunDir) -> None:
-        if run == house.run("seed=2"):
+        if run == user.run("seed=2"):
             raise KeyboardInterrupt
         pack(run)
 
     pack = executor.pack
     monkeypatch.setattr(executor, "pack", interrupt)
-    before = house.listing
-    assert house.stk("sweep", house.config, "seed=1,2,3").code == 130
-    assert [path for path in house.listing if path not in before] == ["experiments", "experiments/sweeps"]
+    before = user.listing
+    assert user.stk("sweep", user.config, "seed=1,2,3").code == 130
+    assert [path for path in user.listing if path not in before] == ["experiments", "experiments/sweeps"]
 
 
-def test_a_refused_change_leaves_the_sweep_as_it_was(house: House, fake: FakeSlurm) -> None:
-    ask(house, house.config, "seed=1,2")
-    before = read_record(folder(house))
+def test_a_refused_change_leaves_the_sweep_as_it_was(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    before = read_record(folder(user))
     fake.submits("refuse", "sbatch: error: Invalid account")
-    assert house.stk("sweep", house.config, "seed=3,4").code == 3
-    assert read_record(folder(house)) == before
-    assert len(list(find_runs(house.experiments))) == 2
+    assert user.stk("sweep", user.config, "seed=3,4").code == 3
+    assert read_record(folder(user)) == before
+    assert len(list(find_runs(user.experiments))) == 2
 
 
 # -- many ways to say which ----------------------------------------------------------------------
 
 
-def test_random_draws_stay_when_there_are_more_of_them(house: House, fake: FakeSlurm) -> None:
+def test_random_draws_stay_when_there_are_more_of_them(user: User, fake: FakeSlurm) -> None:
     space = "optimizer.lr=loguniform(1e-4,1e-1)"
-    few = ask(house, house.config, space, "--random", "2", "--seed", "5")["runs"]
-    many = ask(house, house.config, space, "--random", "4", "--seed", "5")["runs"]
+    few = ask(user, user.config, space, "--random", "2", "--seed", "5")["runs"]
+    many = ask(user, user.config, space, "--random", "4", "--seed", "5")["runs"]
     assert [line["values"] for line in many[:2]] == [line["values"] for line in few]
     assert [line["change"] for line in many] == ["unchanged", "unchanged", "new", "new"]
 
 
-def test_keys_are_zipped_and_each_run_gets_each_seed(house: House, fake: FakeSlurm) -> None:
+def test_keys_are_zipped_and_each_run_gets_each_seed(user: User, fake: FakeSlurm) -> None:
     zipped = ["train.epochs=1,2", "optimizer.lr=0.1,0.2", "--zip", "train.epochs,optimizer.lr"]
-    runs = ask(house, house.config, *zipped, "--seeds", "7,8")["runs"]
+    runs = ask(user, user.config, *zipped, "--seeds", "7,8")["runs"]
     assert [tuple(line["values"].values()) for line in runs] == [
         ("1", "0.1", "7"), ("1", "0.1", "8"), ("2", "0.2", "7"), ("2", "0.2", "8"),
     ]  # fmt: skip
 
 
-def test_a_range_without_a_number_of_runs_says_what_is_missing(house: House) -> None:
-    answer = house.stk("sweep", house.config, "optimizer.lr=uniform(0,1)", "--cluster", "local")
+def test_a_range_without_a_number_of_runs_says_what_is_missing(user: User) -> None:
+    answer = user.stk("sweep", user.config, "optimizer.lr=uniform(0,1)", "--cluster", "local")
     assert answer.code == 2
     assert "--random N" in answer.err
 
 
-def test_a_sampler_adds_runs_each_time_given_those_that_have_finished(house: House, fake: FakeSlurm) -> None:
+def test_a_sampler_adds_runs_each_time_given_those_that_have_finished(user: User, fake: FakeSlurm) -> None:
     given = ["optimizer.lr=loguniform(1e-5,1e-1)", "--sampler", "tpe", "--samples", "3", "--seeds", "1,2"]
-    first = ask(house, house.config, *given)["runs"]
+    first = ask(user, user.config, *given)["runs"]
     for line in first:
         finish(line, 0.5)
-    again = ask(house, house.config, *given)["runs"]
+    again = ask(user, user.config, *given)["runs"]
     assert [line["change"] for line in again] == ["unchanged"] * 6 + ["new"] * 6
     assert len({line["values"]["optimizer.lr"] for line in again}) == 6
 
@@ -151,96 +151,96 @@ def test_a_sampler_adds_runs_each_time_given_those_that_have_finished(house: Hou
 
 
 def test_a_sweep_that_is_larger_than_an_array_becomes_several_under_one_throttle(
-    house: House, fake: FakeSlurm
+    user: User, fake: FakeSlurm
 ) -> None:
     fake.answers("show config", "MaxArraySize = 3\n")
-    answer = ask(house, house.config, "seed=1,2,3,4,5,6,7", "--max-parallel", "2")
+    answer = ask(user, user.config, "seed=1,2,3,4,5,6,7", "--max-parallel", "2")
     assert answer["job_ids"] == ["101", "103", "105", "107"]
-    arrays = read_arrays(folder(house))
+    arrays = read_arrays(folder(user))
     assert [len(array.runs) for array in arrays] == [2, 2, 2, 1]
-    scripts = [(folder(house).array(array.name) / "script.sh").read_text() for array in arrays]
+    scripts = [(folder(user).array(array.name) / "script.sh").read_text() for array in arrays]
     assert [
         f"#SBATCH --array=0-{len(array.runs) - 1}%1\n" in script
         for array, script in zip(arrays, scripts, strict=True)
     ] == [True] * 4
     waits = [[line for line in script.splitlines() if "dependency" in line] for script in scripts]
     assert waits == [[], [], ["#SBATCH --dependency=afterany:101"], ["#SBATCH --dependency=afterany:103"]]
-    assert len({run.code.resolve() for run in find_runs(house.experiments)}) == 1
+    assert len({run.code.resolve() for run in find_runs(user.experiments)}) == 1
 
 
-def test_what_the_user_may_not_submit_now_waits_and_is_handed_in_later(house: House, fake: FakeSlurm) -> None:
+def test_what_the_user_may_not_submit_now_waits_and_is_handed_in_later(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", LIMITED)
     fake.accounts(account="lab", qos="", max_submit="3")
-    told = house.stk("sweep", house.config, "seed=1,2,3,4").out
+    told = user.stk("sweep", user.config, "seed=1,2,3,4").out
     assert "MaxSubmitJobs is 3, and 0 jobs of yours are in the queue" in told
-    assert ask(house, "status", "tiny")["counts"] == {"pending": 3, "waits": 1}
-    assert ask(house, "resume", "tiny")["later"] == [house.run("seed=4").run_id]
+    assert ask(user, "status", "tiny")["counts"] == {"pending": 3, "waits": 1}
+    assert ask(user, "resume", "tiny")["later"] == [user.run("seed=4").run_id]
     fake.change("101_0", state="COMPLETED")
-    finish({"run_dir": str(house.run("seed=1").path)}, 0.9)
-    house.config.write_text("changed: in the meantime\n")
-    resumed = ask(house, "resume", "tiny")
+    finish({"run_dir": str(user.run("seed=1").path)}, 0.9)
+    user.config.write_text("changed: in the meantime\n")
+    resumed = ask(user, "resume", "tiny")
     assert list(resumed["jobs"].values()) == ["104_0"]
-    assert ask(house, "status", "tiny")["counts"] == {"finished": 1, "pending": 3}
+    assert ask(user, "status", "tiny")["counts"] == {"finished": 1, "pending": 3}
 
 
-def test_the_limit_of_a_qos_counts_as_well_and_jobs_in_the_queue(house: House, fake: FakeSlurm) -> None:
+def test_the_limit_of_a_qos_counts_as_well_and_jobs_in_the_queue(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", LIMITED)
     fake.accounts(account="lab", qos="fast", max_submit="9", max_submit_of_qos="4")
-    house.stk("submit", house.config)
-    told = house.stk("sweep", house.config, "seed=1,2,3,4").out
+    user.stk("submit", user.config)
+    told = user.stk("sweep", user.config, "seed=1,2,3,4").out
     assert "MaxSubmitJobs is 4, and 1 jobs of yours are in the queue" in told
     assert len(fake.jobs) == 4
 
 
-def test_only_so_many_are_handed_in_as_asked_for(house: House, fake: FakeSlurm) -> None:
-    answer = ask(house, house.config, "seed=1,2,3", "--at-most", "2")
+def test_only_so_many_are_handed_in_as_asked_for(user: User, fake: FakeSlurm) -> None:
+    answer = ask(user, user.config, "seed=1,2,3", "--at-most", "2")
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", None]
     assert answer["runs"][2]["skipped"].startswith("waits: at most 2 ")
-    again = ask(house, house.config, "seed=1,2,3")
+    again = ask(user, user.config, "seed=1,2,3")
     assert [line["change"] for line in again["runs"]] == ["unchanged", "unchanged", "new"]
 
 
-def test_arrays_that_slurm_took_stay_when_it_refuses_the_next_one(house: House, fake: FakeSlurm) -> None:
+def test_arrays_that_slurm_took_stay_when_it_refuses_the_next_one(user: User, fake: FakeSlurm) -> None:
     fake.answers("show config", "MaxArraySize = 2\n")
     fake.refuses_after(1, "sbatch: error: AssocMaxSubmitJobLimit")
-    answer = ask(house, house.config, "seed=1,2,3,4")
+    answer = ask(user, user.config, "seed=1,2,3,4")
     assert [line["job_id"] for line in answer["runs"]] == ["101_0", "101_1", None, None]
     assert "AssocMaxSubmitJobLimit" in answer["runs"][3]["skipped"]
-    assert len(list(find_runs(house.experiments))) == 2
+    assert len(list(find_runs(user.experiments))) == 2
 
 
 # -- status, cancel, resume ----------------------------------------------------------------------
 
 
 def test_status_shows_each_run_with_its_values_and_what_needs_a_look_first(
-    house: House, fake: FakeSlurm
+    user: User, fake: FakeSlurm
 ) -> None:
-    runs = ask(house, house.config, "seed=1,2,3")["runs"]
+    runs = ask(user, user.config, "seed=1,2,3")["runs"]
     finish(runs[0], 0.9)
     fake.change("101_1", state="CANCELLED", reason="None")
-    told = house.stk("sweep", "status", "tiny").out.splitlines()
+    told = user.stk("sweep", "status", "tiny").out.splitlines()
     assert told[0] == "sweep tiny: 3 runs, 1 pending, 1 cancelled, 1 finished"
     assert [line.split()[0] for line in told[2:5]] == ["3", "2", "1"]
-    assert ask(house, "status")["counts"] == {"finished": 1, "cancelled": 1, "pending": 1}
+    assert ask(user, "status")["counts"] == {"finished": 1, "cancelled": 1, "pending": 1}
 
 
-def test_cancel_ends_all_live_tasks_with_one_call(house: House, fake: FakeSlurm) -> None:
-    finish(ask(house, house.config, "seed=1,2,3")["runs"][1], 0.9)
-    assert len(ask(house, "cancel", "tiny")["cancelled"]) == 2
+def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -> None:
+    finish(ask(user, user.config, "seed=1,2,3")["runs"][1], 0.9)
+    assert len(ask(user, "cancel", "tiny")["cancelled"]) == 2
     assert fake.calls("scancel") == [["--", "101_0", "101_2"]]
     fake.change("101_0", state="CANCELLED")
     fake.change("101_2", state="CANCELLED")
-    assert "nothing to cancel" in house.stk("sweep", "cancel", "tiny").out
+    assert "nothing to cancel" in user.stk("sweep", "cancel", "tiny").out
 
 
-def test_resume_puts_ended_runs_back_to_work(house: House, fake: FakeSlurm) -> None:
-    runs = ask(house, house.config, "seed=1,2,3")["runs"]
+def test_resume_puts_ended_runs_back_to_work(user: User, fake: FakeSlurm) -> None:
+    runs = ask(user, user.config, "seed=1,2,3")["runs"]
     finish(runs[0], 0.9)
     fake.change("101_2", state="CANCELLED")
-    assert ask(house, "resume", "tiny", "--dry-run")["resumed"] == [runs[2]["run_id"]]
-    resumed = ask(house, "resume", "tiny")
+    assert ask(user, "resume", "tiny", "--dry-run")["resumed"] == [runs[2]["run_id"]]
+    resumed = ask(user, "resume", "tiny")
     assert resumed["jobs"] == {runs[2]["run_id"]: "104_0"}
-    assert [each.job_id for each in submissions(house.run("seed=3"))] == ["101_2", "104_0"]
+    assert [each.job_id for each in submissions(user.run("seed=3"))] == ["101_2", "104_0"]
 
 
 @pytest.mark.parametrize("arguments, problem", [
@@ -249,31 +249,31 @@ def test_resume_puts_ended_runs_back_to_work(house: House, fake: FakeSlurm) -> N
     (["report", "tiny", "--metric", "f1"], "no finished run has the metric validation.f1; they have"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_said(
-    house: House, fake: FakeSlurm, arguments: list[str], problem: str
+    user: User, fake: FakeSlurm, arguments: list[str], problem: str
 ) -> None:
-    finish(ask(house, house.config, "seed=1,2")["runs"][0], 0.9)
-    answer = house.stk("sweep", *arguments)
+    finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
+    answer = user.stk("sweep", *arguments)
     assert answer.code == 2
     assert problem in answer.err
 
 
-def test_without_a_name_the_only_sweep_is_meant(house: House, fake: FakeSlurm) -> None:
-    answer = house.stk("sweep", "status")
+def test_without_a_name_the_only_sweep_is_meant(user: User, fake: FakeSlurm) -> None:
+    answer = user.stk("sweep", "status")
     assert answer.code == 2
     assert "there are: none" in answer.err
-    ask(house, house.config, "seed=1,2")
-    assert ask(house, "status")["sweep"] == "tiny"
+    ask(user, user.config, "seed=1,2")
+    assert ask(user, "status")["sweep"] == "tiny"
 
 
-def test_a_file_that_is_called_like_an_action_is_given_with_its_folder(house: House, fake: FakeSlurm) -> None:
-    house.write("status", CONFIG)
-    assert ask(house, "./status", "seed=1,2")["sweep"] == "tiny"
+def test_a_file_that_is_called_like_an_action_is_given_with_its_folder(user: User, fake: FakeSlurm) -> None:
+    user.write("status", CONFIG)
+    assert ask(user, "./status", "seed=1,2")["sweep"] == "tiny"
 
 
-def test_a_damaged_record_is_named(house: House, fake: FakeSlurm) -> None:
-    ask(house, house.config, "seed=1,2")
-    folder(house).record.write_text("{")
-    answer = house.stk("sweep", "status", "tiny")
+def test_a_damaged_record_is_named(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    folder(user).record.write_text("{")
+    answer = user.stk("sweep", "status", "tiny")
     assert answer.code == 2
     assert "sweep.json is damaged" in answer.err
 
@@ -281,13 +281,13 @@ def test_a_damaged_record_is_named(house: House, fake: FakeSlurm) -> None:
 # -- the code that runs share --------------------------------------------------------------------
 
 
-def test_runs_share_one_copy_of_the_code_until_one_is_started_alone(house: House, fake: FakeSlurm) -> None:
-    ask(house, house.config, "seed=1,2")
-    one, two = house.run("seed=1"), house.run("seed=2")
+def test_runs_share_one_copy_of_the_code_until_one_is_started_alone(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2")
+    one, two = user.run("seed=1"), user.run("seed=2")
     assert one.code.is_symlink()
     assert one.code.resolve() == two.code.resolve()
     fake.change("101_0", state="CANCELLED")
-    assert house.stk("resume", one.run_id).code == 0
+    assert user.stk("resume", one.run_id).code == 0
     assert not one.code.is_symlink()
     shared = two.code / "slurm" / "cli.py"
     assert (one.code / "slurm" / "cli.py").samefile(shared)
@@ -298,33 +298,33 @@ def test_runs_share_one_copy_of_the_code_until_one_is_started_alone(house: House
 # -- report --------------------------------------------------------------------------------------
 
 
-def test_the_report_names_the_best_run_and_leaves_its_tables(house: House, fake: FakeSlurm) -> None:
+def test_the_report_names_the_best_run_and_leaves_its_tables(user: User, fake: FakeSlurm) -> None:
     given = ["optimizer.lr=0.1,0.2", "seed=1,2", "evaluation.metric=accuracy:max"]
-    runs = ask(house, house.config, *given)["runs"]
+    runs = ask(user, user.config, *given)["runs"]
     for line, accuracy in zip(runs, (0.5, 0.7, 0.8, 0.9), strict=True):
         finish(line, accuracy)
-    told = house.stk("sweep", "report", "tiny").out
+    told = user.stk("sweep", "report", "tiny").out
     assert f"{runs[3]['run_id']}: validation.accuracy 90.00 %, the best of 4 finished runs (of 4)" in told
     assert "85.00 % ± 7.07 %" in told
-    report = ask(house, "report", "tiny")
+    report = ask(user, "report", "tiny")
     assert report["best"]["run_id"] == runs[3]["run_id"]
     assert [group["mean"] for group in report["groups"]] == [pytest.approx(0.85), pytest.approx(0.6)]
-    where = folder(house).report
+    where = folder(user).report
     assert {path.name for path in where.iterdir()} == {
         "report.html", "report.json", "report.md", "runs.csv", "parallel.png", "scatter.png",
     }  # fmt: skip
-    assert ask(house, "report", "tiny", "--metric", "loss")["best"]["run_id"] == runs[3]["run_id"]
-    worst = ask(house, "report", "tiny", "--metric", "loss", "--goal", "max")["best"]["run_id"]
+    assert ask(user, "report", "tiny", "--metric", "loss")["best"]["run_id"] == runs[3]["run_id"]
+    worst = ask(user, "report", "tiny", "--metric", "loss", "--goal", "max")["best"]["run_id"]
     assert worst == runs[0]["run_id"]
 
 
-def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(house: House, fake: FakeSlurm) -> None:
+def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(user: User, fake: FakeSlurm) -> None:
     """`macro_f1` ends like nothing of which less is better, `evaluation.metric` names a loss."""
-    ask(house, house.config, "seed=1,2", "--metric", "test.macro_f1")
-    record = json.loads(folder(house).record.read_text())
+    ask(user, user.config, "seed=1,2", "--metric", "test.macro_f1")
+    record = json.loads(folder(user).record.read_text())
     assert (record["metric"], record["goal"], record["task"]) == ("test.macro_f1", "max", "toy_texts")
-    answer = ask(house, house.config, "seed=1,2", "--metric", "accuracy/rate")
-    assert json.loads(folder(house).record.read_text())["goal"] == "max", answer
+    answer = ask(user, user.config, "seed=1,2", "--metric", "accuracy/rate")
+    assert json.loads(folder(user).record.read_text())["goal"] == "max", answer
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -332,19 +332,19 @@ def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(house: Hous
     (["--metric", "test.surprise"], ["test.surprise", "--goal"]),
 ])  # fmt: skip
 def test_a_goal_that_contradicts_or_that_nothing_declares_is_refused_before_the_queue(
-    house: House, fake: FakeSlurm, arguments: list[str], words: list[str]
+    user: User, fake: FakeSlurm, arguments: list[str], words: list[str]
 ) -> None:
-    answer = house.stk("sweep", house.config, "seed=1,2", *arguments)
+    answer = user.stk("sweep", user.config, "seed=1,2", *arguments)
     assert answer.code == 2
     assert all(word in answer.err for word in words)
     assert fake.calls("sbatch") == []
 
 
-def test_a_report_by_a_metric_that_nothing_declares_asks_for_the_goal(house: House, fake: FakeSlurm) -> None:
-    for line, accuracy in zip(ask(house, house.config, "seed=1,2")["runs"], (0.5, 0.7), strict=True):
+def test_a_report_by_a_metric_that_nothing_declares_asks_for_the_goal(user: User, fake: FakeSlurm) -> None:
+    for line, accuracy in zip(ask(user, user.config, "seed=1,2")["runs"], (0.5, 0.7), strict=True):
         finish(line, accuracy, metrics={"validation": {"surprise": accuracy}})
-    answer = house.stk("sweep", "report", "tiny", "--metric", "surprise")
+    answer = user.stk("sweep", "report", "tiny", "--metric", "surprise")
     assert answer.code == 2
     assert "--goal" in answer.err
-    best = ask(house, "report", "tiny", "--metric", "surprise", "--goal", "min")["best"]
+    best = ask(user, "report", "tiny", "--metric", "surprise", "--goal", "min")["best"]
     assert best["value"] == 0.5

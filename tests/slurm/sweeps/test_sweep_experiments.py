@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from slurm.sweeps.candidates import Combination, combine
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.config import run_id
 from toolkit.errors import ConfigError, UserError
 from toolkit.sweeps.sweep import Sweep, with_overrides
 
 
-def combined(house: House, *overrides: str) -> list[Combination]:
+def combined(user: User, *overrides: str) -> list[Combination]:
     sweep = with_overrides(Sweep(), overrides)
-    return combine(house.config, sweep, sweep.points())
+    return combine(user.config, sweep, sweep.points())
 
 
-def test_every_combination_is_the_experiment_that_a_single_submission_would_have(house: House) -> None:
-    found = combined(house, "seed=1,2", "model.kernels=[2],[2,3]", "train.epochs=3")
+def test_every_combination_is_the_experiment_that_a_single_submission_would_have(user: User) -> None:
+    found = combined(user, "seed=1,2", "model.kernels=[2],[2,3]", "train.epochs=3")
     assert [each.values for each in found] == [
         {"seed": "1", "model.kernels": "[2]"},
         {"seed": "1", "model.kernels": "[2,3]"},
@@ -26,23 +26,23 @@ def test_every_combination_is_the_experiment_that_a_single_submission_would_have
     ]
     for each in found:
         overrides = [*(f"{key}={value}" for key, value in each.values.items()), "train.epochs=3"]
-        assert each.run_id == run_id(house.experiment(*overrides))
+        assert each.run_id == run_id(user.experiment(*overrides))
 
 
-def test_without_a_list_there_is_one_combination(house: House) -> None:
-    (only,) = combined(house, "seed=3")
+def test_without_a_list_there_is_one_combination(user: User) -> None:
+    (only,) = combined(user, "seed=3")
     assert (only.values, only.experiment.seed) == ({}, 3)
 
 
-def test_all_faults_are_told_with_the_combination_that_has_them(house: House) -> None:
+def test_all_faults_are_told_with_the_combination_that_has_them(user: User) -> None:
     with pytest.raises(ConfigError) as caught:
-        combined(house, "seed=1,x", "train.epochs=1,-2", "train.lr_=3")
+        combined(user, "seed=1,x", "train.epochs=1,-2", "train.lr_=3")
     told = {fault.key: fault for fault in caught.value.faults}
     assert told["seed"].hint.endswith("in the run with seed=x train.epochs=1 and 1 more")
     assert told["train.epochs"].hint.endswith("in the run with seed=1 train.epochs=-2 and 1 more")
     assert "in the run" not in told["train.lr_"].hint
 
 
-def test_resources_that_differ_are_refused_with_both_values(house: House) -> None:
+def test_resources_that_differ_are_refused_with_both_values(user: User) -> None:
     with pytest.raises(UserError, match=r"resources\.time is '10' with .*=10 and '20' with .*=20"):
-        combined(house, "resources.time=10,20")
+        combined(user, "resources.time=10,20")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.house import CONFIG
+from tests.slurm.support.user import CONFIG
 from toolkit.config import load, run_id
 from toolkit.errors import UntrustedFolder, UserError
 from toolkit.run import folder_trust

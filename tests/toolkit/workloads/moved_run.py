@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.slurm.house import surroundings
+from tests.slurm.support.user import surroundings
 from toolkit.config import Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.run.run_dir import RunDir

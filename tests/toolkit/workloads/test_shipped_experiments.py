@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.readme import ROOT
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 
 CONFIGS = ROOT / "configs"
 #: Parts that others include have no name.
@@ -18,12 +18,12 @@ EXPERIMENTS = [path for path in sorted(CONFIGS.rglob("*.yaml")) if re.search(r"(
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(CONFIGS)))
 def test_it_is_planned_and_names_the_files_that_it_lacks(
-    path: Path, house: House, monkeypatch: pytest.MonkeyPatch
+    path: Path, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    absent = str(house.root / "absent")
+    absent = str(user.root / "absent")
     for variable in ("STK_DATA_DIR", "STK_REPAIR_RUN", "STK_START_FROM_CHECKPOINT"):
         monkeypatch.setenv(variable, absent)
-    answer = house.stk("plan", path, "--json")
+    answer = user.stk("plan", path, "--json")
     plan = json.loads(answer.out)
     assert plan["script"].startswith("#!")
     assert f"--job-name={plan['run_id']}.0\n" in plan["script"]

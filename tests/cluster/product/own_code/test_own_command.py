@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.stopping.requeue_cases import Case, Stage, host, under_way
+from tests.cluster.product.stopping.requeue_cases import Case, Users, host, under_way
 from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
 from toolkit.files import read_json
@@ -119,22 +119,22 @@ def test_a_preempted_command_saves_and_goes_on_by_itself(user: User) -> None:
 
 
 @pytest.fixture(scope="module")
-def preempted(stage: Stage) -> Iterator[dict[str, Case]]:
+def preempted(users: Users) -> Iterator[dict[str, Case]]:
     """Commands that are preempted in the other ways, side by side; they are still at it."""
-    shared = (host(stage, 3), "gres=gpu:2")
+    shared = (host(users, 3), "gres=gpu:2")
     placed = {
-        "no grace": ("partition=preemptible0", host(stage, 1), "gres=gpu:4"),
+        "no grace": ("partition=preemptible0", host(users, 1), "gres=gpu:4"),
         "signal": ("partition=preemptible", *shared),
         "signal, no grace": ("partition=preemptible0", *shared),
     }
-    cases = {name: counting(stage.user(name), *resources) for name, resources in placed.items()}
-    with under_way(stage, cases, unwatched=tuple(cases)):
+    cases = {name: counting(users.user(name), *resources) for name, resources in placed.items()}
+    with under_way(users, cases, unwatched=tuple(cases)):
         for case in cases.values():
             wait_until_begun(case.user, case.run)
         cases["no grace"].preempt()
         # Slurm preempts a while after it was asked, by the settings of that moment.
         cases["no grace"].wait_until_stopped()
-        with stage.cluster.preempting_with_user_signal():
+        with users.cluster.preempting_with_user_signal():
             # Both of this host make room.
             cases["signal"].preempt()
             for name in ("signal", "signal, no grace"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.product.stopping.requeue_cases import Stage
+from tests.cluster.product.stopping.requeue_cases import Users
 from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
 from tests.toolkit.workloads.custom.script.interrupted import MOMENTS, STEP, TOTAL, logged_steps, weights
@@ -63,13 +63,13 @@ EACH_SCRIPT = pytest.mark.parametrize("library, script", _SCRIPTS)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(stage: Stage) -> Callable[[str], str]:
+def undisturbed(users: Users) -> Callable[[str], str]:
     """Tells the weights with which a script ends when nothing happens to it; each is trained once."""
 
     @cache
     def weights_of(script: str) -> str:
         number = [each for _, each in _SCRIPTS].index(script)
-        user = stage.user(f"undisturbed{number}")
+        user = users.user(f"undisturbed{number}")
         write(user, script)
         run, job_id = submit(user)
         user.wait_until_finished(run, job_id)

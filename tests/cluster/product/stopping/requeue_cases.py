@@ -69,7 +69,7 @@ _UNANSWERED = """\
 """
 
 
-class Stage:
+class Users:
     """Makes users, each with a home of its own."""
 
     def __init__(self, cluster: Cluster, table: Path, folder: Path) -> None:
@@ -89,13 +89,13 @@ class Stage:
         return Case(user, run, job_id)
 
 
-def host(stage: Stage, number: int) -> str:
+def host(users: Users, number: int) -> str:
     """A preemptible job has its host for itself, so that only it makes room."""
-    return f"nodelist={stage.cluster.hosts[number]}"
+    return f"nodelist={users.cluster.hosts[number]}"
 
 
 @contextmanager
-def under_way(stage: Stage, cases: dict[str, Case], *, unwatched: tuple[str, ...]) -> Iterator[None]:
+def under_way(users: Users, cases: dict[str, Case], *, unwatched: tuple[str, ...]) -> Iterator[None]:
     """While the runs train; afterwards their jobs are gone.
 
     unwatched  those that are not waited for until they train
@@ -106,7 +106,7 @@ def under_way(stage: Stage, cases: dict[str, Case], *, unwatched: tuple[str, ...
                 case.user.wait_for_step(case.run)
         yield
     finally:
-        stage.user("janitor").run("scancel", "--user=root", check=False)
+        users.user("janitor").run("scancel", "--user=root", check=False)
 
 
 def assert_as_if_undisturbed(case: Case, alone: RunDir) -> None:

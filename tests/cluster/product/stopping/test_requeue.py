@@ -10,20 +10,20 @@ from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir
 
-from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
+from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_way
 
 
 @pytest.fixture(scope="module")
-def cases(stage: Stage) -> Iterator[dict[str, Case]]:
+def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each with what happened to it; they are still at it."""
     two = "tasks_per_node=2"
     cases = {
-        "grace": stage.submit("grace", "partition=preemptible", host(stage, 0), "gres=gpu:4", two),
-        "no grace": stage.submit("nograce", "partition=preemptible0", host(stage, 1), "gres=gpu:4"),
+        "grace": users.submit("grace", "partition=preemptible", host(users, 0), "gres=gpu:4", two),
+        "no grace": users.submit("nograce", "partition=preemptible0", host(users, 1), "gres=gpu:4"),
         # Two minutes are not enough for all its steps.
-        "chain": stage.submit("chain", "time=2"),
+        "chain": users.submit("chain", "time=2"),
     }
-    with under_way(stage, cases, unwatched=("chain",)):
+    with under_way(users, cases, unwatched=("chain",)):
         for name in ("grace", "no grace"):
             cases[name].preempt()
         yield cases

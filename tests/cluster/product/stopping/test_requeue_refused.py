@@ -10,24 +10,24 @@ from tests.cluster.product.user import User, host_numbers, starts, weights
 from toolkit.files import read_json_lines
 from toolkit.run.run_dir import RunDir
 
-from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
+from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_way
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cases(stage: Stage) -> Iterator[dict[str, Case]]:
+def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each with what happened to it; they are still at it."""
     uneven = "groups=[{nodes: 1, gpus: 0}, {nodes: 1, gpus: 0}]"
     cases = {
-        "refused": stage.submit("refused", "partition=preemptible", host(stage, 2), "gres=gpu:4"),
-        "uneven": stage.submit("uneven", uneven),
-        "uneven, refused": stage.submit("unevenly", uneven),
-        "unanswered": stage.submit("unanswered", uneven, is_heard=False),
+        "refused": users.submit("refused", "partition=preemptible", host(users, 2), "gres=gpu:4"),
+        "uneven": users.submit("uneven", uneven),
+        "uneven, refused": users.submit("unevenly", uneven),
+        "unanswered": users.submit("unanswered", uneven, is_heard=False),
         # Two minutes are not enough for all its steps.
-        "same job": stage.submit("same", "time=2", "requeue=same_job"),
+        "same job": users.submit("same", "time=2", "requeue=same_job"),
     }
-    with under_way(stage, cases, unwatched=("same job",)):
+    with under_way(users, cases, unwatched=("same job",)):
         disturb(cases)
         yield cases
 
@@ -105,10 +105,10 @@ def test_a_job_that_is_back_before_it_hears_so_is_not_submitted_again(cases: dic
 
 
 def test_an_elastic_job_starts_on_the_hosts_that_are_free(
-    stage: Stage, user: User, quick_alone: RunDir
+    users: Users, user: User, quick_alone: RunDir
 ) -> None:
     blocker = user.sbatch("--nodes=2", "--gres=gpu:4", "--time=5", "--wrap=sleep 60")
-    stage.cluster.wait_for_state(blocker, "RUNNING")
+    users.cluster.wait_for_state(blocker, "RUNNING")
     overrides = ("resources.nodes=1-4", "resources.gres=gpu:4", "resources.tasks_per_node=2")
     run, job_id = user.submit("quick", *overrides)
     user.wait_until_finished(run, job_id)

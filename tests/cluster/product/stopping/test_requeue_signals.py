@@ -10,21 +10,21 @@ from tests.cluster.product.user import SCRIPTS, slowly
 from tests.cluster.waiting import wait_until
 from toolkit.run.run_dir import RunDir, find_runs
 
-from .requeue_cases import Case, Stage, assert_as_if_undisturbed, host, under_way
+from .requeue_cases import Case, Users, assert_as_if_undisturbed, host, under_way
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cases(stage: Stage) -> Iterator[dict[str, Case]]:
+def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each with what happened to it; they are still at it."""
-    shared = (host(stage, 3), "gres=gpu:2")
+    shared = (host(users, 3), "gres=gpu:2")
     cases = {
-        "signal": stage.submit("signal", "partition=preemptible", *shared),
-        "signal, no grace": stage.submit("signal0", "partition=preemptible0", *shared),
-        **array(stage),
+        "signal": users.submit("signal", "partition=preemptible", *shared),
+        "signal, no grace": users.submit("signal0", "partition=preemptible0", *shared),
+        **array(users),
     }
-    with under_way(stage, cases, unwatched=()):
+    with under_way(users, cases, unwatched=()):
         disturb(cases)
         yield cases
 
@@ -48,9 +48,9 @@ exec {train}
 """
 
 
-def array(stage: Stage) -> dict[str, Case]:
+def array(users: Users) -> dict[str, Case]:
     """Two runs as the tasks of an array; the second's own job id is that of the whole array."""
-    user = stage.user("array")
+    user = users.user("array")
     script = user.home / "array.sh"
     script.write_text(_ARRAY.format(train=SCRIPTS / "train.sh"))
     job_id = user.sbatch("--ntasks=2", script, env=slowly(1.0))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from slurm.commands.completion.candidates import candidates
 from slurm.commands.completion.keys import keys
 from slurm.commands.parser import make_parser
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.run.create_run import create_run
 
 PARSER = make_parser()
@@ -41,8 +41,8 @@ def test_choices_of_an_option_are_offered() -> None:
     assert words("completion", "") == ["bash", "zsh", "fish"]
 
 
-def test_runs_are_offered_where_a_run_is_named(house: House) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_runs_are_offered_where_a_run_is_named(user: User) -> None:
+    run = create_run(user.experiment(), user.experiments)
     assert words("status", "") == [run.run_id]
     assert words("diff", run.run_id, "ti") == [run.run_id]
     assert words("status", "other") == []

@@ -17,7 +17,7 @@ import pytest
 
 from slurm.commands.completion.scripts import SCRIPTS
 from tests.patience import PATIENCE_S
-from tests.slurm.house import CODE, House
+from tests.slurm.support.user import CODE, User
 from toolkit.run.create_run import create_run
 
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[=>78]|\][^\x07]*\x07)|\x07|\r")
@@ -74,7 +74,7 @@ def shell(name: str) -> str:
 
 
 @pytest.fixture
-def environ(house: House, tmp_path: Path) -> dict[str, str]:
+def environ(user: User, tmp_path: Path) -> dict[str, str]:
     """A bare environment in which `stk` is this very code."""
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -87,25 +87,25 @@ def environ(house: House, tmp_path: Path) -> dict[str, str]:
         "HOME": str(tmp_path),
         "TERM": "dumb",
         "LANG": "C.UTF-8",
-        "STK_EXPERIMENT_DIR": str(house.experiments),
+        "STK_EXPERIMENT_DIR": str(user.experiments),
     }
 
 
 @pytest.fixture(params=["bash", "zsh"])
-def terminal(request: pytest.FixtureRequest, house: House, environ: dict[str, str]) -> Iterator[Terminal]:
+def terminal(request: pytest.FixtureRequest, user: User, environ: dict[str, str]) -> Iterator[Terminal]:
     """An interactive shell that has sourced its script."""
     name = str(request.param)
-    house.write("script", SCRIPTS[name])
-    terminal = Terminal([shell(name), *_STARTS[name]], house.root, environ)
+    user.write("script", SCRIPTS[name])
+    terminal = Terminal([shell(name), *_STARTS[name]], user.root, environ)
     terminal.type(_SET_UP[name] + "; echo all set\n")
     terminal.wait_for("\nall set")
     yield terminal
     terminal.close()
 
 
-def test_tab_completes_commands_options_runs_keys_and_files(house: House, terminal: Terminal) -> None:
-    run = create_run(house.experiment(), house.experiments)
-    house.write("it's $(two) words.yaml", "")
+def test_tab_completes_commands_options_runs_keys_and_files(user: User, terminal: Terminal) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    user.write("it's $(two) words.yaml", "")
     for typed, completed in (
         ("stk stat", "stk status "),
         ("echo a | stk doc", "echo a | stk doctor "),
@@ -123,15 +123,13 @@ def test_tab_completes_commands_options_runs_keys_and_files(house: House, termin
         terminal.type("\x15")
 
 
-def test_fish_is_given_words_with_their_meaning(house: House, environ: dict[str, str]) -> None:
-    run = create_run(house.experiment(), house.experiments)
-    house.write("script.fish", SCRIPTS["fish"])
+def test_fish_is_given_words_with_their_meaning(user: User, environ: dict[str, str]) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    user.write("script.fish", SCRIPTS["fish"])
 
     def complete(line: str) -> list[str]:
         command = [shell("fish"), "--no-config", "-c", f"source script.fish; complete -C '{line}'"]
-        done = subprocess.run(
-            command, cwd=house.root, env=environ, capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(command, cwd=user.root, env=environ, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
     assert [line.partition("\t")[0] for line in complete("stk stat")] == ["status"]
@@ -150,8 +148,8 @@ def test_the_script_is_free_of_faults_of_syntax(name: str, tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_command_prints_the_script_of_a_shell(house: House) -> None:
+def test_the_command_prints_the_script_of_a_shell(user: User) -> None:
     for name, script in SCRIPTS.items():
-        assert house.stk("completion", name).out == script
-    assert house.stk("completion").code == 2
-    assert house.stk("completion", "tcsh").code == 2
+        assert user.stk("completion", name).out == script
+    assert user.stk("completion").code == 2
+    assert user.stk("completion", "tcsh").code == 2

@@ -18,8 +18,8 @@ from slurm.runs.cleaning.removing import remove_items
 from slurm.runs.cleaning.table import readable
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import record
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.checkpoint import paths
 from toolkit.files import append_json_line, crc32, write_json
 from toolkit.run.create_run import create_run
@@ -52,9 +52,9 @@ def fail(run: RunDir) -> None:
 
 
 @pytest.fixture
-def run(house: House) -> RunDir:
+def run(user: User) -> RunDir:
     """A run with four checkpoints, the second of which is the best."""
-    made = create_run(house.experiment(), house.experiments)
+    made = create_run(user.experiment(), user.experiments)
     for step in (10, 20, 30, 40):
         save(made, step, 20)
     paths.replace_link(made.best, made.checkpoint(20).name)
@@ -62,130 +62,130 @@ def run(house: House) -> RunDir:
     return made
 
 
-def clean(house: House, *arguments: object) -> dict[str, Any]:
+def clean(user: User, *arguments: object) -> dict[str, Any]:
     """What `stk clean --json` answers."""
-    answer = house.stk("clean", "--json", *arguments)
+    answer = user.stk("clean", "--json", *arguments)
     assert (answer.code, answer.err) == (0, "")
     return dict(json.loads(answer.out))
 
 
-def test_the_best_and_the_newest_stay(house: House, run: RunDir) -> None:
+def test_the_best_and_the_newest_stay(user: User, run: RunDir) -> None:
     finish(run, best=20)
-    answer = clean(house, "--yes")
+    answer = clean(user, "--yes")
     assert run.checkpoint_steps() == [20, 40]
     assert [item["what"] for item in answer["items"]] == ["checkpoint of step 10", "checkpoint of step 30"]
     assert answer["deleted_bytes"] == answer["bytes"] > 4000
     assert run.checkpoint_leftovers() == []
 
 
-def test_a_dry_run_touches_nothing(house: House, run: RunDir) -> None:
+def test_a_dry_run_touches_nothing(user: User, run: RunDir) -> None:
     finish(run, best=20)
-    before = house.listing
-    answer = clean(house, "--dry-run")
+    before = user.listing
+    answer = clean(user, "--dry-run")
     assert len(answer["items"]) == 2
     assert answer["deleted"] == []
-    assert house.listing == before
+    assert user.listing == before
 
 
-def test_of_a_finished_run_the_best_alone_may_stay(house: House, run: RunDir) -> None:
+def test_of_a_finished_run_the_best_alone_may_stay(user: User, run: RunDir) -> None:
     finish(run, best=20)
-    clean(house, "--keep-last", 0, "--yes")
+    clean(user, "--keep-last", 0, "--yes")
     assert run.checkpoint_steps() == [20]
     assert run.last.resolve() == run.checkpoint(20)
 
 
-def test_an_unfinished_run_keeps_what_it_would_go_on_from(house: House, run: RunDir) -> None:
+def test_an_unfinished_run_keeps_what_it_would_go_on_from(user: User, run: RunDir) -> None:
     fail(run)
-    clean(house, "--keep-last", 0, "--yes")
+    clean(user, "--keep-last", 0, "--yes")
     assert run.checkpoint_steps() == [20, 40]
 
 
-def test_a_damaged_newest_one_is_not_what_a_run_goes_on_from(house: House, run: RunDir) -> None:
+def test_a_damaged_newest_one_is_not_what_a_run_goes_on_from(user: User, run: RunDir) -> None:
     fail(run)
     (run.checkpoint(40) / WEIGHTS).write_bytes(b"x" * 1000)
-    clean(house, "--keep-last", 0, "--yes")
+    clean(user, "--keep-last", 0, "--yes")
     assert run.checkpoint_steps() == [20, 30]
 
 
-def test_where_none_is_whole_all_stay(house: House, run: RunDir) -> None:
+def test_where_none_is_whole_all_stay(user: User, run: RunDir) -> None:
     fail(run)
     for step in run.checkpoint_steps():
         (run.checkpoint(step) / WEIGHTS).unlink()
-    assert clean(house, "--keep-last", 0, "--yes")["items"] == []
+    assert clean(user, "--keep-last", 0, "--yes")["items"] == []
 
 
-def test_the_best_that_the_newest_names_stays_whatever_the_link_says(house: House, run: RunDir) -> None:
+def test_the_best_that_the_newest_names_stays_whatever_the_link_says(user: User, run: RunDir) -> None:
     fail(run)
     run.best.unlink()
-    clean(house, "--yes")
+    clean(user, "--yes")
     assert run.checkpoint_steps() == [20, 40]
 
 
-def test_a_live_run_is_left_alone_and_named(house: House, run: RunDir) -> None:
+def test_a_live_run_is_left_alone_and_named(user: User, run: RunDir) -> None:
     with FileLock(run.alive):
-        answer = clean(house, "--yes")
+        answer = clean(user, "--yes")
     assert answer["items"] == []
     assert answer["kept"] == [{"run_id": run.run_id, "what": "all", "why": "it is running"}]
     assert len(run.checkpoint_steps()) == 4
 
 
-def test_a_run_whose_job_may_live_is_left_alone(house: House, fake: FakeSlurm, run: RunDir) -> None:
+def test_a_run_whose_job_may_live_is_left_alone(user: User, fake: FakeSlurm, run: RunDir) -> None:
     record(run, cluster="slurm", job_id="101", name="x")
     fake.goes_away()
-    answer = clean(house, "--yes")
+    answer = clean(user, "--yes")
     assert answer["items"] == []
     assert "it is not known whether it is live" in answer["kept"][0]["why"]
 
 
-def test_one_that_another_run_begins_with_is_kept_and_named(house: House, run: RunDir) -> None:
+def test_one_that_another_run_begins_with_is_kept_and_named(user: User, run: RunDir) -> None:
     finish(run, best=20)
     begins = f"train.start_from_checkpoint={run.checkpoint(10)}"
-    user = create_run(house.experiment(begins), house.experiments)
-    answer = clean(house, "--yes", run.run_id)
+    theirs = create_run(user.experiment(begins), user.experiments)
+    answer = clean(user, "--yes", run.run_id)
     assert run.checkpoint_steps() == [10, 20, 40]
-    why = f"{user.run_id} begins with it"
+    why = f"{theirs.run_id} begins with it"
     assert answer["kept"] == [{"run_id": run.run_id, "what": "checkpoint of step 10", "why": why}]
 
 
-def test_one_that_a_key_of_a_workload_names_is_kept(house: House, run: RunDir) -> None:
+def test_one_that_a_key_of_a_workload_names_is_kept(user: User, run: RunDir) -> None:
     finish(run, best=20)
-    create_run(house.experiment(f"model.teacher={run.checkpoint(10)}"), house.experiments)
-    clean(house, "--yes", run.run_id)
+    create_run(user.experiment(f"model.teacher={run.checkpoint(10)}"), user.experiments)
+    clean(user, "--yes", run.run_id)
     assert run.checkpoint_steps() == [10, 20, 40]
 
 
-def test_a_file_of_a_checkpoint_named_through_a_link_keeps_it(house: House, run: RunDir) -> None:
+def test_a_file_of_a_checkpoint_named_through_a_link_keeps_it(user: User, run: RunDir) -> None:
     finish(run, best=20)
-    (house.root / "link").symlink_to(run.checkpoint(30))
-    create_run(house.experiment(f"train.start_from_checkpoint=link/{WEIGHTS}"), house.experiments)
-    clean(house, "--yes", run.run_id)
+    (user.root / "link").symlink_to(run.checkpoint(30))
+    create_run(user.experiment(f"train.start_from_checkpoint=link/{WEIGHTS}"), user.experiments)
+    clean(user, "--yes", run.run_id)
     assert run.checkpoint_steps() == [20, 30, 40]
 
 
-def test_young_ones_stay(house: House) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_young_ones_stay(user: User) -> None:
+    run = create_run(user.experiment(), user.experiments)
     for step, days in ((10, 9), (20, 8), (30, 1), (40, 0)):
         save(run, step, days=days)
     finish(run, best=40)
-    clean(house, "--older-than", "7d", "--yes")
+    clean(user, "--older-than", "7d", "--yes")
     assert run.checkpoint_steps() == [30, 40]
 
 
-def test_other_states_are_left_alone(house: House, run: RunDir) -> None:
+def test_other_states_are_left_alone(user: User, run: RunDir) -> None:
     fail(run)
-    assert clean(house, "--state", "finished", "--yes")["items"] == []
-    assert len(clean(house, "--state", "finished", "--state", "failed", "--dry-run")["items"]) == 2
+    assert clean(user, "--state", "finished", "--yes")["items"] == []
+    assert len(clean(user, "--state", "finished", "--state", "failed", "--dry-run")["items"]) == 2
 
 
-def test_what_killed_processes_left_goes_as_well(house: House, run: RunDir) -> None:
+def test_what_killed_processes_left_goes_as_well(user: User, run: RunDir) -> None:
     finish(run, best=20)
     (run.checkpoints / ".step_00000050.nonce.tmp").mkdir()
     (run.checkpoints / ".step_00000005.nonce.trash").mkdir()
-    clean(house, "--yes")
+    clean(user, "--yes")
     assert run.checkpoint_leftovers() == []
 
 
-def test_logs_of_earlier_starts_go_where_that_is_asked(house: House, run: RunDir) -> None:
+def test_logs_of_earlier_starts_go_where_that_is_asked(user: User, run: RunDir) -> None:
     finish(run, best=20)
     for number, name in enumerate(["local-a", "local-b"]):
         for rank in (0, 1):
@@ -193,25 +193,25 @@ def test_logs_of_earlier_starts_go_where_that_is_asked(house: House, run: RunDir
             log.write_text("text")
             os.utime(log, (1000 + number, 1000 + number))
     (run.logs / "7.batch.log").write_text("text")
-    clean(house, "--yes")
+    clean(user, "--yes")
     assert len(list(run.logs.iterdir())) == 5
-    clean(house, "--logs", "--yes")
+    clean(user, "--logs", "--yes")
     assert sorted(path.name for path in run.logs.iterdir()) == [
         "7.batch.log", "local-b.rank_00000.log", "local-b.rank_00001.log",
     ]  # fmt: skip
 
 
-def test_runs_that_were_set_aside_go_where_that_is_asked(house: House, run: RunDir) -> None:
+def test_runs_that_were_set_aside_go_where_that_is_asked(user: User, run: RunDir) -> None:
     aside = archive_run(run)
-    assert clean(house, "--yes")["items"] == []
-    (item,) = clean(house, "--old", "--yes")["items"]
+    assert clean(user, "--yes")["items"] == []
+    (item,) = clean(user, "--old", "--yes")["items"]
     assert (item["kind"], item["run_id"]) == ("old", aside.name)
     assert list(aside.parent.iterdir()) == []
 
 
-def test_without_a_terminal_nothing_is_deleted_unasked(house: House, run: RunDir) -> None:
+def test_without_a_terminal_nothing_is_deleted_unasked(user: User, run: RunDir) -> None:
     finish(run, best=20)
-    answer = house.stk("clean")
+    answer = user.stk("clean")
     assert answer.code == 2
     assert "--yes deletes it, --dry-run only shows it" in answer.err
     assert "checkpoint of step 10" in answer.out
@@ -219,24 +219,24 @@ def test_without_a_terminal_nothing_is_deleted_unasked(house: House, run: RunDir
     assert len(run.checkpoint_steps()) == 4
 
 
-def test_where_there_is_nothing_to_delete_nothing_is_asked(house: House) -> None:
-    answer = house.stk("clean")
+def test_where_there_is_nothing_to_delete_nothing_is_asked(user: User) -> None:
+    answer = user.stk("clean")
     assert (answer.code, answer.out.strip(), answer.err) == (0, "nothing to delete", "")
 
 
 @pytest.mark.parametrize("wrong", [["--older-than", "7"], ["--keep-last", "-1"], ["--yes", "--dry-run"]])
-def test_what_makes_no_sense_is_refused(house: House, wrong: list[str]) -> None:
-    assert house.stk("clean", *wrong).code == 2
+def test_what_makes_no_sense_is_refused(user: User, wrong: list[str]) -> None:
+    assert user.stk("clean", *wrong).code == 2
 
 
-def test_a_run_that_has_started_since_the_preview_is_left_alone(house: House, run: RunDir) -> None:
+def test_a_run_that_has_started_since_the_preview_is_left_alone(user: User, run: RunDir) -> None:
     finish(run, best=20)
     now = _row(run, "finished")
     items = [each for each in of_run(run, now, {}, Wishes()) if isinstance(each, Item)]
     assert len(items) == 2
     run.result.unlink()
     with FileLock(run.alive):
-        assert remove_items(items, house.experiments, Wishes()) == ([], {})
+        assert remove_items(items, user.experiments, Wishes()) == ([], {})
     assert len(run.checkpoint_steps()) == 4
 
 
@@ -252,13 +252,11 @@ def test_a_crash_while_deleting_leaves_no_half_checkpoint(
     assert len(run.checkpoint_leftovers()) == 1
 
 
-def test_a_checkpoint_whose_replacement_was_lost_stays_until_the_next_start(
-    house: House, run: RunDir
-) -> None:
+def test_a_checkpoint_whose_replacement_was_lost_stays_until_the_next_start(user: User, run: RunDir) -> None:
     paths.put_aside(run.checkpoint(10))
     assert run.checkpoint_steps() == [20, 30, 40]
     assert run.checkpoint_leftovers() == []
-    clean(house, "--yes")
+    clean(user, "--yes")
     paths.take_back(run.checkpoint(10))
     assert run.checkpoint(10).is_dir()
 
@@ -278,13 +276,13 @@ def test_best_and_newest_never_go(
     assert going == {run.checkpoint(step) for step in steps} - stay
 
 
-def test_half_written_files_are_no_hindrance(house: House, run: RunDir) -> None:
+def test_half_written_files_are_no_hindrance(user: User, run: RunDir) -> None:
     finish(run, best=20)
     for step in (30, 40):
         (run.checkpoint(step) / PROGRESS).write_text('{"progress": [')
         (run.checkpoint(step) / MANIFEST).write_text("")
     append_json_line(run.attempts, {"attempt": 1})
-    assert clean(house, "--dry-run")["bytes"] > 0
+    assert clean(user, "--dry-run")["bytes"] > 0
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.house import House
 from tests.slurm.runs.cleaning.test_clean import clean, finish, save
+from tests.slurm.support.user import User
 from toolkit.checkpoint.paths import matches_manifest
 from toolkit.files import read_json, write_json
 from toolkit.run.create_run import create_run
@@ -16,13 +16,13 @@ from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir, archive_run
 
 
 @pytest.fixture
-def run(house: House) -> RunDir:
+def run(user: User) -> RunDir:
     """A finished run with three checkpoints, the newest of which is the best."""
-    return finished(house)
+    return finished(user)
 
 
-def finished(house: House, *overrides: str) -> RunDir:
-    made = create_run(house.experiment(*overrides), house.experiments)
+def finished(user: User, *overrides: str) -> RunDir:
+    made = create_run(user.experiment(*overrides), user.experiments)
     for step in (10, 20, 30):
         save(made, step, 30)
     finish(made, best=30)
@@ -30,9 +30,9 @@ def finished(house: House, *overrides: str) -> RunDir:
 
 
 @pytest.fixture
-def elsewhere(house: House) -> Path:
+def elsewhere(user: User) -> Path:
     """A folder that no run has to do with."""
-    folder = house.root / "elsewhere"
+    folder = user.root / "elsewhere"
     (folder / "inner").mkdir(parents=True)
     (folder / "inner" / "config.yaml").write_text("name: precious\n")
     return folder
@@ -42,42 +42,40 @@ def listing(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_a_folder_of_old_runs_that_is_a_link_is_left_alone(
-    house: House, run: RunDir, elsewhere: Path
-) -> None:
-    (house.experiments / "old").symlink_to(elsewhere)
-    answer = clean(house, "--old", "--yes")
+def test_a_folder_of_old_runs_that_is_a_link_is_left_alone(user: User, run: RunDir, elsewhere: Path) -> None:
+    (user.experiments / "old").symlink_to(elsewhere)
+    answer = clean(user, "--old", "--yes")
     assert {item["kind"] for item in answer["items"]} == {"checkpoint"}
     assert listing(elsewhere) == ["inner", "inner/config.yaml"]
 
 
-def test_a_link_among_old_runs_is_left_alone(house: House, run: RunDir, elsewhere: Path) -> None:
-    aside = archive_run(finished(house, "seed=1"))
+def test_a_link_among_old_runs_is_left_alone(user: User, run: RunDir, elsewhere: Path) -> None:
+    aside = archive_run(finished(user, "seed=1"))
     (aside.parent / "link.20260101-000000-000000").symlink_to(elsewhere / "inner")
     (aside.parent / "notes").mkdir()
-    answer = clean(house, "--old", "--yes")
+    answer = clean(user, "--old", "--yes")
     assert [item["paths"] for item in answer["items"] if item["kind"] == "old"] == [[str(aside)]]
     assert listing(elsewhere) == ["inner", "inner/config.yaml"]
     assert (aside.parent / "notes").is_dir(), "it is no run"
 
 
-def test_of_a_checkpoint_that_is_a_link_the_link_alone_goes(house: House, run: RunDir) -> None:
-    other = finished(house, "seed=1")
+def test_of_a_checkpoint_that_is_a_link_the_link_alone_goes(user: User, run: RunDir) -> None:
+    other = finished(user, "seed=1")
     run.checkpoint(15).symlink_to(other.checkpoint(30))
-    clean(house, run.run_id, "--yes")
+    clean(user, run.run_id, "--yes")
     assert run.checkpoint_steps() == [30]
     assert matches_manifest(other.checkpoint(30))
 
 
 @pytest.mark.parametrize("what", ["checkpoints", "logs", ""])
-def test_a_folder_of_a_run_that_is_a_link_is_left_alone(house: House, run: RunDir, what: str) -> None:
-    other = house.root / "of-another"
+def test_a_folder_of_a_run_that_is_a_link_is_left_alone(user: User, run: RunDir, what: str) -> None:
+    other = user.root / "of-another"
     (run.path / what).rename(other)
     (run.path / what).symlink_to(other)
     for start in ("one", "two"):
         (other / f"{start}.rank_00000.log").touch()
     before = listing(other)
-    answer = clean(house, "--logs", "--yes")
+    answer = clean(user, "--logs", "--yes")
     assert listing(other) == before or what == "logs"
     assert not [path for path in answer["deleted"] if f"/{what}/" in path and what]
     assert what == "logs" or "link" in answer["kept"][0]["why"]
@@ -89,34 +87,34 @@ def test_a_folder_of_a_run_that_is_a_link_is_left_alone(house: House, run: RunDi
     [("", [10, 20, 30]), ("checkpoints", [10, 20, 30]), ("checkpoints/step_00000010", [10, 30])],
 )
 def test_what_belongs_to_another_user_is_left_alone(
-    house: House, run: RunDir, what: str, stay: list[int]
+    user: User, run: RunDir, what: str, stay: list[int]
 ) -> None:
     os.chown(run.path / what, 65534, 65534)
-    answer = clean(house, "--yes")
+    answer = clean(user, "--yes")
     assert run.checkpoint_steps() == stay
     assert "65534" in answer["kept"][0]["why"]
 
 
 def test_a_run_that_cannot_be_deleted_costs_no_other(
-    house: House, run: RunDir, monkeypatch: pytest.MonkeyPatch
+    user: User, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = finished(house, "seed=1")
+    other = finished(user, "seed=1")
     first, second = sorted((run, other), key=lambda each: each.run_id)
     # A name that is taken: the checkpoint cannot be put aside under it.
     monkeypatch.setattr("slurm.runs.cleaning.removing.uuid.uuid4", lambda: type("Id", (), {"hex": "0" * 32}))
     (first.checkpoints / ".step_00000010.00000000.trash").write_text("a file")
-    answer = house.stk("clean", "--yes")
+    answer = user.stk("clean", "--yes")
     assert answer.code == 2
     assert first.run_id in answer.err
     assert second.checkpoint_steps() == [30]
 
 
-def test_a_run_that_cannot_be_read_costs_no_other(house: House, run: RunDir) -> None:
-    other = finished(house, "seed=1")
+def test_a_run_that_cannot_be_read_costs_no_other(user: User, run: RunDir) -> None:
+    other = finished(user, "seed=1")
     (run.checkpoints).rename(run.path / "aside")
     run.checkpoints.write_text("a file")
     run.config.write_text("train:\n  start_from_checkpoint: x\nz: " + "[" * 100_000 + "\n")
-    answer = clean(house, "--yes")
+    answer = clean(user, "--yes")
     assert other.checkpoint_steps() == [30]
     assert {item["run_id"] for item in answer["items"]} == {other.run_id}
 

@@ -11,10 +11,10 @@ from slurm.runs.logs.following import Follower, liveness
 from slurm.runs.logs.sources import Attempt, Rank
 from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.submissions import record
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
 from tests.slurm.runs.logs.folder import Logged
-from tests.slurm.stage import Stage
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.user import User
 
 Happening = Callable[[], object]
 
@@ -138,27 +138,27 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_the_scheduler_is_asked_at_most_twice_a_minute(fake: FakeSlurm, house: House, clock: Clock) -> None:
-    stage = Stage(fake, house)
-    is_live = liveness(stage.run, RateLimitedPoll(clock))
+def test_the_scheduler_is_asked_at_most_twice_a_minute(fake: FakeSlurm, user: User, clock: Clock) -> None:
+    job = PretendJob(fake, user)
+    is_live = liveness(job.run, RateLimitedPoll(clock))
     for _ in range(120):
         assert is_live()
         clock.now += 0.5
     assert len(fake.calls("squeue")) == 2
 
 
-def test_a_finished_run_is_known_without_the_scheduler(fake: FakeSlurm, house: House) -> None:
-    stage = Stage(fake, house)
-    stage.run.result.write_text("{}")
-    assert not liveness(stage.run)()
+def test_a_finished_run_is_known_without_the_scheduler(fake: FakeSlurm, user: User) -> None:
+    job = PretendJob(fake, user)
+    job.run.result.write_text("{}")
+    assert not liveness(job.run)()
     assert fake.calls("squeue") == []
 
 
 def test_a_job_that_has_ended_is_noticed_at_the_next_question(
-    fake: FakeSlurm, house: House, clock: Clock
+    fake: FakeSlurm, user: User, clock: Clock
 ) -> None:
-    stage = Stage(fake, house)
-    is_live = liveness(stage.run, RateLimitedPoll(clock))
+    job = PretendJob(fake, user)
+    is_live = liveness(job.run, RateLimitedPoll(clock))
     assert is_live()
     fake.change("101", state="CANCELLED")
     assert is_live()
@@ -166,7 +166,7 @@ def test_a_job_that_has_ended_is_noticed_at_the_next_question(
     assert not is_live()
 
 
-def test_processes_of_this_machine_are_looked_at_each_time(house: House) -> None:
-    logged = Logged(house.experiments)
+def test_processes_of_this_machine_are_looked_at_each_time(user: User) -> None:
+    logged = Logged(user.experiments)
     record(logged.run, cluster="local", job_id="local-999999999", name="tiny-1.0")
     assert not liveness(logged.run)()

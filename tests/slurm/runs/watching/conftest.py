@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
 from tests.slurm.runs.watching.terminals import Terminal
-from tests.slurm.stage import Stage
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.user import User
 
 
 @pytest.fixture
-def stage(fake: FakeSlurm, house: House) -> Stage:
-    return Stage(fake, house)
+def job(fake: FakeSlurm, user: User) -> PretendJob:
+    return PretendJob(fake, user)
 
 
 @pytest.fixture

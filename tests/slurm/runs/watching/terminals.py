@@ -18,8 +18,8 @@ from rich.console import Console
 from slurm.runs.watching.keyboard import Keyboard
 from slurm.runs.watching.live_view import Ending, LiveView
 from tests.patience import PATIENCE_S
-from tests.slurm.house import CODE
-from tests.slurm.stage import Stage
+from tests.slurm.support.pretend_job import PretendJob
+from tests.slurm.support.user import CODE
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
@@ -63,20 +63,20 @@ class Terminal:
 
 @contextmanager
 def watching(
-    terminal: Terminal, stage: Stage, *arguments: str, stdin: int | None = None
+    terminal: Terminal, job: PretendJob, *arguments: str, stdin: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`stk watch` in a process of its own, which reads the runs once. Afterwards the terminal is as before.
 
     stdin  where its keys come from, if not from the terminal
     """
-    environ = {**stage.environ, **CODE, "STK_EXPERIMENT_DIR": str(stage.house.experiments)}
+    environ = {**job.environ, **CODE, "STK_EXPERIMENT_DIR": str(job.user.experiments)}
     before = terminal.mode
     # Processes in the background ignore the signal, and so do their children: the tests may be one.
     kept = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "slurm", "watch", "--interval", "600", *arguments],
-            cwd=stage.house.root,
+            cwd=job.user.root,
             env={**environ, "TERM": "xterm", "COLUMNS": "90", "LINES": "20"},
             stdin=terminal.keys if stdin is None else stdin,
             stdout=terminal.keys,

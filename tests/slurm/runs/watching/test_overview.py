@@ -19,7 +19,7 @@ from slurm.runs.watching.polling import RunPoller
 from slurm.status.rows import RunStatus, status
 from tests.patience import PATIENCE_S
 from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
-from tests.slurm.stage import Stage
+from tests.slurm.support.pretend_job import PretendJob
 from toolkit.errors import SlurmUnavailable
 
 UP, DOWN = "\x1b[A", "\x1b[B"
@@ -28,9 +28,9 @@ IN_OVERVIEW, IN_RUN = overview.KEYS[1][1], view.KEYS[0][1]
 
 
 @pytest.fixture
-def rows(stage: Stage) -> list[RunStatus]:
+def rows(job: PretendJob) -> list[RunStatus]:
     """Three runs, a, b and c."""
-    (row,) = status([stage.run])
+    (row,) = status([job.run])
     return [replace(row, run_id=name, run_dir=f"/runs/{name}") for name in "abc"]
 
 
@@ -151,21 +151,21 @@ def test_an_error_leaves_the_terminal_as_it_was(
         watched.show()
 
 
-def test_while_one_run_is_open_the_others_are_let_start(stage: Stage) -> None:
-    other = Stage(stage.fake, stage.house, "seed=2", job_id="102")
-    stage.fake.change("102", state="PENDING", reason="BeginTime", restarts="1")
-    row = RunPoller().look_at(stage.run, [other.run, stage.run])
-    assert row.run_id == stage.run.run_id
-    assert stage.fake.calls("scontrol") == [["update", "jobid=102", "starttime=now+5"]]
+def test_while_one_run_is_open_the_others_are_let_start(job: PretendJob) -> None:
+    other = PretendJob(job.fake, job.user, "seed=2", job_id="102")
+    job.fake.change("102", state="PENDING", reason="BeginTime", restarts="1")
+    row = RunPoller().look_at(job.run, [other.run, job.run])
+    assert row.run_id == job.run.run_id
+    assert job.fake.calls("scontrol") == [["update", "jobid=102", "starttime=now+5"]]
 
 
 # -- the command in a terminal ---------------------------------------------------------------------
 
 
-def test_enter_opens_the_selected_run_and_esc_and_q_go_back(stage: Stage, terminal: Terminal) -> None:
-    other = Stage(stage.fake, stage.house, "seed=2", job_id="102")
-    first, second = sorted([stage.run.run_id, other.run.run_id])
-    with watching(terminal, stage):
+def test_enter_opens_the_selected_run_and_esc_and_q_go_back(job: PretendJob, terminal: Terminal) -> None:
+    other = PretendJob(job.fake, job.user, "seed=2", job_id="102")
+    first, second = sorted([job.run.run_id, other.run.run_id])
+    with watching(terminal, job):
         shown = terminal.read_until(IN_OVERVIEW)
         assert first in shown
         assert second in shown
@@ -182,9 +182,9 @@ def test_enter_opens_the_selected_run_and_esc_and_q_go_back(stage: Stage, termin
 
 @pytest.mark.parametrize("keys,word", [("", IN_OVERVIEW), ("\r", IN_RUN)], ids=["overview", "run"])
 def test_ctrl_c_ends_the_command_in_either_view(
-    stage: Stage, terminal: Terminal, keys: str, word: str
+    job: PretendJob, terminal: Terminal, keys: str, word: str
 ) -> None:
-    with watching(terminal, stage) as process:
+    with watching(terminal, job) as process:
         terminal.read_until(IN_OVERVIEW)
         terminal.press(keys)
         if keys:
@@ -193,15 +193,15 @@ def test_ctrl_c_ends_the_command_in_either_view(
         terminal.read_until(LEAVE)
 
 
-def test_how_the_runs_ended_stays_on_the_terminal(stage: Stage, terminal: Terminal) -> None:
-    stage.fake.change("101", state="CANCELLED")
-    with watching(terminal, stage, "--until-finished"):
-        assert stage.run.run_id in terminal.read_until("cancelled").rpartition(LEAVE)[2]
+def test_how_the_runs_ended_stays_on_the_terminal(job: PretendJob, terminal: Terminal) -> None:
+    job.fake.change("101", state="CANCELLED")
+    with watching(terminal, job, "--until-finished"):
+        assert job.run.run_id in terminal.read_until("cancelled").rpartition(LEAVE)[2]
 
 
-def test_without_a_keyboard_the_table_is_drawn_in_place(stage: Stage, terminal: Terminal) -> None:
-    stage.fake.change("101", state="CANCELLED")
-    with watching(terminal, stage, "--until-finished", stdin=subprocess.DEVNULL):
+def test_without_a_keyboard_the_table_is_drawn_in_place(job: PretendJob, terminal: Terminal) -> None:
+    job.fake.change("101", state="CANCELLED")
+    with watching(terminal, job, "--until-finished", stdin=subprocess.DEVNULL):
         shown = terminal.read_until("cancelled")
-        assert stage.run.run_id in shown
+        assert job.run.run_id in shown
         assert ENTER not in shown

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slurm.client.queue import UNKNOWN, JobState
 from slurm.runs.watching import polling
 from slurm.runs.watching.polling import RateLimitedPoll
-from tests.slurm.fake_slurm import FakeSlurm
+from tests.slurm.support.fake_slurm import FakeSlurm
 from toolkit.errors import SchedulerError, SlurmUnavailable
 
 

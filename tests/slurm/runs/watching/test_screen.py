@@ -12,25 +12,25 @@ from slurm.runs.watching.live_view import Ending
 from slurm.runs.watching.screen import Screen
 from slurm.status.rows import RunStatus, status
 from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
-from tests.slurm.stage import Stage
+from tests.slurm.support.pretend_job import PretendJob
 from toolkit.errors import SlurmUnavailable
 
 
 class Watched:
-    """The view of the stage's run, which looks once an hour."""
+    """The view of the job's run, which looks once an hour."""
 
     def __init__(
-        self, stage: Stage, terminal: Terminal, *, until_finished: bool = False, is_opened: bool = False
+        self, job: PretendJob, terminal: Terminal, *, until_finished: bool = False, is_opened: bool = False
     ) -> None:
-        self.stage = stage
+        self.job = job
         self.terminal = terminal
         self.looks = 0
         self._out = io.StringIO()
-        self._screen = Screen(stage.run, self.look, 3600.0, until_finished, is_opened)
+        self._screen = Screen(job.run, self.look, 3600.0, until_finished, is_opened)
 
     def look(self) -> RunStatus:
         self.looks += 1
-        return status([self.stage.run])[0]
+        return status([self.job.run])[0]
 
     def show(self, keys: str) -> Ending:
         """Press keys, and see how the view ends; the terminal is as it was then."""
@@ -42,18 +42,18 @@ class Watched:
 
 
 @pytest.fixture
-def watched(stage: Stage, terminal: Terminal) -> Watched:
-    return Watched(stage, terminal)
+def watched(job: PretendJob, terminal: Terminal) -> Watched:
+    return Watched(job, terminal)
 
 
 def test_q_ends_the_view(watched: Watched) -> None:
     assert watched.show("xq") is Ending.QUIT
-    assert watched.stage.run.run_id in watched.shown
+    assert watched.job.run.run_id in watched.shown
     assert watched.looks == 1
 
 
-def test_esc_ends_only_a_view_that_was_opened_from_the_table(stage: Stage, terminal: Terminal) -> None:
-    opened, alone = Watched(stage, terminal, is_opened=True), Watched(stage, terminal)
+def test_esc_ends_only_a_view_that_was_opened_from_the_table(job: PretendJob, terminal: Terminal) -> None:
+    opened, alone = Watched(job, terminal, is_opened=True), Watched(job, terminal)
     assert opened.show("\x1b") is Ending.QUIT
     assert alone.show("\x1bl") is Ending.LOG
     assert opened.shown.splitlines()[-1] != alone.shown.splitlines()[-1]
@@ -63,7 +63,7 @@ def test_an_arrow_is_no_letter(watched: Watched) -> None:
     """The one to the right sends a C at its end."""
     watched.show("\x1b[Cyq")
     assert "y / n" not in watched.shown
-    assert watched.stage.fake.calls("scancel") == []
+    assert watched.job.fake.calls("scancel") == []
 
 
 def test_l_is_for_the_log(watched: Watched) -> None:
@@ -72,28 +72,28 @@ def test_l_is_for_the_log(watched: Watched) -> None:
 
 def test_c_asks_before_it_cancels(watched: Watched) -> None:
     watched.show("cq" + "cnq")
-    assert f"cancel {watched.stage.run.run_id}? y / n" in watched.shown
-    assert watched.stage.fake.calls("scancel") == []
+    assert f"cancel {watched.job.run.run_id}? y / n" in watched.shown
+    assert watched.job.fake.calls("scancel") == []
     watched.show("cyq")
-    assert watched.stage.fake.calls("scancel") == [["--", "101"]]
+    assert watched.job.fake.calls("scancel") == [["--", "101"]]
     assert "job 101 cancelled" in watched.shown
 
 
 def test_r_sends_the_job_back_into_the_queue(watched: Watched) -> None:
     watched.show("rq")
-    assert watched.stage.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
+    assert watched.job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
     assert "asked to save and to go back into the queue" in watched.shown
 
 
 def test_what_slurm_refuses_is_told_in_the_view(watched: Watched) -> None:
-    watched.stage.fake.refuses("scancel", "scancel: error: Access denied")
+    watched.job.fake.refuses("scancel", "scancel: error: Access denied")
     watched.show("cyq")
     assert "Access denied" in watched.shown
 
 
-def test_the_view_ends_with_the_run_where_that_is_wished(stage: Stage, terminal: Terminal) -> None:
-    stage.fake.change("101", state="CANCELLED")
-    assert Watched(stage, terminal, until_finished=True).show("") is Ending.QUIT
+def test_the_view_ends_with_the_run_where_that_is_wished(job: PretendJob, terminal: Terminal) -> None:
+    job.fake.change("101", state="CANCELLED")
+    assert Watched(job, terminal, until_finished=True).show("") is Ending.QUIT
 
 
 def test_another_size_is_drawn_at_once_and_ctrl_z_stops(
@@ -132,11 +132,11 @@ def test_an_error_leaves_the_terminal_as_it_was(
 
 
 def test_in_a_terminal_the_command_draws_and_sigterm_is_how_others_end_it(
-    stage: Stage, terminal: Terminal
+    job: PretendJob, terminal: Terminal
 ) -> None:
-    with watching(terminal, stage, stage.run.run_id) as process:
+    with watching(terminal, job, job.run.run_id) as process:
         shown = terminal.read_until("follow the log")
-        assert stage.run.run_id in shown.partition(ENTER)[2]
+        assert job.run.run_id in shown.partition(ENTER)[2]
         process.send_signal(signal.SIGTERM)
         terminal.read_until(LEAVE)
-    assert len(stage.fake.calls("squeue")) == 1
+    assert len(job.fake.calls("squeue")) == 1

@@ -17,13 +17,13 @@ import pytest
 
 from slurm.config.resources import Resources
 from slurm.submission.batch.batch_script import JobPlan
-from tests.slurm.house import House
-from tests.slurm.plans import PLANS, plan
+from tests.slurm.support.plans import PLANS, plan
+from tests.slurm.support.user import User
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 
-GOLDEN = Path(__file__).parents[2] / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def directives(script: JobPlan) -> dict[str, str]:
@@ -123,14 +123,14 @@ def test_a_job_that_follows_another_waits_for_nothing_else(experiment: Experimen
     assert directives(script)["dependency"] == "afterany:77_1"
 
 
-def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(house: House) -> None:
+def test_of_an_elastic_job_the_largest_world_is_planned_and_the_range_told(user: User) -> None:
     overrides = ["resources.nodes=2-4", "resources.tasks_per_node=2"]
-    facts = json.loads(house.stk("plan", house.config, *overrides, "--json").out)
+    facts = json.loads(user.stk("plan", user.config, *overrides, "--json").out)
     assert facts["world_size"] == 8
     assert facts["config"]["resources"]["nodes"] == "2-4"
     assert "#SBATCH --nodes=2-4" in facts["script"]
-    assert "4 to 8 processes" in house.stk("plan", house.config, *overrides).out
-    fixed = json.loads(house.stk("plan", house.config, "resources.nodes=2", "--json").out)
+    assert "4 to 8 processes" in user.stk("plan", user.config, *overrides).out
+    fixed = json.loads(user.stk("plan", user.config, "resources.nodes=2", "--json").out)
     assert fixed["config"]["resources"]["nodes"] == 2
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from slurm.config.resources import Resources
 from slurm.submission.batch.allowed_options import unused_variables
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_what_the_experiment_says_itself_needs_no_variable() -> None:
     assert not list(unused_variables(resources, environ))
 
 
-def test_a_plan_names_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_names_them(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBATCH_PARTITION", "long")
-    answer = house.stk("plan", house.config)
+    answer = user.stk("plan", user.config)
     assert answer.code == 0
     assert "SBATCH_PARTITION" in answer.err
     assert "SBATCH_PARTITION" not in answer.out
-    assert house.stk("plan", house.config, "resources.partition=short").err == ""
+    assert user.stk("plan", user.config, "resources.partition=short").err == ""

@@ -10,13 +10,13 @@ from slurm.submission.checks.early_checks import (
     hidden_gpus,
     ranks_without_gpus,
 )
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.errors import DataError
 
 
-def found(house: House, *overrides: str) -> list[str]:
-    return [".".join(each.key) for each in ranks_without_gpus(house.experiment(*overrides))]
+def found(user: User, *overrides: str) -> list[str]:
+    return [".".join(each.key) for each in ranks_without_gpus(user.experiment(*overrides))]
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def found(house: House, *overrides: str) -> list[str]:
         ["resources.gres=gpu:1", "resources.nodes=1-2"],
     ],
 )
-def test_two_ranks_on_a_host_with_one_gpu(house: House, overrides: list[str]) -> None:
-    assert found(house, "resources.tasks_per_node=2", *overrides) == ["resources.tasks_per_node"]
+def test_two_ranks_on_a_host_with_one_gpu(user: User, overrides: list[str]) -> None:
+    assert found(user, "resources.tasks_per_node=2", *overrides) == ["resources.tasks_per_node"]
 
 
-def test_processes_that_a_world_size_makes(house: House) -> None:
-    assert found(house, "resources.world_size=4", "resources.gres=gpu:2") == ["resources.world_size"]
+def test_processes_that_a_world_size_makes(user: User) -> None:
+    assert found(user, "resources.world_size=4", "resources.gres=gpu:2") == ["resources.world_size"]
 
 
 @pytest.mark.parametrize(
@@ -52,44 +52,44 @@ def test_processes_that_a_world_size_makes(house: House) -> None:
         ["resources.sbatch.gpus=1"],
     ],
 )
-def test_a_gpu_for_each_rank_or_none_at_all(house: House, overrides: list[str]) -> None:
-    assert found(house, "resources.tasks_per_node=2", *overrides) == []
+def test_a_gpu_for_each_rank_or_none_at_all(user: User, overrides: list[str]) -> None:
+    assert found(user, "resources.tasks_per_node=2", *overrides) == []
 
 
-def test_uneven_hosts_have_as_many_ranks_as_gpus(house: House) -> None:
-    assert found(house, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 2, gpus: 1}]") == []
-    assert found(house, "resources.hosts={one: 2, two: 1}") == []
+def test_uneven_hosts_have_as_many_ranks_as_gpus(user: User) -> None:
+    assert found(user, "resources.groups=[{nodes: 1, gpus: 3}, {nodes: 2, gpus: 1}]") == []
+    assert found(user, "resources.hosts={one: 2, two: 1}") == []
 
 
 @pytest.mark.parametrize("command", ["plan", "submit"])
-def test_plan_and_submit_refuse_it_with_the_place(house: House, fake: FakeSlurm, command: str) -> None:
-    text = house.config.read_text() + "resources:\n  gres: gpu:1\n  tasks_per_node: 2\n"
-    config = house.write("two.yaml", text)
+def test_plan_and_submit_refuse_it_with_the_place(user: User, fake: FakeSlurm, command: str) -> None:
+    text = user.config.read_text() + "resources:\n  gres: gpu:1\n  tasks_per_node: 2\n"
+    config = user.write("two.yaml", text)
     line = len(text.splitlines())
-    answer = house.stk(command, config)
+    answer = user.stk(command, config)
     assert answer.code == 2
     assert fake.jobs == []
     assert f"two.yaml:{line}: resources.tasks_per_node" in answer.err
 
 
-def test_on_this_machine_they_are_not_asked_for(house: House) -> None:
-    experiment = house.experiment("resources.gres=gpu:1", "resources.tasks_per_node=2")
+def test_on_this_machine_they_are_not_asked_for(user: User) -> None:
+    experiment = user.experiment("resources.gres=gpu:1", "resources.tasks_per_node=2")
     check_before_queue(experiment, None, "local")
     with pytest.raises(DataError, match=r"resources\.tasks_per_node"):
         check_before_queue(experiment, None, "slurm")
 
 
 @pytest.mark.parametrize("nodes", ["1", "1-2"])
-def test_gpus_of_each_task_are_hidden_from_the_others(house: House, nodes: str) -> None:
+def test_gpus_of_each_task_are_hidden_from_the_others(user: User, nodes: str) -> None:
     asked = ("resources.tasks_per_node=2", f"resources.nodes={nodes}")
-    (odd,) = hidden_gpus(house.experiment(*asked, "resources.gpus_per_task=1"))
+    (odd,) = hidden_gpus(user.experiment(*asked, "resources.gpus_per_task=1"))
     assert ".".join(odd.key) == "resources.gpus_per_task"
-    assert not list(hidden_gpus(house.experiment(*asked, "resources.gres=gpu:2")))
-    assert not list(hidden_gpus(house.experiment("resources.gpus_per_task=1")))
+    assert not list(hidden_gpus(user.experiment(*asked, "resources.gres=gpu:2")))
+    assert not list(hidden_gpus(user.experiment("resources.gpus_per_task=1")))
 
 
-def test_gpus_that_no_rank_would_use_are_told(house: House) -> None:
-    (idle,) = gpus_without_ranks(house.experiment("resources.gpus_per_node=a100:4"))
+def test_gpus_that_no_rank_would_use_are_told(user: User) -> None:
+    (idle,) = gpus_without_ranks(user.experiment("resources.gpus_per_node=a100:4"))
     assert ".".join(idle.key) == "resources.tasks_per_node"
     assert "3 would be idle" in idle.problem
 
@@ -104,5 +104,5 @@ def test_gpus_that_no_rank_would_use_are_told(house: House) -> None:
         ("resources.groups=[{nodes: 1, gpus: 3}, {nodes: 2, gpus: 1}]",),
     ],
 )
-def test_of_a_rank_for_each_gpu_nothing_is_told(house: House, asked: tuple[str, ...]) -> None:
-    assert not list(gpus_without_ranks(house.experiment(*asked)))
+def test_of_a_rank_for_each_gpu_nothing_is_told(user: User, asked: tuple[str, ...]) -> None:
+    assert not list(gpus_without_ranks(user.experiment(*asked)))

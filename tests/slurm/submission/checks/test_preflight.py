@@ -16,10 +16,10 @@ import pytest
 from slurm.client.parse import HostGroup, parse_hosts, parse_partitions
 from slurm.config.resources import Group, Resources
 from slurm.submission.checks.preflight import Facts, check_fits, preflight, read_facts
-from tests.slurm.stubs import Stubs
+from tests.slurm.support.stubs import Stubs
 from toolkit.errors import SlurmRefused
 
-RECORDED = Path(__file__).parents[2] / "recorded"
+RECORDED = Path(__file__).parents[2] / "support" / "recorded"
 FACTS = Facts(
     partitions=tuple(parse_partitions((RECORDED / "partitions.txt").read_text())),
     hosts=tuple(parse_hosts((RECORDED / "sinfo.txt").read_text())),

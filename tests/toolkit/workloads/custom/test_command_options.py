@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 
 
-def test_they_stand_before_the_dashes(house: House) -> None:
-    shown = house.stk("plan", "--nodes", "2", "--json", "--", "python", "-V")
+def test_they_stand_before_the_dashes(user: User) -> None:
+    shown = user.stk("plan", "--nodes", "2", "--json", "--", "python", "-V")
     assert json.loads(shown.out)["config"]["resources"]["nodes"] == 2

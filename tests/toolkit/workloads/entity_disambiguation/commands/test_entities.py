@@ -7,109 +7,107 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from tests.toolkit.workloads.entity_disambiguation.data.entities.files import PROFILES, record, write
 
 
 @pytest.fixture
-def db(house: House) -> Path:
-    write(house.root / "profiles.jsonl", PROFILES)
-    assert house.stk("entities", "import", "profiles.jsonl", "db").code == 0
-    return house.root / "db"
+def db(user: User) -> Path:
+    write(user.root / "profiles.jsonl", PROFILES)
+    assert user.stk("entities", "import", "profiles.jsonl", "db").code == 0
+    return user.root / "db"
 
 
-def test_a_database_is_imported_and_shown(house: House, db: Path) -> None:
-    told = house.stk("entities", "show", "db").out
+def test_a_database_is_imported_and_shown(user: User, db: Path) -> None:
+    told = user.stk("entities", "show", "db").out
     assert told == "db: 3 entities, 4 aliases, 4 relations, types: wiki\n"
-    alias = house.stk("entities", "show", "db", "Vietnam").out.splitlines()
+    alias = user.stk("entities", "show", "db", "Vietnam").out.splitlines()
     assert [line.split() for line in alias] == [
         ["entity", "id", "score", "title", "description"],
         ["Q881", "5", "Vietnam"],
         ["Q180573", "3", "South", "Vietnam"],
     ]
-    entity = house.stk("entities", "show", "db", "Q180573").out.splitlines()
+    entity = user.stk("entities", "show", "db", "Q180573").out.splitlines()
     assert entity[0] == "Q180573  South Vietnam"
     assert "  replaced by: Q881  Vietnam" in entity
 
 
-def test_nothing_of_that_name_is_said(house: House, db: Path) -> None:
-    answer = house.stk("entities", "show", "db", "nowhere")
+def test_nothing_of_that_name_is_said(user: User, db: Path) -> None:
+    answer = user.stk("entities", "show", "db", "nowhere")
     assert (answer.code, answer.err) == (2, "error: db has neither an entity nor an alias 'nowhere'\n")
 
 
-def test_an_imported_database_is_not_overwritten(house: House, db: Path) -> None:
-    answer = house.stk("entities", "import", "profiles.jsonl", "db")
+def test_an_imported_database_is_not_overwritten(user: User, db: Path) -> None:
+    answer = user.stk("entities", "import", "profiles.jsonl", "db")
     assert answer.code == 2
     assert "db exists already" in answer.err
 
 
-def test_a_faulty_profile_leaves_no_database(house: House) -> None:
-    write(house.root / "profiles.jsonl", [*PROFILES, {"entity_id": "Q1", "mentions": 5}])
-    answer = house.stk("entities", "import", "profiles.jsonl", "db")
+def test_a_faulty_profile_leaves_no_database(user: User) -> None:
+    write(user.root / "profiles.jsonl", [*PROFILES, {"entity_id": "Q1", "mentions": 5}])
+    answer = user.stk("entities", "import", "profiles.jsonl", "db")
     assert (answer.code, answer.out) == (2, "")
     assert "profiles.jsonl:4: mentions is a number" in answer.err
-    assert not (house.root / "db").exists()
+    assert not (user.root / "db").exists()
 
 
-def test_a_shown_entity_can_be_edited_and_updated(house: House, db: Path) -> None:
-    shown = json.loads(house.stk("entities", "show", "db", "Q881", "--json").out)
-    write(house.root / "edited.jsonl", [shown | {"description": "a country in Asia"}])
-    assert house.stk("entities", "update", "db", "edited.jsonl").code == 0
-    changed = json.loads(house.stk("entities", "show", "db", "Q881", "--json").out)
+def test_a_shown_entity_can_be_edited_and_updated(user: User, db: Path) -> None:
+    shown = json.loads(user.stk("entities", "show", "db", "Q881", "--json").out)
+    write(user.root / "edited.jsonl", [shown | {"description": "a country in Asia"}])
+    assert user.stk("entities", "update", "db", "edited.jsonl").code == 0
+    changed = json.loads(user.stk("entities", "show", "db", "Q881", "--json").out)
     assert changed == shown | {"description": "a country in Asia"}
 
 
-def test_entities_are_added_removed_and_exported(house: House, db: Path) -> None:
-    write(house.root / "more.jsonl", [{"entity_id": "Q5", "mentions": [["five", 1]]}])
-    assert "which has 4" in house.stk("entities", "add", "db", "more.jsonl").out
-    assert house.stk("entities", "add", "db", "more.jsonl").code == 2
-    assert "which has 2" in house.stk("entities", "remove", "db", "Q5", "Q881").out
-    assert house.stk("entities", "export", "db", "out.jsonl").code == 0
-    exported = [json.loads(line)["entity_id"] for line in (house.root / "out.jsonl").read_text().splitlines()]
+def test_entities_are_added_removed_and_exported(user: User, db: Path) -> None:
+    write(user.root / "more.jsonl", [{"entity_id": "Q5", "mentions": [["five", 1]]}])
+    assert "which has 4" in user.stk("entities", "add", "db", "more.jsonl").out
+    assert user.stk("entities", "add", "db", "more.jsonl").code == 2
+    assert "which has 2" in user.stk("entities", "remove", "db", "Q5", "Q881").out
+    assert user.stk("entities", "export", "db", "out.jsonl").code == 0
+    exported = [json.loads(line)["entity_id"] for line in (user.root / "out.jsonl").read_text().splitlines()]
     assert exported == ["Q1008", "Q180573"]
 
 
-def test_sentences_are_divided(house: House) -> None:
-    write(house.root / "all.jsonl", [record(sent_idx_unq=n, parent_qid=f"Q{n}") for n in range(100)])
-    answer = json.loads(house.stk("entities", "split", "all.jsonl", "data", "--json").out)
+def test_sentences_are_divided(user: User) -> None:
+    write(user.root / "all.jsonl", [record(sent_idx_unq=n, parent_qid=f"Q{n}") for n in range(100)])
+    answer = json.loads(user.stk("entities", "split", "all.jsonl", "data", "--json").out)
     assert sum(answer["sentences"].values()) == 100
-    assert {each.name for each in (house.root / "data").iterdir()} >= {
+    assert {each.name for each in (user.root / "data").iterdir()} >= {
         "train.jsonl",
         "dev.jsonl",
         "test.jsonl",
     }
 
 
-def test_spans_are_converted(house: House) -> None:
-    write(house.root / "all.jsonl", [record()])
-    assert (
-        house.stk("entities", "convert", "all.jsonl", "both.jsonl").out == "wrote both.jsonl: 1 sentences\n"
-    )
-    assert json.loads((house.root / "both.jsonl").read_text())["char_spans"] == [[13, 24], [34, 41]]
+def test_spans_are_converted(user: User) -> None:
+    write(user.root / "all.jsonl", [record()])
+    assert user.stk("entities", "convert", "all.jsonl", "both.jsonl").out == "wrote both.jsonl: 1 sentences\n"
+    assert json.loads((user.root / "both.jsonl").read_text())["char_spans"] == [[13, 24], [34, 41]]
 
 
-def test_slices_are_shown_and_written(house: House, db: Path) -> None:
-    write(house.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
-    write(house.root / "dev.jsonl", [record(gold=[True, True], qids=["Q1008", "Q180573"])])
+def test_slices_are_shown_and_written(user: User, db: Path) -> None:
+    write(user.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
+    write(user.root / "dev.jsonl", [record(gold=[True, True], qids=["Q1008", "Q180573"])])
     common = ("entities", "slices", "dev.jsonl", "db", "--train", "train.jsonl", "--torso-above", "1")
-    rows = {row["slice"]: row for row in json.loads(house.stk(*common, "--json").out)}
+    rows = {row["slice"]: row for row in json.loads(user.stk(*common, "--json").out)}
     assert rows["final_loss"]["mentions"] == 2
     assert (rows["unif_TO"]["mentions"], rows["unif_TS"]["mentions"]) == (1, 1)
     assert (rows["unif_NS_TS"]["chance"], rows["unif_NS_TS"]["popularity"]) == (0.5, 0.0)
-    shown = house.stk(*common, "--output", "sliced.jsonl").out.splitlines()
+    shown = user.stk(*common, "--output", "sliced.jsonl").out.splitlines()
     assert shown[0].split() == ["slice", "mentions", "gold", "outside", "candidates", "chance", "popularity"]
     assert shown[-1] == "wrote sliced.jsonl: 1 sentences"
-    slices = json.loads((house.root / "sliced.jsonl").read_text())["slices"]
+    slices = json.loads((user.root / "sliced.jsonl").read_text())["slices"]
     assert slices["unif_TS"] == {"0": 0.0, "1": 1.0}
 
 
-def test_weak_labels_of_training_count_unless_they_are_left_out(house: House, db: Path) -> None:
-    write(house.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
-    write(house.root / "dev.jsonl", [record(gold=[True, True])])
+def test_weak_labels_of_training_count_unless_they_are_left_out(user: User, db: Path) -> None:
+    write(user.root / "train.jsonl", [record(sent_idx_unq=n) for n in range(3)])
+    write(user.root / "dev.jsonl", [record(gold=[True, True])])
     common = ("entities", "slices", "dev.jsonl", "db", "--train", "train.jsonl", "--json")
 
     def unseen(*options: str) -> int:
-        rows = {row["slice"]: row for row in json.loads(house.stk(*common, *options).out)}
+        rows = {row["slice"]: row for row in json.loads(user.stk(*common, *options).out)}
         return int(rows["unif_TS"]["mentions"])
 
     assert (unseen(), unseen("--no-weak")) == (0, 1)
@@ -131,17 +129,17 @@ def test_weak_labels_of_training_count_unless_they_are_left_out(house: House, db
         (("export", "db", "none/out.jsonl"), "No such file or directory"),
     ],
 )
-def test_a_fault_is_a_message(house: House, db: Path, arguments: tuple[str, ...], problem: str) -> None:
-    write(house.root / "all.jsonl", [record()])
-    answer = house.stk("entities", *arguments)
+def test_a_fault_is_a_message(user: User, db: Path, arguments: tuple[str, ...], problem: str) -> None:
+    write(user.root / "all.jsonl", [record()])
+    answer = user.stk("entities", *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("error: ")
     assert problem in answer.err
-    assert not [each for each in house.root.iterdir() if each.name.endswith(".tmp") or "none" in each.name]
+    assert not [each for each in user.root.iterdir() if each.name.endswith(".tmp") or "none" in each.name]
 
 
 @pytest.mark.parametrize("action", ["import", "export", "add", "update", "remove", "show", "split", "slices"])
-def test_every_action_explains_itself(house: House, action: str) -> None:
-    answer = house.stk("entities", action, "--help")
+def test_every_action_explains_itself(user: User, action: str) -> None:
+    answer = user.stk("entities", action, "--help")
     assert answer.code == 0
     assert f"usage: stk entities {action}" in answer.out

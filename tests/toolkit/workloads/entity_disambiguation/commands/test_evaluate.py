@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from slurm.commands.parser import make_parser
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.config import load
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
 from toolkit.workloads.entity_disambiguation.commands.evaluate_options import EVALUATE
 
 
-def test_the_option_sets_the_key_of_the_data_section(house: House) -> None:
-    run = create_run(house.experiment(), house.experiments)
+def test_the_option_sets_the_key_of_the_data_section(user: User) -> None:
+    run = create_run(user.experiment(), user.experiments)
     write_json(run.result, {})
-    answer = house.stk("evaluate", run.run_id, "--entity-db", "entities")
+    answer = user.stk("evaluate", run.run_id, "--entity-db", "entities")
     assert answer.code == 2
-    assert f'data.entity_db="{house.root / "entities"}"' in answer.err
+    assert f'data.entity_db="{user.root / "entities"}"' in answer.err
 
 
-def test_no_benchmark_has_entities(house: House) -> None:
-    answer = house.stk("evaluate", "--benchmark", "folder", "--entity-db", "entities")
+def test_no_benchmark_has_entities(user: User) -> None:
+    answer = user.stk("evaluate", "--benchmark", "folder", "--entity-db", "entities")
     assert answer.code == 2
     assert "--benchmark does not go with --entity-db" in answer.err
 
 
-def test_any_name_of_a_folder_is_one_value(house: House) -> None:
+def test_any_name_of_a_folder_is_one_value(user: User) -> None:
     name = 'it\'s "a", {b: c} # d = ü'
     words = ["evaluate", "run", "--data", "file", "--entity-db", name]
     (override,) = EVALUATE.overrides(make_parser(["evaluate"]).parse_args(words))
-    config = house.write("other.yaml", house.config.read_text().replace("reviews.tsv", "a.tsv"))
+    config = user.write("other.yaml", user.config.read_text().replace("reviews.tsv", "a.tsv"))
     key, _, value = override.partition("=")
     assert key == "data.entity_db"
-    assert load(config, [f"data.path={value}"]).data.path == str(house.root / name)
+    assert load(config, [f"data.path={value}"]).data.path == str(user.root / name)

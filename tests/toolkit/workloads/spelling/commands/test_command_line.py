@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from toolkit.run.create_run import create_run
 
 
-def offered(house: House, *words: str) -> list[str]:
+def offered(user: User, *words: str) -> list[str]:
     """What the shell offers in place of the last word."""
-    lines = house.stk("completion", "--candidates", *words).out.splitlines()
+    lines = user.stk("completion", "--candidates", *words).out.splitlines()
     return [line.partition("\t")[0] for line in lines]
 
 
-def test_a_misspelt_command_is_suggested(house: House) -> None:
-    answer = house.stk("detcet")
+def test_a_misspelt_command_is_suggested(user: User) -> None:
+    answer = user.stk("detcet")
     assert (answer.code, answer.out) == (2, "")
     assert "did you mean detect?" in answer.err
 
@@ -31,11 +31,11 @@ def test_a_misspelt_command_is_suggested(house: House) -> None:
     ],
 )
 def test_commands_actions_options_and_choices_are_completed(
-    house: House, words: list[str], found: list[str]
+    user: User, words: list[str], found: list[str]
 ) -> None:
-    assert offered(house, *words) == found
+    assert offered(user, *words) == found
 
 
-def test_runs_are_completed(house: House) -> None:
-    run = create_run(house.experiment(), house.experiments)
-    assert offered(house, "detect", "ti") == [run.run_id]
+def test_runs_are_completed(user: User) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    assert offered(user, "detect", "ti") == [run.run_id]

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
 @pytest.fixture
-def texts(house: House) -> House:
-    house.write("texts.txt", "\n".join(TEXTS) + "\n")
-    house.write("codespell.txt", "".join(f"{word[1]}{word[0]}{word[2:]}->{word}\n" for word in WORDS))
-    return house
+def texts(user: User) -> User:
+    user.write("texts.txt", "\n".join(TEXTS) + "\n")
+    user.write("codespell.txt", "".join(f"{word[1]}{word[0]}{word[2:]}->{word}\n" for word in WORDS))
+    return user
 
 
 WORDS = ("the", "and", "their", "which", "river", "about", "north", "council", "sold", "lost", "mill")
@@ -27,7 +27,7 @@ def words_of(path: Path) -> dict[str, int]:
     return {word: int(count) for word, count in (line.split("\t") for line in lines)}
 
 
-def test_words_are_counted_and_added_up(texts: House) -> None:
+def test_words_are_counted_and_added_up(texts: User) -> None:
     answer = texts.stk("spelling", "dictionary", "a.txt", "--text", "texts.txt", "--top", "20")
     assert (answer.code, answer.err) == (0, "")
     counted = words_of(texts.root / "a.txt")
@@ -41,7 +41,7 @@ def test_words_are_counted_and_added_up(texts: House) -> None:
     assert json.loads(told) == {"path": "c.txt", "words": 21, "occurrences": sum(merged.values())}
 
 
-def test_misspellings_are_divided(texts: House) -> None:
+def test_misspellings_are_divided(texts: User) -> None:
     texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
     command = ("spelling", "misspellings", "out", "--list", "codespell.txt", "--dictionary", "words.txt")
     answer = texts.stk(*command, "--dev", "30", "--test", "30", "--json")
@@ -63,14 +63,14 @@ def test_misspellings_are_divided(texts: House) -> None:
         ("words", ("--dictionary", "words.txt", "--vocabulary", "24"), 24),
     ],
 )
-def test_tokenizers_are_made(texts: House, kind: str, options: tuple[str, ...], tokens: int) -> None:
+def test_tokenizers_are_made(texts: User, kind: str, options: tuple[str, ...], tokens: int) -> None:
     texts.stk("spelling", "dictionary", "words.txt", "--text", "texts.txt")
     answer = texts.stk("spelling", "tokenizer", kind, "t.json", *options)
     assert (answer.code, answer.out) == (0, f"wrote t.json: {tokens} tokens\n")
     assert len(load_tokenizer(texts.root / "t.json")) == tokens
 
 
-def test_benchmarks_are_written_for_every_task(texts: House) -> None:
+def test_benchmarks_are_written_for_every_task(texts: User) -> None:
     command = ("spelling", "benchmark", "texts.txt", "out", "--group", "own", "--split", "test")
     answer = texts.stk(*command, "--noise", "artificial", "--limit", "6")
     assert (answer.code, answer.err) == (0, "")
@@ -83,7 +83,7 @@ def test_benchmarks_are_written_for_every_task(texts: House) -> None:
     assert "out/sed_words/own/test holds a benchmark already" in again.err
 
 
-def test_one_task_can_be_asked_for(texts: House) -> None:
+def test_one_task_can_be_asked_for(texts: User) -> None:
     texts.write("m.json", '{"the": ["teh"]}')
     command = ("spelling", "benchmark", "texts.txt", "out", "--group", "own", "--split", "dev")
     noise = ("--noise", "realistic", "--misspellings", "m.json", "--rate", "1")
@@ -119,7 +119,7 @@ BENCHMARK = ("benchmark", "texts.txt", "out", "--group", "g", "--split", "s", "-
         ((*BENCHMARK, "artificial", "--limit", "0"), "--limit is 0, expected 1 or more"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(texts: House, arguments: tuple[str, ...], problem: str) -> None:
+def test_what_is_wrong_is_said_in_a_line(texts: User, arguments: tuple[str, ...], problem: str) -> None:
     answer = texts.stk("spelling", *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert problem in answer.err

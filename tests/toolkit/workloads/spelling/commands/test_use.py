@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 from tests.toolkit.workloads.spelling.benchmarks.folders import correction_benchmark, word_benchmark
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
@@ -45,14 +45,14 @@ def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subpro
 
 
 @pytest.fixture
-def here(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+def here(user: User, monkeypatch: pytest.MonkeyPatch) -> User:
     """The command in this process, as long as it does not become another one."""
 
     def become(*given: object) -> None:
         raise AssertionError(f"was to be refused: {given}")
 
     monkeypatch.setattr(os, "execve", become)
-    return house
+    return user
 
 
 def answered(*words: object, text: str, stk: Callable[..., Any]) -> str:
@@ -175,7 +175,7 @@ def test_detections_may_lie_in_a_file_of_their_own(
     ],
 )
 def test_what_cannot_be_done_is_said_before_a_model_is_loaded(
-    detects: RunDir, corrects: RunDir, here: House, words: tuple[str, ...], told: str
+    detects: RunDir, corrects: RunDir, here: User, words: tuple[str, ...], told: str
 ) -> None:
     runs = {"DETECTS": detects.path, "CORRECTS": corrects.path}
     answer = here.stk(*(runs.get(word, word) for word in words))

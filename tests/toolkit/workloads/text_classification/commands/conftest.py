@@ -1,13 +1,13 @@
-"""A house whose experiment is one of text classification."""
+"""A user whose experiment is one of text classification."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.slurm.house import CONFIG, House
+from tests.slurm.support.user import CONFIG, User
 
 
 @pytest.fixture(autouse=True)
-def classifier(house: House) -> None:
+def classifier(user: User) -> None:
     config = CONFIG.replace("toy_texts", "text_classification").replace("convolutions", "docnn")
-    house.config.write_text(config)
+    user.config.write_text(config)

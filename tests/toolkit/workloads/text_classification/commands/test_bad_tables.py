@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.slurm.house import House, reviews
+from tests.slurm.support.user import User, reviews
 from tests.slurm.test_cli import check_bad_data
 
 #: What reviews.tsv holds (None: it is missing), the arguments, and what the message must name.
@@ -46,7 +46,5 @@ BAD_DATA: dict[str, tuple[bytes | None, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
 @pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data_are_told_once_before_anything_is_started(
-    house: House, case: str, command: list[str]
-) -> None:
-    check_bad_data(house, command, *BAD_DATA[case])
+def test_bad_data_are_told_once_before_anything_is_started(user: User, case: str, command: list[str]) -> None:
+    check_bad_data(user, command, *BAD_DATA[case])

@@ -7,27 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.house import CONFIG, House, house_in
+from tests.slurm.support.user import CONFIG, User, user_in
 from toolkit.run.run_dir import RunDir
 
 COLUMNS = ("data.text_column=body", "data.label_column=verdict")
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house_in(tmp_path_factory.mktemp("house")) as house:
-        house.write("other.csv", "body,verdict\nfine movie,good\nawful scene,bad\nso so,meh\n")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    with user_in(tmp_path_factory.mktemp("user")) as user:
+        user.write("other.csv", "body,verdict\nfine movie,good\nawful scene,bad\nso so,meh\n")
         config = CONFIG.replace("toy_texts", "text_classification").replace("convolutions", "docnn")
-        house.config.write_text(config)
-        yield house
+        user.config.write_text(config)
+        yield user
 
 
 @pytest.mark.slow
-def test_another_file_is_scored_and_shown_with_what_was_left_out(house: House) -> None:
-    answer = house.call("run", house.config, "train.epochs=3")
+def test_another_file_is_scored_and_shown_with_what_was_left_out(user: User) -> None:
+    answer = user.call("run", user.config, "train.epochs=3")
     assert answer.code == 0, answer.err
-    run_id = house.run("train.epochs=3").run_id
-    answer = house.stk("evaluate", run_id, "--data", "other.csv", *COLUMNS)
+    run_id = user.run("train.epochs=3").run_id
+    answer = user.stk("evaluate", run_id, "--data", "other.csv", *COLUMNS)
     assert answer.code == 0, answer.err
     assert "Confusion (test)" in answer.out
     assert "left out 1 rows with unknown labels: 'meh' 1" in answer.out

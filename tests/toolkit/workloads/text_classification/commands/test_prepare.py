@@ -6,55 +6,55 @@ import json
 from pathlib import Path
 
 from tests.slurm.commands.test_prepare import prepare_without_torch
-from tests.slurm.house import House
+from tests.slurm.support.user import User
 
 
-def test_what_was_built_is_told_in_a_line(house: House) -> None:
+def test_what_was_built_is_told_in_a_line(user: User) -> None:
     films = "".join(f"a film {number}\t{'bad' if number % 2 else 'good'}\n" for number in range(50))
-    (house.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n \tgood\n")
-    first = house.call("prepare", house.config, "data.labels=[bad,good]")
-    (path,) = (house.root / "prepared").glob("reviews-*")
+    (user.root / "reviews.tsv").write_text("text\tlabel\n" + films + "a film\tgodo\n \tgood\n")
+    first = user.call("prepare", user.config, "data.labels=[bad,good]")
+    (path,) = (user.root / "prepared").glob("reviews-*")
     assert (first.code, first.err) == (0, "")
     assert first.out.splitlines() == [
         f"prepared: train 40, validation 5, test 5; 2 labels, 44 tokens; {path}",
-        f"left out 1 rows with unknown labels: 'godo' 1; one is {house.root}/reviews.tsv:52",
-        f"left out 1 rows without a text, from {house.root}/reviews.tsv:53 on",
+        f"left out 1 rows with unknown labels: 'godo' 1; one is {user.root}/reviews.tsv:52",
+        f"left out 1 rows without a text, from {user.root}/reviews.tsv:53 on",
     ]
-    second = house.call("prepare", house.config, "data.labels=[bad,good]")
+    second = user.call("prepare", user.config, "data.labels=[bad,good]")
     assert second.out.splitlines()[0].startswith("was prepared before: train 40,")
     assert second.out.splitlines()[1:] == first.out.splitlines()[1:]
 
 
-def test_fragments_are_told_apart_from_texts(house: House) -> None:
-    answer = house.call("prepare", house.config, "data.max_tokens=2", "data.fold=word", "--json")
+def test_fragments_are_told_apart_from_texts(user: User) -> None:
+    answer = user.call("prepare", user.config, "data.max_tokens=2", "data.fold=word", "--json")
     found = json.loads(answer.out)
     assert found["samples"] == sum(found["splits"].values()) > found["texts"] == 120
-    told = house.call("prepare", house.config, "data.max_tokens=2", "data.fold=word").out
+    told = user.call("prepare", user.config, "data.max_tokens=2", "data.fold=word").out
     assert " from 120 texts; 2 labels, " in told
 
 
-def test_json_is_one_document_with_what_was_left_out(house: House) -> None:
-    (house.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
-    answer = house.call("prepare", house.config, "data.labels=[good]", "--json")
+def test_json_is_one_document_with_what_was_left_out(user: User) -> None:
+    (user.root / "reviews.tsv").write_text("text\tlabel\n" + "a film\tgood\n" * 50 + "a film\tgodo\n")
+    answer = user.call("prepare", user.config, "data.labels=[good]", "--json")
     found = json.loads(answer.out)
     assert answer.err == ""
     assert Path(found["path"]).is_dir()
     assert (found["built"], found["splits"]) == (True, {"train": 40, "validation": 5, "test": 5})
     assert found["skipped"]["unknown_labels"] == {
         "rows": 1,
-        "labels": [{"label": "godo", "rows": 1, "first": f"{house.root}/reviews.tsv:52"}],
+        "labels": [{"label": "godo", "rows": 1, "first": f"{user.root}/reviews.tsv:52"}],
     }
-    assert not json.loads(house.call("prepare", house.config, "data.labels=[good]", "--json").out)["built"]
+    assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
 
 
-def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(house: House) -> None:
-    (house.root / "reviews.tsv").write_text("text\tlabel\na film\n")
-    answer = house.call("prepare", house.config)
+def test_a_fault_in_the_data_is_a_message_and_leaves_nothing(user: User) -> None:
+    (user.root / "reviews.tsv").write_text("text\tlabel\na film\n")
+    answer = user.call("prepare", user.config)
     assert (answer.code, answer.out) == (2, "")
     assert "reviews.tsv:2: 1 fields, expected 2" in answer.err
-    assert list((house.root / "prepared").glob("[!.]*")) == []
+    assert list((user.root / "prepared").glob("[!.]*")) == []
 
 
-def test_a_table_is_prepared_without_torch(house: House) -> None:
+def test_a_table_is_prepared_without_torch(user: User) -> None:
     """So that it answers at once."""
-    assert prepare_without_torch(house.config)[-1] == "0 []"
+    assert prepare_without_torch(user.config)[-1] == "0 []"

@@ -26,7 +26,7 @@ TEXTS = [text for text, _ in rows("test")]
 
 @pytest.fixture(scope="module", params=first_quick(MAKE.values()), ids=list(MAKE))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
-    with moved_run(tmp_path_factory.mktemp("house"), request.param, "train.epochs=3") as run:
+    with moved_run(tmp_path_factory.mktemp("user"), request.param, "train.epochs=3") as run:
         yield run
 
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from slurm.status.submissions import record
-from tests.slurm.fake_slurm import FakeSlurm
-from tests.slurm.house import House
+from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.user import User
 from toolkit.config import to_yaml
 from toolkit.files import append_json_line, read_json_lines
 from toolkit.run.attempts.records import read_attempts
@@ -26,16 +26,16 @@ def at(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 
-class Stage:
+class PretendJob:
     """The run `run` in the job `job_id`, of which Slurm says what `says` was told last."""
 
-    def __init__(self, fake: FakeSlurm, house: House, *overrides: str, job_id: str = "101") -> None:
+    def __init__(self, fake: FakeSlurm, user: User, *overrides: str, job_id: str = "101") -> None:
         self.fake = fake
-        self.house = house
+        self.user = user
         self.job_id = job_id
         self.environ = {"SLURM_JOB_ID": job_id, "PATH": os.environ["PATH"]}
-        experiment = house.experiment(*overrides)
-        self.run: RunDir = create_run(experiment, house.experiments)
+        experiment = user.experiment(*overrides)
+        self.run: RunDir = create_run(experiment, user.experiments)
         self.run.job.write_text(to_yaml(experiment.resources))
         self.run.submitit.mkdir()
         record(self.run, cluster="slurm", job_id=job_id, name=f"{self.run.run_id}.0")

@@ -1,4 +1,4 @@
-"""A working folder with a small experiment, and the command `stk` in it."""
+"""A user with a small experiment in a working folder, who calls `stk` there."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Answer:
     err: str
 
 
-class House:
-    """Files under `root`, which is the working folder; runs go to `experiments`."""
+class User:
+    """Works in `root`; runs go to `experiments`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -134,12 +134,12 @@ def surroundings(root: Path) -> Iterator[pytest.MonkeyPatch]:
 
 
 @contextmanager
-def house_in(root: Path) -> Iterator[House]:
-    """A working folder that is the current one, without Slurm; runs go to its `experiments`."""
+def user_in(root: Path) -> Iterator[User]:
+    """A user in the current folder, without Slurm."""
     with surroundings(root) as patch:
         patch.chdir(root)
         patch.setenv("STK_EXPERIMENT_DIR", str(root / "experiments"))
-        yield House(root)
+        yield User(root)
 
 
 def reviews(rows: int = 120) -> str:

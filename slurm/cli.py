@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TextIO, cast
 
 from slurm.commands.command_line import with_file, without_a_value
-from slurm.commands.parser import parser_for, room
+from slurm.commands.parser import import_module, parser_for
 from toolkit.errors import ExitCode, StkError
 from toolkit.run import folder_trust
 from toolkit.system.command_output import CommandOutput, ReaderLeft
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
         from slurm.commands import workloads
 
         return workloads.run(arguments)
-    return int(room(arguments.command, arguments.command).run(arguments))
+    return int(import_module(arguments.command, arguments.command).run(arguments))
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

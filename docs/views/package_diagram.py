@@ -1,4 +1,4 @@
-"""The picture of the house in CONTRIBUTING.md, drawn from the imports: a room uses what stands below it."""
+"""The picture of the packages in CONTRIBUTING.md, drawn from the imports: each uses what stands below it."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from pathlib import Path
 import grimp
 from drawing import save
 
-_FLOORS = ("slurm", "toolkit")
+_TOP = ("slurm", "toolkit")
 #: The imports that the contracts in pyproject.toml allow against the direction.
 _DEFERRED = ("slurm.submission.executor", "slurm.job.task")
 _STYLE = """
 body { margin: 0; padding: 18px; background: #fff; font: 13px/1.35 "DejaVu Sans", sans-serif; color: #1b1f27 }
 h2 { font-size: 17px; margin: 4px 0 8px } h2 small { font-weight: normal; color: #667 }
-.floor { border: 2px solid #8a94a6; border-radius: 10px; padding: 10px 14px; margin-bottom: 14px }
+.top { border: 2px solid #8a94a6; border-radius: 10px; padding: 10px 14px; margin-bottom: 14px }
 .level { display: flex; gap: 8px; margin-bottom: 8px }
-.room { flex: 1; border-radius: 6px; padding: 6px 9px; background: #eaf0f8 }
-.toolkit .room { background: #e9f4ea } .room b { font-family: "DejaVu Sans Mono", monospace }
-.room div { font-size: 11px; color: #445 }
+.package { flex: 1; border-radius: 6px; padding: 6px 9px; background: #eaf0f8 }
+.toolkit .package { background: #e9f4ea } .package b { font-family: "DejaVu Sans Mono", monospace }
+.package div { font-size: 11px; color: #445 }
 """
 
 
 def make(pictures: Path) -> None:
-    """Draw both floors."""
-    graph = grimp.build_graph(*_FLOORS)
+    """Draw both top-level packages."""
+    graph = grimp.build_graph(*_TOP)
     graph.remove_import(importer=_DEFERRED[0], imported=_DEFERRED[1])
-    floors = "".join(_floor(graph, floor) for floor in _FLOORS)
-    page = f'<!DOCTYPE html><meta charset="utf-8"><style>{_STYLE}</style>{floors}'
+    drawn = "".join(_drawn(graph, top) for top in _TOP)
+    page = f'<!DOCTYPE html><meta charset="utf-8"><style>{_STYLE}</style>{drawn}'
     save(page, pictures / "package_diagram.png", width=1160, height=1600)
 
 
-def _floor(graph: grimp.ImportGraph, floor: str) -> str:
+def _drawn(graph: grimp.ImportGraph, top: str) -> str:
     levels = "".join(
-        f'<div class="level">{"".join(map(_room, rooms))}</div>' for rooms in _levels(_uses(graph, floor))
+        f'<div class="level">{"".join(map(_box, packages))}</div>' for packages in _levels(_uses(graph, top))
     )
-    return f'<div class="floor {floor}"><h2>{floor}/ <small>{_summary(floor)}</small></h2>{levels}</div>'
+    return f'<div class="top {top}"><h2>{top}/ <small>{_summary(top)}</small></h2>{levels}</div>'
 
 
-def _room(room: str) -> str:
-    return f'<div class="room"><b>{room.partition(".")[2]}</b><div>{_summary(room)}</div></div>'
+def _box(package: str) -> str:
+    return f'<div class="package"><b>{package.partition(".")[2]}</b><div>{_summary(package)}</div></div>'
 
 
 def _summary(module: str) -> str:
@@ -54,21 +54,24 @@ def _summary(module: str) -> str:
     return html.escape(docstring.partition("\n")[0])
 
 
-def _uses(graph: grimp.ImportGraph, floor: str) -> dict[str, set[str]]:
-    """For each room the rooms of its floor that it imports."""
-    rooms = {room for room in graph.find_children(floor) if room != f"{floor}.__main__"}
-    for room in rooms:
-        if graph.find_children(room):
-            graph.squash_module(room)
-    return {room: graph.find_modules_directly_imported_by(room) & rooms - {room} for room in rooms}
+def _uses(graph: grimp.ImportGraph, top: str) -> dict[str, set[str]]:
+    """For each package within `top` the others there that it imports."""
+    packages = {package for package in graph.find_children(top) if package != f"{top}.__main__"}
+    for package in packages:
+        if graph.find_children(package):
+            graph.squash_module(package)
+    return {
+        package: graph.find_modules_directly_imported_by(package) & packages - {package}
+        for package in packages
+    }
 
 
 def _levels(uses: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """The rooms that stand side by side, from the top."""
+    """The packages that stand side by side, from the top."""
 
     @cache
-    def level(room: str) -> int:
-        return 1 + max(map(level, uses[room]), default=0)
+    def level(package: str) -> int:
+        return 1 + max(map(level, uses[package]), default=0)
 
     for height in range(max(map(level, uses)), 0, -1):
-        yield sorted(room for room in uses if level(room) == height)
+        yield sorted(package for package in uses if level(package) == height)

@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(parsers: Parsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
-    """Add a command of `stk`; the module of that name in its room does the work."""
+    """Add a command of `stk`; the module of that name in its package does the work."""
     parser = parser_of(parsers, name, summary, description)
     if name in _SETS_KEYS:
         parser.epilog = _KEYS + (_WORDS.format(name=name) if name in TAKE_WORDS else "")

@@ -19,7 +19,7 @@ One experiment file, from a laptop to a SLURM cluster.
   stk status                                        show the state of runs
 """
 
-#: Those of the core, in the order of --help, each with its room in `slurm.commands`.
+#: Those of the core, in the order of --help, each with its package in `slurm.commands`.
 COMMANDS = {
     "plan": "experiments",
     "check": "experiments",
@@ -49,8 +49,8 @@ COMMANDS = {
 }
 
 
-def room(command: str, module: str) -> Any:
-    """A module of the room of a command."""
+def import_module(command: str, module: str) -> Any:
+    """Import a module of the package of a command."""
     return importlib.import_module(f"slurm.commands.{COMMANDS[command]}.{module}")
 
 
@@ -111,7 +111,7 @@ def make_parser(only: Collection[str] | None = None) -> argparse.ArgumentParser:
     parsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in COMMANDS:
         if only is None or name in only:
-            getattr(room(name, "arguments"), name)(parsers)
+            getattr(import_module(name, "arguments"), name)(parsers)
     headings: dict[str, str] = {}
     # Looking workloads up takes half as long as the rest of `stk --help`.
     if only is None or not set(COMMANDS).issuperset(only):

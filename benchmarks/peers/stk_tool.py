@@ -83,7 +83,7 @@ class Stk:
         return {line["rank"]: line["pid"] for line in json_lines(run / "ranks" / f"{newest}.jsonl")}
 
     def starts(self, folder: Path) -> list[Start]:
-        """From the ledger, and from /proc: so it must be asked while they run."""
+        """From attempts.jsonl, and from /proc: so it must be asked while they run."""
         run = RunDir(self._run(folder))
         events = json_lines(run.events)
         times = {each.attempt: each for each in timeline(run, time.time())}

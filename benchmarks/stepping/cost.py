@@ -1,7 +1,7 @@
 """The cost of a tool per step, and in memory, over a loop written by hand.
 
 A step of a model so small that the tool shows: 8 samples of 16 tokens, one thread, on the CPU. `stk run` has
-everything on that a run has: control vector, receipts, metrics, TensorBoard, heartbeats, saves.
+everything on that a run has: control vector, step records, metrics, TensorBoard, heartbeats, saves.
 """
 
 from __future__ import annotations

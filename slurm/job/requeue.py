@@ -192,7 +192,7 @@ def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> 
 
 
 def seen_before(run: RunDir, job: Job) -> StopEvidence:
-    """Return rank 0's knowledge when it could not requeue the run: from its event, else from the ledger."""
+    """Return what rank 0 knew when it could not requeue: from its event, else from attempts.jsonl."""
     known = [event.facts for event in read_events(run, "signal")]
     last = known[-1] if known and known[-1].get("job_id") == job.id else {}
     attempts = read_attempts(run)

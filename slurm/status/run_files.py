@@ -29,7 +29,7 @@ _RESULT, _PROGRESS, _FAILURE = _NAMES.result.name, _NAMES.progress.name, _NAMES.
 _SUBMISSIONS, _ATTEMPTS = _NAMES.submissions.name, _NAMES.attempts.name
 _ALIVE, _INTENT = _NAMES.alive.name, _NAMES.intent.name
 
-#: No document or ledger of a run comes near it.
+#: No document or list of records of a run comes near it.
 _MOST_BYTES = 1 << 28
 _BLOCK_BYTES = 1 << 17
 #: A key of job.yaml that asks for GPUs. Parsing YAML would take a hundred times as long.

@@ -111,7 +111,7 @@ def _running(folder: Folder, job: JobState | None, now: float, reason: str = "")
 
 
 def _doing(folder: Folder, job: JobState | None, now: float) -> str:
-    """Return the activity of a run with hosts, from Slurm's state, its ledger and its heartbeat."""
+    """Return the activity of a run with hosts, from Slurm's state, its attempts and its heartbeat."""
     if job is not None and job.slurm_state in phrases.RUNNING:
         return phrases.RUNNING[job.slurm_state]
     start = folder.last_start
@@ -136,7 +136,7 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
 
 
 def _is_of(start: AttemptRecord, job: JobState | None) -> bool:
-    """Whether a line of the ledger is of the job as it runs now, and not of a start before that."""
+    """Whether an attempt is of the job as it runs now, and not of a start before that."""
     if job is None or not job.raw_id or not start.job_id:
         return True
     return (start.job_id, start.restart) == (job.raw_id, job.restarts)

@@ -27,7 +27,7 @@ LIGHT = (
     "run.attempts.crash_record",
     "run.attempts.goodput",
     "run.attempts.resource_hours",
-    "run.attempts.ledger",
+    "run.attempts.attempt",
     "reliability.restart_policy",
     "training.schedule.due_steps",
     "checkpoint.paths",

@@ -17,7 +17,7 @@ from toolkit.distributed.reduction import Reduction, block, passes
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.reliability.stop import Stop
-from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.phases import Phase
 from toolkit.run.records.step_records import StepRecords
 from toolkit.run.run_dir import RunDir

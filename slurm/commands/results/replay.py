@@ -25,17 +25,17 @@ _SAMPLES = 4
 _WIDTH = 100
 
 _VERDICTS = {
-    "exact": "equal to its receipt: the same samples, and the same loss to the last bit",
-    "rounding": "equal to its receipt within rounding",
-    "other_samples": "DIFFERENT from its receipt: that names other samples, so the data have changed since",
-    "other_loss": "DIFFERENT from its receipt: the same samples, but another loss",
-    "no_receipt": "the run has no receipt of this step, so there is nothing to compare with",
+    "exact": "equal to its record: the same samples, and the same loss to the last bit",
+    "rounding": "equal to its record within rounding",
+    "other_samples": "DIFFERENT from its record: that names other samples, so the data have changed since",
+    "other_loss": "DIFFERENT from its record: the same samples, but another loss",
+    "no_receipt": "the run has no record of this step, so there is nothing to compare with",
 }
 _DIFFERENT = ("other_samples", "other_loss")
 
 
 def run(arguments: Namespace) -> int:
-    """Recompute a step and show it; 1 where it differs from the receipt."""
+    """Recompute a step and show it; 1 where it differs from its record."""
     target = find_run(arguments.run)
     check_step(target, arguments.step)
     answer = _compute(target, arguments.step)
@@ -99,7 +99,7 @@ def _render_verdict(answer: Mapping[str, Any]) -> Iterator[str]:
     receipt, error = answer["receipt"], answer["error"]
     yield f"  compared          {_VERDICTS[answer['verdict']]}"
     if receipt is not None and answer["verdict"] != "exact":
-        yield f"  receipt           loss {receipt['loss']!r}, samples {receipt['samples']}"
+        yield f"  record            loss {receipt['loss']!r}, samples {receipt['samples']}"
     if error is not None:
         yield f"\nthis step fails in {error['phase']}: {error['message']}"
         yield from error["traceback"].splitlines()

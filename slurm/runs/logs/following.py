@@ -84,7 +84,7 @@ class Follower:
             self._seen.update(source.path.name for source in self._wanted("all"))
 
     def _listing(self) -> frozenset[str]:
-        """The logs that there are: only when others have come, ledger and files are read."""
+        """The logs that there are: only when others have come, attempts.jsonl and files are read."""
         if self._rank == "batch":
             return frozenset(path.name for path in self._run.job_logs())
         return frozenset(path.name for _, _, path in self._run.rank_logs())

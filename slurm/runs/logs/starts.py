@@ -50,7 +50,7 @@ class Start:
 
 
 def starts(run: RunDir) -> list[Start]:
-    """All starts of a run that have a line in its ledger or a log, oldest first."""
+    """All starts of a run that have a line in attempts.jsonl or a log, oldest first."""
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for nonce, rank, path in run.rank_logs():
         logs[nonce][rank] = path

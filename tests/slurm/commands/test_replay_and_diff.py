@@ -75,7 +75,7 @@ def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
     assert f"checkpoint {6 - between}, {f'{between} steps in between, ' if between else ''}on cpu" in lines[1]
     assert "  trained on        1 process on cpu" in lines
     assert (
-        "  compared          equal to its receipt: the same samples, and the same loss to the last bit"
+        "  compared          equal to its record: the same samples, and the same loss to the last bit"
         in lines
     )
     assert re.search(r"^  learning rate     \d", answer.out, re.MULTILINE)
@@ -87,8 +87,8 @@ def test_a_step_is_shown_with_its_rate_losses_and_texts_and_nothing_is_touched(
 def test_all_of_it_comes_as_one_document(user: User, finished: RunDir) -> None:
     found = document(user.stk("replay", finished.run_id, "--step", 9, "--json"))
     assert (found["step"], found["recomputed"], found["verdict"]) == (9, 8 - nearest(finished, 9), "exact")
-    receipt = next(line for line in read_json_lines(finished.step_records) if line["step"] == 9)
-    assert found["loss"] == receipt["loss"] == found["receipt"]["loss"]
+    record = next(line for line in read_json_lines(finished.step_records) if line["step"] == 9)
+    assert found["loss"] == record["loss"] == found["receipt"]["loss"]
     samples = [sample["sample"] for part in found["micro_batches"] for sample in part["samples"]]
     assert len(set(samples)) == len(samples) == found["count"] == 32
     assert found["trained_on"] == ["1 process on cpu"]
@@ -116,7 +116,7 @@ def test_a_step_that_the_run_does_not_have_is_refused(user: User, finished: RunD
 
 
 @pytest.mark.slow
-def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
+def test_a_record_that_does_not_fit_is_told_by_words_and_exit_code(
     user: User, finished: RunDir, tmp_path: Path
 ) -> None:
     copy = RunDir(tmp_path / finished.run_id)
@@ -127,8 +127,8 @@ def test_a_receipt_that_does_not_fit_is_told_by_words_and_exit_code(
     copy.step_records.write_text("\n".join(lines) + "\n")
     answer = user.stk("replay", copy.path, "--step", 2)
     assert answer.code == 1
-    assert "DIFFERENT from its receipt: the same samples, but another loss" in answer.out
-    assert f"  receipt           loss {second['loss'] + 1!r}, samples {second['samples']}\n" in answer.out
+    assert "DIFFERENT from its record: the same samples, but another loss" in answer.out
+    assert f"  record            loss {second['loss'] + 1!r}, samples {second['samples']}\n" in answer.out
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_a_step_that_failed_fails_again_and_shows_why(user: User) -> None:
     found = user.stk("replay", run.run_id, "--step", step)
     assert found.code == 0, found.err
     assert f"this step fails in communication: the loss of step {step} is nan" in found.out
-    assert "no receipt of this step" in found.out
+    assert "no record of this step" in found.out
     assert user.stk("replay", run.run_id, "--step", step + 1).code == 2
 
 
@@ -245,10 +245,10 @@ def test_a_difference_without_a_cause_points_at_the_machines(
     assert "None of that explains it." in answer.out
 
 
-def test_a_run_without_receipts_cannot_be_compared(user: User, finished: RunDir, tmp_path: Path) -> None:
+def test_a_run_without_records_cannot_be_compared(user: User, finished: RunDir, tmp_path: Path) -> None:
     copy = RunDir(tmp_path / finished.run_id)
     shutil.copytree(finished.path, copy.path, symlinks=True)
     copy.step_records.unlink()
     answer = user.stk("diff", finished.path, copy.path)
     assert answer.code == 2
-    assert f"{copy.run_id} has no receipts" in answer.err
+    assert f"{copy.run_id} has no step records" in answer.err

@@ -191,7 +191,7 @@ def test_a_controller_that_does_not_answer_is_written_down(job: PretendJob) -> N
     with pytest.raises(SlurmUnavailable, match="Unable to contact"):
         stop(job)
     assert job.outcome == "requeue_failed"
-    assert job.why == "SIGTERM", "the ledger keeps what the run knew itself"
+    assert job.why == "SIGTERM", "attempts.jsonl keeps what the run knew itself"
 
 
 def test_time_limits_are_counted_by_the_last_submission(job: PretendJob) -> None:

@@ -70,7 +70,7 @@ class PretendJob:
         self.says(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartTime="Unknown")
 
     def starts(self, **facts: Any) -> None:
-        """The ledger gets a line of the job's start."""
+        """attempts.jsonl gets a line of the job's start."""
         number = len(read_attempts(self.run)) + 1
         nonce = f"{self.job_id}.0.{number - 1}"
         line = {"attempt": number, "job_id": self.job_id, "restart": 0, "nonce": nonce, "hosts": ["here"]}
@@ -91,7 +91,7 @@ class PretendJob:
 
     @property
     def why(self) -> str:
-        """Why the newest start ended, by the ledger."""
+        """Why the newest start ended, by attempts.jsonl."""
         return str(read_attempts(self.run)[-1].why)
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:

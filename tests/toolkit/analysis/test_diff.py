@@ -127,7 +127,7 @@ def test_what_a_run_trained_on_is_told_once_for_each_kind_of_attempt(tmp_path: P
 
 
 def test_runs_that_cannot_be_compared_say_why(make: Make) -> None:
-    with pytest.raises(UserError, match=r"b has no receipts \(.*receipts.jsonl\)"):
+    with pytest.raises(UserError, match=r"b has no step records \(.*receipts.jsonl\)"):
         compare(make("a", THREE), make("b", {}))
     with pytest.raises(UserError, match="c and d have no step in common"):
         compare(make("c", {1: THREE[1]}), make("d", {2: THREE[2]}))

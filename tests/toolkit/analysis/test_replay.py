@@ -1,4 +1,4 @@
-"""Any step of a run can be computed anew from its folder, and equals its receipt."""
+"""Any step of a run can be computed anew from its folder, and equals its record."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def do(run: RunDir, step: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("step", range(1, TOTAL_STEPS + 1))
-def test_every_step_equals_its_receipt(finished: RunDir, step: int) -> None:
+def test_every_step_equals_its_record(finished: RunDir, step: int) -> None:
     found = do(finished, step)
-    receipt = list(read_step_records(finished))[step - 1]
-    assert (found["verdict"], found["loss"], found["samples"]) == ("exact", receipt.loss, receipt.samples)
+    record = list(read_step_records(finished))[step - 1]
+    assert (found["verdict"], found["loss"], found["samples"]) == ("exact", record.loss, record.samples)
     before = max((saved for saved in finished.checkpoint_steps() if saved < step), default=0)
     assert (found["checkpoint"], found["recomputed"]) == (before or None, step - 1 - before)
 
@@ -183,7 +183,7 @@ def test_samples_in_quarantine_are_left_out_as_in_the_run(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "receipt, verdict",
+    "record, verdict",
     [
         (None, "no_receipt"),
         (StepRecord(step=1, samples="aa", loss=2.5), "exact"),
@@ -192,15 +192,15 @@ def test_samples_in_quarantine_are_left_out_as_in_the_run(lab: Lab) -> None:
         (StepRecord(step=1, samples="bb", loss=2.5), "other_samples"),
     ],
 )
-def test_a_step_is_judged_by_its_receipt(receipt: StepRecord | None, verdict: str) -> None:
-    assert judge(receipt, "aa", 2.5) == verdict
+def test_a_step_is_judged_by_its_record(record: StepRecord | None, verdict: str) -> None:
+    assert judge(record, "aa", 2.5) == verdict
 
 
-def test_a_step_that_fails_now_though_it_has_a_receipt_is_different() -> None:
+def test_a_step_that_fails_now_though_it_has_a_record_is_different() -> None:
     assert judge(StepRecord(step=1, samples="aa", loss=2.5), "aa", None) == "other_loss"
 
 
-def test_receipts_of_another_history_are_noticed(copy: RunDir) -> None:
+def test_records_of_another_history_are_noticed(copy: RunDir) -> None:
     step_records = list(read_step_records(copy))
     copy.step_records.unlink()
     for each in step_records:

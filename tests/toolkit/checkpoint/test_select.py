@@ -216,7 +216,7 @@ def test_host_that_sees_the_manifest_late_waits_for_it(
     wait_for_manifest(folder, expected)
 
 
-def test_manifest_is_a_receipt(run: RunDir) -> None:
+def test_manifest_is_a_record(run: RunDir) -> None:
     """The chain of steps, and the checksum of the weights."""
     state = state_at(7)
     state.progress.chain = "0123456789abcdef" * 2

@@ -231,8 +231,8 @@ def test_a_step_without_any_sample_left_changes_nothing(lab: Lab, size: int) -> 
     write_json(run.quarantine, {"samples": entries})
     finish(run, poison, size)
     found = list(read_step_records(run))
-    assert [receipt.loss for receipt in found if receipt.step in (1, 61)] == [0.0, 0.0]
-    assert all(receipt.loss > 0 for receipt in found if receipt.step not in (1, 61))
+    assert [record.loss for record in found if record.step in (1, 61)] == [0.0, 0.0]
+    assert all(record.loss > 0 for record in found if record.step not in (1, 61))
     assert read_json(run.result)["step"] == SIZES["train"] == found[-1].step
 
 

@@ -363,7 +363,7 @@ def test_the_report_of_its_own_end_says_how_the_last_start_ended(new_run: RunDir
     assert (first.last_step, first.why) == (30, "preempted")
     assert (last.first_step, last.last_step, last.why) == (30, 69, "finished")
     assert last.time_end is not None
-    # Read later, the ledger alone tells: this one was killed.
+    # Read later, attempts.jsonl alone tells: this one was killed.
     assert summarize(new_run).attempts[-1].why is None
 
 

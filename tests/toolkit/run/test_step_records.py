@@ -1,4 +1,4 @@
-"""Receipts are a function of the steps alone, and survive whatever ends an attempt."""
+"""Step records are a function of the steps alone, and survive whatever ends an attempt."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def write(run: RunDir, done: Sequence[Step], first: Progress | None = None) -> P
 
 
 def save(run: RunDir, step: int, weights: int, chain: str = "c0ffee") -> None:
-    """As much of a checkpoint as receipts read."""
+    """As much of a checkpoint as step records read."""
     run.checkpoint(step).mkdir(parents=True)
     manifest = {"chain": chain, "files": {"model.safetensors": {"crc32": weights}}}
     write_json(run.checkpoint(step) / "MANIFEST.json", manifest)
 
 
-def receipt_lines(run: RunDir) -> list[str]:
+def record_lines(run: RunDir) -> list[str]:
     """The lines of the steps."""
     return [line for line in run.step_records.read_text().splitlines() if "samples" in line]
 
@@ -111,10 +111,10 @@ def test_what_is_read_is_what_was_done_to_the_last_bit(done: list[Step]) -> None
         run = RunDir(Path(folder))
         write(run, done)
         found = list(read_step_records(run))
-    assert [receipt.step for receipt in found] == list(range(1, len(done) + 1))
-    packed = [struct.pack("<d", receipt.loss) for receipt in found]
+    assert [record.step for record in found] == list(range(1, len(done) + 1))
+    packed = [struct.pack("<d", record.loss) for record in found]
     assert packed == [struct.pack("<d", loss) for _, loss in done]
-    assert [receipt.samples for receipt in found] == [f"{samples_crc32(np.array(s)):08x}" for s, _ in done]
+    assert [record.samples for record in found] == [f"{samples_crc32(np.array(s)):08x}" for s, _ in done]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_other_ranks_write_nothing(run: RunDir) -> None:
     assert not run.step_records.exists()
 
 
-def test_full_disk_delays_receipts_and_ends_nothing(run: RunDir) -> None:
+def test_full_disk_delays_records_and_ends_nothing(run: RunDir) -> None:
     step_records, progress = StepRecords(run, is_main=True), Progress()
     step_records.start(0)
     run.step_records.symlink_to("/dev/full")
@@ -158,7 +158,7 @@ def test_full_disk_delays_receipts_and_ends_nothing(run: RunDir) -> None:
     do(step_records, progress, ([2], 2.0))
     run.step_records.unlink()
     step_records.flush()
-    assert [receipt.loss for receipt in read_step_records(run)] == [1.0, 2.0]
+    assert [record.loss for record in read_step_records(run)] == [1.0, 2.0]
 
 
 def test_a_disk_that_takes_a_part_leaves_no_half_line(run: RunDir) -> None:
@@ -177,7 +177,7 @@ def test_a_disk_that_takes_a_part_leaves_no_half_line(run: RunDir) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert run.step_records.read_bytes() == before
     step_records.flush()
-    assert [receipt.step for receipt in read_step_records(run)] == list(range(1, 52))
+    assert [record.step for record in read_step_records(run)] == list(range(1, 52))
 
 
 def test_a_save_is_told_once_and_outlives_its_checkpoint(run: RunDir) -> None:
@@ -205,7 +205,7 @@ def test_saves_are_told_again_after_a_resume_that_drops_their_lines(run: RunDir)
     step_records.close()
     assert list(read_step_records(run))[-1].step == 3
     write(run, [([3], 3.5)], Progress(step=2, chain=first.chain))
-    assert [receipt.loss for receipt in read_step_records(run)] == [1.0, 2.0, 3.5]
+    assert [record.loss for record in read_step_records(run)] == [1.0, 2.0, 3.5]
     assert [save.step for save in read_saves(run)] == [2]
 
 
@@ -253,13 +253,13 @@ def undisturbed(lab: Lab, exact: Experiment) -> RunDir:
     return lab.train(exact, Attempt())
 
 
-def test_a_run_has_a_receipt_of_every_step_and_a_chain_in_every_checkpoint(undisturbed: RunDir) -> None:
+def test_a_run_has_a_record_of_every_step_and_a_chain_in_every_checkpoint(undisturbed: RunDir) -> None:
     found = list(read_step_records(undisturbed))
-    assert [receipt.step for receipt in found] == list(range(1, 2 * STEPS_PER_EPOCH + 1))
+    assert [record.step for record in found] == list(range(1, 2 * STEPS_PER_EPOCH + 1))
     chain = ""
     chains = {}
-    for receipt in found:
-        chains[receipt.step] = chain = extend(chain, receipt.step, int(receipt.samples, 16), receipt.loss)
+    for record in found:
+        chains[record.step] = chain = extend(chain, record.step, int(record.samples, 16), record.loss)
     saves = list(read_saves(undisturbed))
     # On a busy machine saves between the first and the last are left out.
     assert {4, 16} <= {save.step for save in saves} <= {4, 8, 12, 16}
@@ -281,11 +281,11 @@ def test_a_run_has_a_receipt_of_every_step_and_a_chain_in_every_checkpoint(undis
         ),
     ],
 )
-def test_receipts_depend_on_the_steps_alone(
+def test_records_depend_on_the_steps_alone(
     lab: Lab, exact: Experiment, undisturbed: RunDir, attempts: list[Attempt]
 ) -> None:
     run = lab.train(exact, *attempts)
-    assert receipt_lines(run) == receipt_lines(undisturbed)
+    assert record_lines(run) == record_lines(undisturbed)
     ours, theirs = ({save.step: save for save in read_saves(each)} for each in (run, undisturbed))
     both = ours.keys() & theirs.keys()
     # On a busy machine saves between the first and the last are left out.
@@ -293,17 +293,17 @@ def test_receipts_depend_on_the_steps_alone(
     assert {step: ours[step] for step in both} == {step: theirs[step] for step in both}
 
 
-def test_receipts_of_a_killed_run_are_those_of_the_undisturbed_one(
+def test_records_of_a_killed_run_are_those_of_the_undisturbed_one(
     lab: Lab, exact: Experiment, undisturbed: RunDir
 ) -> None:
     run = lab.start(exact)
     run_ranks(1, train_rank, run.path, Attempt(stop_after=7, kill=True), None)
     run.step_records.write_bytes(run.step_records.read_bytes() + b'{"step": 7, "samp')
     run_ranks(1, train_rank, run.path, Attempt(), None)
-    assert receipt_lines(run) == receipt_lines(undisturbed)
+    assert record_lines(run) == record_lines(undisturbed)
 
 
-def test_receipts_say_where_another_seed_reads_other_samples(lab: Lab, undisturbed: RunDir) -> None:
+def test_records_say_where_another_seed_reads_other_samples(lab: Lab, undisturbed: RunDir) -> None:
     other = lab.train(tiny(lab.folder, "train.reduction=exact", "seed=1"), Attempt())
     first: StepRecord = next(read_step_records(other))
     assert first.samples != next(read_step_records(undisturbed)).samples

@@ -181,7 +181,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _ended(attempts: tuple[AttemptRecord, ...], result: Mapping[str, Any]) -> tuple[AttemptRecord, ...]:
-    """Complete the start that writes the report of its run's end: the ledger has no end of it yet."""
+    """Complete the start that writes the report of its run's end: attempts.jsonl has no end of it yet."""
     if not attempts or attempts[-1].time_end is not None:
         return attempts
     *before, last = attempts

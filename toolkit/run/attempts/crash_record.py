@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.files import read_json, write_json
-from toolkit.run.attempts.ledger import failure_facts
+from toolkit.run.attempts.attempt import failure_facts
 from toolkit.run.attempts.records import AttemptRecord, amend, read_attempts
 from toolkit.run.events import failure_events
 from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, LAUNCH, OOM_KILLED, PEER_LOST

@@ -17,7 +17,7 @@ from toolkit.distributed.reduction import parts_for
 from toolkit.registry import task_kinds
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
-from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.events import note_event
 from toolkit.run.records.step_records import StepRecords
 from toolkit.run.run_dir import RunDir

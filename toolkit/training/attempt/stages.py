@@ -31,8 +31,8 @@ from toolkit.reliability.quarantine import Quarantine
 from toolkit.reliability.restart_policy import check_progress
 from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.reliability.watchdog import Pulse, Watchdog
+from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.crash_record import close_open_attempt
-from toolkit.run.attempts.ledger import Attempt
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import OUT_OF_MEMORY, describe

@@ -55,8 +55,8 @@ def test_three_gpus_on_one_host_and_one_on_each_of_three_are_six_ranks_that_come
         places = [(rank["node"], rank["local_rank"]) for rank in read_json_lines(run.ranks(start["nonce"]))]
         assert places == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (3, 0)]
     ours, theirs = list(read_step_records(run)), list(read_step_records(long_alone))
-    assert [receipt.samples for receipt in ours] == [receipt.samples for receipt in theirs]
-    assert [receipt.loss for receipt in ours] == pytest.approx([receipt.loss for receipt in theirs], rel=1e-4)
+    assert [record.samples for record in ours] == [record.samples for record in theirs]
+    assert [record.loss for record in ours] == pytest.approx([record.loss for record in theirs], rel=1e-4)
     assert not list(run.ranks("").parent.glob("*.filestore"))
 
 

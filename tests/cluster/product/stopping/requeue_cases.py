@@ -35,7 +35,7 @@ class Case:
         self.user.sbatch("--partition=urgent", *options, "--wrap=true")
 
     def finish(self) -> None:
-        """Return when the run has finished; result.json is not yet the last word of its ledger."""
+        """Return when the run has finished and the end of its last attempt is recorded."""
 
         def is_done() -> bool:
             return self.run.result.exists() and "why" in starts(self.run)[-1]

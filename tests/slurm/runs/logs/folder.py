@@ -21,7 +21,7 @@ class Logged:
         self._starts = 0
 
     def start(self, nonce: str, *texts: str, **facts: Any) -> None:
-        """A start with a line in the ledger, whose ranks have written these texts."""
+        """A start with a line in attempts.jsonl, whose ranks have written these texts."""
         self._starts += 1
         line = {"attempt": self._starts, "nonce": nonce, "time_start": 1000.0 + self._starts, **facts}
         append_json_line(self.run.attempts, line)

@@ -1,4 +1,4 @@
-"""Starts of a run, as the ledger and the failures of their ranks tell of them."""
+"""Starts of a run, as attempts.jsonl and the failures of their ranks tell of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def with_budget(experiment: Experiment, **budgets: int) -> Experiment:
 
 
 def start(run: RunDir, *, of: int, to: int | None = None, why: str | None = None, **facts: Any) -> None:
-    """A start in the ledger: from a step to a step; to is None where it was killed before its end."""
+    """A start in attempts.jsonl: from a step to a step; to is None where it was killed before its end."""
     number = 1 + len(read_attempts(run))
     line: dict[str, Any] = {
         "attempt": number,

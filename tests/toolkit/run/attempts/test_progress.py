@@ -134,7 +134,7 @@ def test_no_run_is_started_for_ever(
     max_crashes: int,
     max_timeouts: int,
 ) -> None:
-    """Whatever the ledger says: a retry keeps within all budgets, asking changes no answer, hosts have
+    """Whatever attempts.jsonl says: a retry keeps within all budgets, asking changes no answer, hosts have
     been blamed twice, and three starts without a step end it."""
     run = RunDir(tmp_path_factory.mktemp("run"))
     experiment = with_budget(plain, max_crashes=max_crashes, max_timeouts=max_timeouts)

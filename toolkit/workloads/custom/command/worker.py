@@ -20,8 +20,8 @@ from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import check_progress
 from toolkit.reliability.stop import Stop
 from toolkit.reliability.watchdog import Pulse, Watchdog, period_s
+from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.crash_record import close_open_attempt
-from toolkit.run.attempts.ledger import Attempt
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.events import note_event
 from toolkit.run.failure.records import record_failure, write_first

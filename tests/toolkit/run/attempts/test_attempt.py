@@ -16,7 +16,7 @@ from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.errors import RendezvousError
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.run.attempts.ledger import Attempt
+from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.records import AttemptRecord, explain_last, read_attempts
 from toolkit.run.failure.records import record_failure
 from toolkit.run.run_dir import RunDir
@@ -142,7 +142,7 @@ def test_full_disk_ends_nothing(run: RunDir, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("toolkit.run.attempts.ledger.append_json_line", full)
+    monkeypatch.setattr("toolkit.run.attempts.attempt.append_json_line", full)
     monkeypatch.setattr("toolkit.run.attempts.records.write_atomic", full)
     start = attempt(run)
     start.started(0, resumed=False)

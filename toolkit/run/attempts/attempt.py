@@ -22,7 +22,7 @@ _ASK_EVERY_S = 1.0
 
 
 class Gathering(Protocol):
-    """The interface of the ledger to a group of ranks (toolkit.distributed.process_group.Group)."""
+    """What an attempt asks of a group of ranks (toolkit.distributed.process_group.Group)."""
 
     @property
     def world(self) -> World: ...

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,7 @@ def table_of(heading: str, page: Path = readme.COMMANDS) -> list[str]:
     return [code for cell in cells[2:] for code in (_CODE.findall(cell) or [cell.strip()])]
 
 
+@cache
 def parsers() -> Mapping[str, argparse.ArgumentParser]:
     (choice,) = (
         action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction)

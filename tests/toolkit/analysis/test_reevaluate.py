@@ -39,16 +39,12 @@ def trained(make: Make, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     return lab.train(make(lab.folder, "train.reduction=exact"), Attempt())
 
 
-@pytest.fixture(scope="module")
-def finished(lab: Lab) -> RunDir:
-    return lab.train(tiny(lab.folder, "train.reduction=exact"), Attempt())
-
-
 @pytest.fixture
-def run(finished: RunDir, tmp_path: Path) -> RunDir:
-    """A copy of it, to be changed."""
-    copy = RunDir(tmp_path / finished.run_id)
-    shutil.copytree(finished.path, copy.path, symlinks=True)
+def run(trained: RunDir, tmp_path: Path) -> RunDir:
+    """A copy of it without evaluations, to be changed."""
+    copy = RunDir(tmp_path / trained.run_id)
+    shutil.copytree(trained.path, copy.path, symlinks=True)
+    shutil.rmtree(copy.evaluation("any").path.parent, ignore_errors=True)
     return copy
 
 

@@ -163,6 +163,7 @@ def test_asked_to_leave_it_saves_and_goes_on_at_its_next_start(stk: Stk) -> None
     assert read_json(the_run().result)["attempts"] == 2
 
 
+@pytest.mark.slow
 def test_a_command_that_saves_nothing_is_told_so(stk: Stk) -> None:
     script("import pathlib, signal\npathlib.Path('started').touch()\nsignal.pause()\n")
     process = start("--procs", "2", "--", sys.executable, "train.py")
@@ -267,6 +268,7 @@ def test_a_plan_imports_no_torch_and_writes_nothing(stk: Stk, tmp_path: Path) ->
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_makes_a_run_of_each_value(stk: Stk) -> None:
     script("import sys; print(sys.argv[1:])")
     done = stk("sweep", "params.lr=1,2", "--cluster", "local", "--", sys.executable, "train.py")

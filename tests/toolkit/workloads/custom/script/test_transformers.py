@@ -28,7 +28,8 @@ def trainer(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path, TRANSFORMERS)
 
 
-@pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("procs", [1, 2])
 def test_a_stopped_trainer_goes_on_to_the_same_weights(trainer: Interrupted, procs: int) -> None:
     run = assert_goes_on_after_a_stop(trainer, procs, saved=5)
     result = read_json(run.result)

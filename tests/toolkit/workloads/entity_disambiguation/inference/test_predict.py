@@ -71,6 +71,7 @@ def test_a_file_and_a_pipe_say_what_the_evaluation_said(run: RunDir) -> None:
     check(run, stk("predict", run.path, given=file.read_text()))
 
 
+@pytest.mark.slow
 def test_an_alias_that_is_not_known_has_no_prediction(run: RunDir) -> None:
     records = [line(1, [("gor", "river")]), line(2, []), line(3, [("gor", "town"), ("arn", "town")])]
     found = stk("predict", run.path, given="".join(json.dumps(each) + "\n" for each in records))

@@ -164,7 +164,7 @@ def test_detections_may_lie_in_a_file_of_their_own(
 @pytest.mark.parametrize(
     "words, told",
     [
-        (("detect", "CORRECTS"), "is a run of sec_words_nmt, which detects no errors: expected one of"),
+        (("detect", "CORRECTS"), "is a run of sec_nmt, which detects no errors: expected one of"),
         (("correct", "DETECTS"), "is a run of sed_words, which corrects no texts: expected one of"),
         (("detect", "DETECTS", "no.txt"), "there is no file no.txt"),
         (("detect", "nobody"), "no run 'nobody'"),
@@ -175,9 +175,9 @@ def test_detections_may_lie_in_a_file_of_their_own(
     ],
 )
 def test_what_cannot_be_done_is_said_before_a_model_is_loaded(
-    detects: RunDir, corrects: RunDir, here: User, words: tuple[str, ...], told: str
+    detects: RunDir, of_corrections: RunDir, here: User, words: tuple[str, ...], told: str
 ) -> None:
-    runs = {"DETECTS": detects.path, "CORRECTS": corrects.path}
+    runs = {"DETECTS": detects.path, "CORRECTS": of_corrections.path}
     answer = here.stk(*(runs.get(word, word) for word in words))
     assert answer.code == 2
     assert told in answer.err
@@ -223,6 +223,7 @@ def test_runs_stand_beside_the_predictions_of_a_benchmark(
     assert read_json(kept.with_suffix(".json"))["form"] == "text"
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_scored_costs_the_others_nothing(
     detects: RunDir, corrects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
@@ -243,12 +244,12 @@ def test_a_run_that_cannot_be_scored_costs_the_others_nothing(
 
 
 def test_without_a_result_the_tables_of_an_earlier_call_stay(
-    corrects: RunDir, stk: Stk, tmp_path: Path
+    detects: RunDir, stk: Stk, tmp_path: Path
 ) -> None:
     folder = word_benchmark(tmp_path / "bench")
     (tmp_path / "bench" / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
     run = RunDir(tmp_path / "under-way")
-    shutil.copytree(corrects.path, run.path, symlinks=True)
+    shutil.copytree(detects.path, run.path, symlinks=True)
     run.result.unlink()
     Path("all.md").write_text("of yesterday", encoding="utf-8")
     assert stk("evaluate", run.path, "--benchmark", folder, "--markdown", "all.md").returncode == 4

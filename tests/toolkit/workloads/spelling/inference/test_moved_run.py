@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import first_quick
 from tests.toolkit.tiny import SIZES
 from tests.toolkit.workloads.spelling.spelling_files import texts, write_texts
 from toolkit.analysis.export import export_run
@@ -33,7 +34,9 @@ def without_its_origin(run: RunDir, folder: Path) -> RunDir:
     return copy
 
 
-@pytest.mark.parametrize("name", ["of_words", "of_texts", "of_corrections", "of_word_corrections", "of_plus"])
+@pytest.mark.parametrize(
+    "name", first_quick(["of_words", "of_corrections", "of_texts", "of_word_corrections", "of_plus"], 2)
+)
 def test_a_file_scores_as_the_same_texts_did_at_the_runs_end(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -48,7 +51,7 @@ def test_a_file_scores_as_the_same_texts_did_at_the_runs_end(
 TEXTS = ["the stoen river", "", "garden letter windwo " * 60]
 
 
-@pytest.mark.parametrize("name", ["of_words", "of_texts", "of_plus_detection", "of_plus"])
+@pytest.mark.parametrize("name", first_quick(["of_words", "of_texts", "of_plus_detection", "of_plus"]))
 def test_its_predictions_have_the_labels_that_detect_tells(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -58,7 +61,9 @@ def test_its_predictions_have_the_labels_that_detect_tells(
     assert labels == open_detector(run, "cpu").detect(TEXTS)
 
 
-@pytest.mark.parametrize("name", ["of_corrections", "of_repairs", "of_plus_detection", "of_plus"])
+@pytest.mark.parametrize(
+    "name", first_quick(["of_corrections", "of_repairs", "of_plus_detection", "of_plus"])
+)
 def test_its_predictions_have_the_text_that_correct_writes(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

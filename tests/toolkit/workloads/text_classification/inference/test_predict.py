@@ -70,6 +70,7 @@ def test_plain_lines_json_lines_and_tables_say_what_the_evaluation_said(run: Run
     check(run, [*csv.DictReader(stk("predict", run.path, "rows.tsv", "--batch-size", 2).splitlines())])
 
 
+@pytest.mark.slow
 def test_cells_with_quotes_and_line_ends_are_one_text_each(run: RunDir) -> None:
     with open("odd.csv", "w", newline="") as stream:
         writer = csv.writer(stream)
@@ -108,6 +109,7 @@ def test_its_model_opens_where_nothing_else_is(run: RunDir) -> None:
         assert model(torch.tensor([[2, 3], [2, 0]])).shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp_path: Path) -> None:
     stk("export", run.path, tmp_path / "slim")
     check(run, flat(stk("predict", tmp_path / "slim", "--input-format", "lines", given="\n".join(TEXTS))))
@@ -115,6 +117,7 @@ def test_an_exported_folder_predicts_and_scores_as_the_run_does(run: RunDir, tmp
     score_test_set(RunDir(tmp_path / "slim"), run, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_labelled_file_scores_where_nothing_else_is(run: RunDir, tmp_path: Path) -> None:
     score_test_set(run, run, tmp_path)
 

@@ -106,6 +106,7 @@ def test_an_exported_folder_answers_as_the_run_does(
     assert close([json.loads(line) for line in lines], told)
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_are_texts_by_column(
     project: Project, pixels: list[list[float]], told: list[list[float]]
 ) -> None:
@@ -117,6 +118,7 @@ def test_rows_of_a_table_are_texts_by_column(
     assert close([[*map(float, line.split(","))] for line in lines], told)
 
 
+@pytest.mark.slow
 def test_a_row_that_sample_cannot_read_is_named_with_both_places(project: Project) -> None:
     said = project.stk("predict", "digits", given='[1, 2]\n"x"\n', code=2)
     line = next(n for n, text in enumerate(kept(project).splitlines(), 1) if "torch.tensor(pixels)" in text)
@@ -130,6 +132,7 @@ def kept(project: Project) -> str:
     return (project.run.code / "project" / "digits.py").read_text()
 
 
+@pytest.mark.slow
 def test_a_batch_that_predict_cannot_read_is_named_with_its_lines(project: Project) -> None:
     said = project.stk("predict", "digits", given=f"{[1] * 64}\n{[1] * 63}\n", code=2)
     assert "standard input, rows of lines 1 to 2: " in said

@@ -28,8 +28,8 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
             raise UserError(
                 f"{place}: {name or 'the model'} is a {type(module).__name__}, whose running averages "
-                "depend on how samples are spread over processes: use GroupNorm or LayerNorm, or "
-                "track_running_stats=False"
+                "depend on how samples are spread over processes: use GroupNorm or LayerNorm, which models "
+                "of torchvision take as norm_layer"
             )
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
             raise UserError(
@@ -80,7 +80,7 @@ def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
         if name not in before.buffers or not _is_same(value, before.buffers[name]):
             raise UserError(
                 f"{place}: step changes {name}, a buffer of the model, {reason}: make it a parameter or a "
-                "constant, such as track_running_stats=False makes of running averages"
+                "constant"
             )
     for name, version in now.versions.items():
         if version != before.versions.get(name, version):

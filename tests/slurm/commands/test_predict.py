@@ -94,6 +94,7 @@ def test_a_bad_row_is_named_and_leaves_no_file(user: User, finished: RunDir) -> 
     assert user.listing == before
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_it_quietly(user: User, finished: RunDir) -> None:
     rows = user.write("many.jsonl", '{"x": 1}\n' * 20_000)
     process = user.start("predict", finished.run_id, rows)
@@ -105,6 +106,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(user: User, finished: Run
     assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_a_slow_writer_is_answered_row_by_row(user: User, finished: RunDir) -> None:
     command = [sys.executable, "-m", "slurm", "predict", finished.run_id]
     process = subprocess.Popen(
@@ -134,6 +136,7 @@ def test_what_cannot_be_is_refused_at_once(
     refused(user.stk("predict", finished.run_id, *arguments), word)
 
 
+@pytest.mark.slow
 def test_plain_lines_are_no_rows_of_a_task_that_takes_none(user: User, finished: RunDir) -> None:
     refused(user.call("predict", finished.run_id, "points.txt"), "a plain line of text is no row")
 
@@ -168,6 +171,7 @@ def test_the_model_opens_elsewhere_and_without_the_data(
     assert os.getcwd() == str(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_model_of_a_task_without_a_predictor_opens_where_its_data_are(user: User) -> None:
     texts = user.write("texts.yaml", CONFIG)
     answer = user.call("run", texts)

@@ -118,6 +118,7 @@ def test_a_token_is_made_where_none_is_given(user: User) -> None:
     assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_the_code_of_another_user_is_served_where_it_is_trusted(user: User, tmp_path: Path) -> None:
     run = RunDir(Path(shutil.copytree(user.run().path, tmp_path / "run", symlinks=True)))
     run.code.chmod(0o777)

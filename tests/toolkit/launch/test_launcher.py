@@ -30,7 +30,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import NONCE_VARIABLE
 
 #: Long enough to be caught in the middle, and short enough to be finished.
-EPOCHS = 30
+EPOCHS = 10
 
 
 def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:

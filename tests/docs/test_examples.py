@@ -55,6 +55,8 @@ def test_an_example_learns(name: str, tmp_path: Path) -> None:
     (run,) = (folder / "experiments").iterdir()
     metric, bound = LEARNT[name]
     found = json.loads((run / "result.json").read_text())["metrics"]["test"][metric]
+    (log,) = run.glob("logs/*.rank_00001.log")
+    assert "Warning" not in log.read_text()
     assert found < bound if metric == "absolute_error" else found > bound
 
 

@@ -40,7 +40,8 @@ class Split:
         """The samples of these places, shape [n], as one batch: see `collated`."""
         # The same, without a tensor of its own for each sample: 0.3 ms less for 128 samples.
         if type(self.dataset) is TensorDataset and all(map(_has_rows, self.dataset.tensors)):
-            rows = torch.from_numpy(indices)
+            # A copy: torch warns of arrays that are not writable.
+            rows = torch.tensor(indices)
             return [each[rows] for each in self.dataset.tensors]
         return collated(self.take(indices), place)
 

@@ -44,8 +44,14 @@ class Project:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("finished") / "project")
     write_digits(project.folder)
-    project.stk("run", "digits.yaml")
+    (project.folder / "terminal.txt").write_text(project.stk("run", "digits.yaml"))
     return project
+
+
+def test_no_library_warns_on_the_terminal(finished: Project) -> None:
+    said = (finished.folder / "terminal.txt").read_text()
+    assert "accuracy" in said
+    assert "Warning" not in said
 
 
 def test_two_processes_and_a_stop_end_with_the_same_bytes(finished: Project) -> None:

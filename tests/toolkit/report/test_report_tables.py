@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from tests.toolkit.report.report_folders import (
     write_finished,
     write_metrics,
 )
+from toolkit.report import summarize
+from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir
 
 HOSTILE = [
@@ -49,6 +52,13 @@ def test_the_headline_says_what_how_far_where_and_how_good(finished_run: RunDir)
         "starts 2, the last one ended: finished",
     ):
         assert fact in " ".join(text.replace("│", " ").split())
+
+
+def test_samples_that_have_no_lengths_have_one_speed(finished_run: RunDir) -> None:
+    """Each counts as one token."""
+    summary = summarize(finished_run)
+    shown = dict(headline(replace(summary, tokens_per_s=summary.samples_per_s)))
+    assert shown["speed"] == "3,200 samples/s"
 
 
 def test_each_metric_has_a_row_and_each_split_a_column(finished_run: RunDir) -> None:

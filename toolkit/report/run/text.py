@@ -92,7 +92,9 @@ def best_words(summary: RunSummary, short: bool = False) -> str:
 
 
 def _speed(summary: RunSummary) -> str:
-    rates = ((summary.samples_per_s, "samples/s"), (summary.tokens_per_s, "tokens/s"))
+    # Where samples have no lengths, each counts as one token.
+    tokens = None if summary.tokens_per_s == summary.samples_per_s else summary.tokens_per_s
+    rates = ((summary.samples_per_s, "samples/s"), (tokens, "tokens/s"))
     return ", ".join(f"{formats.count(rate)} {unit}" for rate, unit in rates if rate)
 
 

@@ -63,7 +63,7 @@ def _of_function(
                 "the parameter"
             )
     if not (code := of_function()):
-        raise UserError("no workload is installed that calls a function: install slurm-toolkit again")
+        raise UserError("no installed workload calls a function: install slurm-toolkit again")
     return file_of(load_code(code)(function, args, kwargs))
 
 

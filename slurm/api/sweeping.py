@@ -63,7 +63,7 @@ def sweep(
     check_cluster(cluster)
     if callable(what):
         raise UserError(
-            "a sweep is of an experiment file or a command: call stk.submit for each call of a function"
+            "a sweep takes an experiment file or a command: call stk.submit for each call of a function"
         )
     path, _ = file_and_overrides(what, (), {}, None)
     words = [_word(key, value) for key, value in items(values)]

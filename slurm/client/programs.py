@@ -330,7 +330,7 @@ def submit_limits(user: str, account: str | None, qos: str | None) -> list[int]:
 def _checked(job_id: str) -> str:
     """A job id, as it is. Raises UserError for anything else, which a program would take for an option."""
     if not parse.is_job_id(job_id):
-        raise UserError(f"{job_id[:100]!r} is no job id: expected a number, as in 12, 12_3 or 12+1")
+        raise UserError(f"{job_id[:100]!r} is not a job id: expected a number, as in 12, 12_3 or 12+1")
     return job_id
 
 
@@ -374,7 +374,7 @@ def _start(
             raise SlurmRefused(f"{shlex.join(command)}: the folder {cwd} does not exist") from None
         raise SlurmUnavailable(
             f"{command[0]} is not on PATH: Slurm is not installed here, or needs `module load`. "
-            "On a login node it is; elsewhere use --cluster local"
+            "Run this on a login node, or use --cluster local"
         ) from None
     except OSError as error:
         raise SlurmUnavailable(f"{command[0]} cannot be started: {error}") from None

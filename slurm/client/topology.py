@@ -71,7 +71,7 @@ def world_from_step(environ: Mapping[str, str] = os.environ) -> World:
     variables.
     """
     if "SLURM_JOB_ID" not in environ or "SLURM_STEP_ID" not in environ:
-        raise SchedulerError("SLURM_JOB_ID or SLURM_STEP_ID is not set: this is no task of an srun step")
+        raise SchedulerError("SLURM_JOB_ID or SLURM_STEP_ID is not set: this is not a task of an srun step")
     nonce = step_nonce(environ)
     rank = _integer(environ, "SLURM_PROCID")
     local_rank = _integer(environ, "SLURM_LOCALID")
@@ -199,7 +199,7 @@ def _tasks_of_host(environ: Mapping[str, str]) -> int:
 def _integer(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name)
     if text is None:
-        raise SchedulerError(f"{name} is not set: this is no task of an srun step")
+        raise SchedulerError(f"{name} is not set: this is not a task of an srun step")
     if not text.isdecimal():
         raise SchedulerError(f"{name} is {text!r}, expected a whole number")
     return int(text)

@@ -42,7 +42,7 @@ def file_of_command(words: Sequence[str]) -> Path:
     from toolkit.registry import load_code, of_words
 
     if not (code := of_words()):
-        raise UserError("no workload is installed that runs a command: install slurm-toolkit again")
+        raise UserError("no installed workload runs a command: install slurm-toolkit again")
     return file_of(load_code(code)(words))
 
 

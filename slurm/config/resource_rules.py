@@ -84,7 +84,7 @@ def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
     least, size = smallest_world(experiment.resources), world_size(experiment.resources)
     if typed is not None and typed not in (str(number) for number in range(least, size + 1)):
         problem = f"found {typed!r}, but the resources make a world of {size} processes"
-        hint = "leave it out: every rank gets it by itself"
+        hint = "leave it out: every rank gets it automatically"
         yield Violation(key=("resources", "environment", "WORLD_SIZE"), problem=problem, hint=hint)
 
 
@@ -92,7 +92,7 @@ def _typed_world_size(experiment: Experiment) -> Iterator[Violation]:
 def _world(experiment: Experiment) -> Iterator[Violation]:
     size, samples = world_size(experiment.resources), experiment.train.batch_size
     if samples is not None and size > samples:
-        problem = f"found {size} processes, but train.batch_size is {samples}: {size - samples} had no work"
+        problem = f"found {size} processes, but train.batch_size is {samples}: {size - samples} have no work"
         hint = f"ask for at most {samples} processes, or set train.batch_size to {size} or more"
         resources = experiment.resources
         key = "hosts" if resources.hosts else "groups" if resources.groups else "tasks_per_node"

@@ -11,7 +11,7 @@ from toolkit.config.secrets import is_secret, referred
 from toolkit.config.serialize import to_plain
 from toolkit.workload import Violation, rule
 
-_RECORDED = "a secret must not stand in an experiment, which is recorded"
+_RECORDED = "a secret must not be in an experiment, which is recorded"
 #: A variable that a shell line sets to a value, not to that of another variable or to a command's output.
 _SET = re.compile(r"""\b([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""")
 
@@ -41,7 +41,7 @@ def _told_to_slurm(experiment: Experiment) -> Iterator[Violation]:
         if named := referred(text):
             problem = f"found the variable {named[0]}, which is a secret by its name: Slurm shows this to all"
             yield Violation(
-                key=key, problem=problem, hint="if it is no secret, give the variable another name"
+                key=key, problem=problem, hint="if it is not a secret, give the variable another name"
             )
 
 

@@ -154,7 +154,7 @@ class ClusterDrill:
         first_step = after.first_step or 0
         lost = max(0, _done(run, before, after.began) - first_step)
         if interruption.is_graceful and lost and not fault:
-            fault = f"{lost} steps lost although it was asked"
+            fault = f"{lost} steps lost although it was asked to save"
         row = Row(
             what=interruption.what,
             processes=f"{before.world_size} → {after.world_size}",

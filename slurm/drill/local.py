@@ -221,7 +221,7 @@ def _row(run: RunDir, before: _Start, now: _Start, undisturbed: Mapping[int, Dig
     lost = max(0, before.done - now.first_step)
     fault = before.fault
     if interruption.is_graceful and lost and not fault:
-        fault = f"{lost} steps lost although it was asked"
+        fault = f"{lost} steps lost although it was asked to save"
     back_s = now.back_s
     return Row(
         what=interruption.what,
@@ -300,4 +300,4 @@ def _is_frozen(rank: subprocess.Popen[bytes]) -> bool:
 def _what_failed(run: RunDir, what: str) -> str:
     failure = read_json(run.failure)
     told = format_failure(failure) if failure else f"see the logs in {run.logs}"
-    return f"{what} failed by itself: {told}"
+    return f"{what} failed without being interrupted: {told}"

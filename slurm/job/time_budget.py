@@ -84,7 +84,7 @@ def _of_preemption(partition: Partition, kill_wait_s: int) -> Budget:
         name=f"a preemption in partition {partition.name} "
         f"(GraceTime {partition.grace_s} s, KillWait {kill_wait_s} s)",
         seconds=partition.grace_s + kill_wait_s,
-        cure="save more often (checkpoint.every_steps or every_minutes), for what came after is lost",
+        cure="save more often (checkpoint.every_steps or every_minutes), or what comes after is lost",
     )
 
 

@@ -115,5 +115,5 @@ def states(text: str) -> frozenset[str]:
     found = [word.strip() for word in text.split(",")]
     for word in found:
         if word not in STATES:
-            raise ValueError(f"{word!r} is none of {', '.join(STATES)}")
+            raise ValueError(f"{word!r} is not one of {', '.join(STATES)}")
     return frozenset(found)

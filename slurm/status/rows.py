@@ -123,7 +123,7 @@ def _row_or_fault(folder: Folder, job: JobState | None, now: float) -> RunStatus
             run_dir=str(folder.run.path),
             job_id=folder.job_id,
             state="unknown",
-            reason=f"its files say what no run writes ({type(error).__name__}: {str(error)[:100]})",
+            reason=f"its files have invalid content ({type(error).__name__}: {str(error)[:100]})",
             doing="unknown",
         )
 
@@ -188,4 +188,4 @@ def _unsaved(folder: Folder, found: RunState) -> str:
     ended = [each for each in folder.starts if each.saved is not None and each.time_end is not None]
     if found.state in ("finished", "failed") or not ended or any(each.saved for each in ended):
         return ""
-    return "it has saved nothing, so each start begins at its beginning"
+    return "it has saved nothing, so each start begins from scratch"

@@ -59,7 +59,7 @@ class Submission:
     def pid(self) -> int:
         """Process id of a local launcher. Raises ValueError where the job id names none."""
         if not _LOCAL.fullmatch(self.job_id):
-            raise ValueError(f"{self.job_id[:100]!r} names no process")
+            raise ValueError(f"{self.job_id[:100]!r} does not name a process")
         return int(self.job_id.removeprefix("local-"))
 
 

@@ -72,7 +72,7 @@ def words_for(target: str) -> tuple[str, ...]:
         return ("--benchmark", str(path))
     if path.is_file():
         return ("--data", str(path))
-    raise UserError(f"--evaluate {target}: it is not there; give a data file, or a folder of benchmarks")
+    raise UserError(f"--evaluate {target}: it does not exist; give a data file, or a folder of benchmarks")
 
 
 def submit_evaluation(

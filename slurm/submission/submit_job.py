@@ -67,7 +67,7 @@ def _find_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
         if (found := recover(run)) is not None:
             return found
     raise programs.AnswerLost(
-        f"{lost}\nThe job may come to be all the same: the same command again looks for it first, "
+        f"{lost}\nThe job may exist all the same: the same command again looks for it first, "
         "so that the run is never submitted twice."
     ) from lost
 

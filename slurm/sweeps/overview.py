@@ -95,7 +95,7 @@ def drawn(found: Overview) -> Group:
         if row is not None and row.reason and row.state not in ("pending", "finished")
     ]
     if found.record.removed:
-        notes.append(Text(f"{len(found.record.removed)} runs of earlier commands are no part of it any more"))
+        notes.append(Text(f"{len(found.record.removed)} runs of earlier commands no longer belong to it"))
     return Group(head, table, *notes)
 
 

@@ -156,7 +156,7 @@ def _ask(array: ArrayPlan, script: Path) -> str:
             if (found := find_job(array.name, array.folder)) is not None:
                 return found
         raise programs.AnswerLost(
-            f"{lost}\nThe jobs may come to be all the same: the same command again looks for them first, "
+            f"{lost}\nThe jobs may exist all the same: the same command again looks for them first, "
             "so that no run is ever submitted twice."
         ) from lost
 

@@ -50,7 +50,7 @@ Many runs of one experiment, as one job array, or as few as the cluster allows:
                                                         20 draws; also uniform(a,b), choice(a,b)
   stk sweep CONFIG optimizer.lr='loguniform(1e-5,1e-2)' --sampler tpe --samples 8
                                                         8 more each time, where Optuna proposes them
-  stk sweep CONFIG                                      what the section `sweep:` of the file says
+  stk sweep CONFIG                                      what the section `sweep:` of the file lists
 
 Each run is the one that `stk submit` would make of its values. Runs that have finished or are live are
 left out. All are checked first, and nothing is submitted if one has a fault. The same command after a

@@ -44,7 +44,7 @@ def _machines(arguments: Namespace, experiment: Experiment, environ: Mapping[str
     if len(alone) == 2 or (alone and given):
         together = [*map(_option, alone), *given]
         raise UserError(
-            f"{' and '.join(together[:2])} say different things of the number of processes: give one of them"
+            f"{' and '.join(together[:2])} each set the number of processes: give only one of them"
         )
     if alone:
         return Machines.alone(getattr(arguments, alone[0]))
@@ -60,8 +60,8 @@ def refuse_by_hand(arguments: Namespace) -> None:
     for name in ("procs", "gpus", *_BY_HAND):
         if getattr(arguments, name) is not None:
             raise UserError(
-                f"{_option(name)} is for `stk run` that starts the processes itself; here this is one of the "
-                "ranks of a launcher around it (RANK and WORLD_SIZE, or an srun step)"
+                f"{_option(name)} works only if `stk run` starts the processes, but this process is a rank "
+                "of another launcher (RANK and WORLD_SIZE, or an srun step)"
             )
 
 
@@ -92,7 +92,7 @@ def _by_hand(arguments: Namespace, resources: Resources) -> Machines:
     counts = _counts(arguments, resources)
     if len(counts) > 1 and arguments.node_rank is None:
         raise UserError(
-            f"there are {len(counts)} machines, and this one must be told which of them it is: give "
+            f"there are {len(counts)} machines, and the number of this one is missing: give "
             f"--node-rank 0 on the first, 1 on the next, up to {len(counts) - 1}"
         )
     return Machines(

@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
         print(json_text(job.to_json()) if arguments.json else _tell(job))
         return 0
     if arguments.cpus is not None:
-        raise UserError("--cpus is of a job: add --cluster slurm, or leave it out")
+        raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
     return _prepare_here(experiment, arguments)
 
 

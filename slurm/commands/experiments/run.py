@@ -117,7 +117,7 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
 def _tell_of_edited_code(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
     if arguments.new_code:
         raise UserError(
-            "--new-code: this is one of several ranks, and one command alone can take the code. Give it to "
+            "--new-code: this process is one of several ranks, which cannot take new code. Give it to "
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
     if world.rank == 0:
@@ -144,7 +144,7 @@ def _run_here(
     shown = f"{procs} local processes" + (f" ({why})" if why else "")
     print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
-        print("Other hosts of resources are for `stk submit`; this is one machine.", file=sys.stderr)
+        print("This machine trains alone; `stk submit` uses all hosts of resources.", file=sys.stderr)
     if not is_forced_local(os.environ) and (idle := told_idle(os.environ)):
         warn([idle])
     code = _launch(target, environ, arguments, Nodes(machines))

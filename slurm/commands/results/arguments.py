@@ -105,7 +105,7 @@ def predict(parsers: Parsers) -> None:
         help="how predictions are written (default: by the ending of --output, else as the rows are read)",
     )
     parser.add_argument(
-        "--output", metavar="FILE", help="appears when it is whole (default: standard output)"
+        "--output", metavar="FILE", help="appears only when complete (default: standard output)"
     )
     parser.add_argument(
         "--batch-size", type=positive, metavar="N", help="rows in a batch (default: as in evaluations)"

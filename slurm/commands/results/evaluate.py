@@ -98,10 +98,10 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
         *(key for each in evaluate_options() for key in each.overrides(arguments)),
     ]
     if arguments.data is None and overrides:
-        raise UserError(f"{overrides[0]} says how another file is read: give it with --data")
+        raise UserError(f"{overrides[0]} sets how another file is read: give it with --data")
     if arguments.data is not None and arguments.split is not None:
         raise UserError(
-            "--split is of the run's own data; of another file all is scored: leave one of them out"
+            "--split selects from the run's own data, but --data is scored as a whole: leave one of them out"
         )
     file = None if arguments.data is None else os.path.abspath(os.path.expanduser(arguments.data))
     if file is not None:

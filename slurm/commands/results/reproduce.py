@@ -19,7 +19,7 @@ def run(arguments: Namespace) -> int:
     if not facts.verified:
         print(
             f"warning: the prepared data of {target.run_id} are gone, so nothing shows whether its data "
-            "files are what they were then; stk diff tells when both have trained",
+            "files are what they were then; stk diff shows it when both have trained",
             file=sys.stderr,
         )
     text = script(facts)

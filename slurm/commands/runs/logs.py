@@ -88,7 +88,7 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
     if arguments.json:
         print(json_text(failure))
     elif failure is None:
-        print(f"{target.run_id}: no failure is known of that start")
+        print(f"{target.run_id}: no failure is recorded of that start")
     else:
         _tell(failure)
         if failure.get("traceback"):

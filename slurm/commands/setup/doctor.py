@@ -18,7 +18,7 @@ def run(arguments: Namespace) -> int:
     experiment = load(Path(arguments.config), arguments.overrides) if arguments.config else None
     asks_slurm = choose_cluster(arguments.cluster) == "slurm"
     if arguments.on_node and not asks_slurm:
-        raise UserError("--on-node asks on a host of a cluster, and no Slurm controller answers here")
+        raise UserError("--on-node checks a host of a cluster, but no Slurm controller answers here")
     report = examine(
         experiment,
         asks_slurm=asks_slurm,

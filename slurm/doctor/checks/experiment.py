@@ -66,7 +66,7 @@ def _warning(experiment: Experiment, saves: Saves | None) -> Iterator[Finding]:
     budgets = budgets_of_request(experiment.resources)
     if lead_s is None:
         shown = "".join(f"; {budget.name} leaves {budget.seconds:g} s" for budget in budgets)
-        yield Finding(NOTE, f"no save of it has been measured yet{shown}", "it is compared once there is one")
+        yield Finding(NOTE, f"no save of it has been measured yet{shown}", "the first save shows if it fits")
         return
     whose = "" if own_s is not None else " (measured in another run)"
     found = f"a step and a save take {lead_s:.1f} s{whose}"
@@ -76,7 +76,7 @@ def _warning(experiment: Experiment, saves: Saves | None) -> Iterator[Finding]:
         yield Finding(CHANGE, f"{found}, but {budget.name} leaves {budget.seconds:g} s", budget.cure, key)
     if not short:
         lead = signal_lead_s(experiment.resources)
-        yield Finding(OK, f"{found}: the warning {lead} s before the time limit will do")
+        yield Finding(OK, f"{found}: the warning {lead} s before the time limit is early enough")
 
 
 def room(experiment: Experiment, free_mb: int) -> Iterator[Finding]:

@@ -69,7 +69,7 @@ def _place(what: str, variable: str, facts: Facts) -> Finding:
     not_yet = "" if facts["is_there"] else " (not there yet)"
     found = f"{what}: {facts['path']}{not_yet} on {kind}, {size(facts['free_mb'])} free"
     if kind in _IN_MEMORY:
-        return Finding(CHANGE, found, "it is gone when the machine restarts", variable)
+        return Finding(CHANGE, found, "its content is lost when the machine restarts", variable)
     if kind in _LOCAL and what == "runs":
         return Finding(
             NOTE, found, "a disk of this machine: other hosts see it only if it is exported", variable
@@ -92,7 +92,7 @@ def _room(what: str, variable: str, facts: Facts) -> Iterator[Finding]:
     files = facts["free_files"]
     if files is not None and files < _FEW_FILES and what != "code":
         yield Finding(
-            CHANGE, f"{what}: only {files} more files can be made", "each run makes some dozens", variable
+            CHANGE, f"{what}: only {files} more files can be made", "each run makes a few dozen", variable
         )
     if facts["kind"] in ("nfs", "nfs4") and "soft" in facts["options"]:
         yield Finding(NOTE, f"{what}: mounted soft", "a server that is slow for long is an error, not a wait")

@@ -78,15 +78,15 @@ def _network(facts: Facts) -> Iterator[Finding]:
     real = [each for each in facts["interfaces"] if each["name"] != "lo"]
     shown = ", ".join(_interface(each) for each in real)
     if not real:
-        yield Finding(NOTE, "there is no network but the machine itself", "runs of one host only")
+        yield Finding(NOTE, "there is no network interface but loopback", "runs of one host only")
         return
     yield Finding(OK, f"network: {shown}", _ways(facts))
     own = facts["own_address"]
     if own is None or own.startswith("127."):
         yield Finding(
             OK,
-            f"this machine's own name means {own or 'no address'}",
-            "gloo alone would listen there; a run tells it the interface that leads to rank 0",
+            f"this machine's own name resolves to {own or 'no address'}",
+            "gloo would listen there by default; a run makes it use the interface that leads to rank 0",
         )
     for variable, value in facts["socket_ifname"].items():
         names = [each["name"] for each in facts["interfaces"]]
@@ -150,7 +150,7 @@ def _gpu(gpu: Facts) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             f"{name} is cut into parts (MIG)",
-            "one part for each rank: NCCL joins no two of one GPU",
+            "one part for each rank: NCCL cannot connect two parts of the same GPU",
         )
 
 

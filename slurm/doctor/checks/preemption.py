@@ -89,9 +89,7 @@ def _by_partition(cluster: Cluster, saves: Saves | None, only: str) -> Iterator[
 
 def _by_qos(cluster: Cluster, saves: Saves | None) -> Iterator[Finding]:
     if cluster.qos is None:
-        yield Finding(
-            NOTE, "jobs are preempted by QOS, but which ones do so is not told here", "ask your site"
-        )
+        yield Finding(NOTE, "jobs are preempted by QOS, but the QOS cannot be listed", "ask your site")
         return
     for victim in cluster.qos:
         takers = tuple(each.name for each in cluster.qos if victim.name in each.preempts)

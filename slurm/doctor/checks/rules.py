@@ -46,7 +46,7 @@ def scheduler(cluster: Cluster) -> Iterator[Finding]:
             "later a run's own folder says how it ended",
         )
     for what, words in cluster.unknown:
-        yield Finding(NOTE, f"{what}: not told ({words})")
+        yield Finding(NOTE, f"{what}: unknown ({words})")
 
 
 def requeueing(cluster: Cluster) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ def requeueing(cluster: Cluster) -> Iterator[Finding]:
     delay_s = requeue_delay_s(cluster)
     if delay_s is None:
         yield Finding(
-            NOTE, "how long a requeued job must wait is not told", "`stk watch` lets it start at once"
+            NOTE, "how long a requeued job must wait is unknown", "`stk watch` lets it start at once"
         )
     elif delay_s > _LONG_DELAY_S:
         yield Finding(
@@ -159,7 +159,7 @@ def hosts(cluster: Cluster) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "Slurm does not measure what jobs use (JobAcctGatherType)",
-            "sacct and seff know no peak of memory",
+            "sacct and seff cannot show the peak of memory",
         )
     limits = cluster.value("PropagateResourceLimits")
     if limits and limits != "NONE":
@@ -199,7 +199,7 @@ def _memory_of_a_host(cluster: Cluster) -> Finding:
         return Finding(OK, "a job that takes more memory than it asked for is killed", "", "resources.mem")
     if limits == "no":
         return Finding(NOTE, "no job is kept to the memory it asked for", "a host may run out of it")
-    return Finding(NOTE, "whether jobs are kept to their memory is not told (cgroup.conf)")
+    return Finding(NOTE, "whether jobs are kept to their memory is unknown (cgroup.conf)")
 
 
 def _devices(cluster: Cluster) -> Finding:
@@ -213,7 +213,7 @@ def _devices(cluster: Cluster) -> Finding:
     told = (
         "other jobs' GPUs can be reached"
         if constrained == "no"
-        else "whether other GPUs can be reached is not told"
+        else "whether other GPUs can be reached is unknown"
     )
     return Finding(
         NOTE,

@@ -95,7 +95,7 @@ def memory_advice(summary: RunSummary, resources: Resources) -> Iterator[Advice]
         why = "Less memory is free on more hosts, so the job starts sooner."
         yield _memory(asked, peak_mb, ranks[0].host, f"{LEAST_MEMORY:.0%}", why)
     elif share > MOST_MEMORY:
-        why = "Beyond what was asked for the run is killed."
+        why = "A run that exceeds the memory it asked for is killed."
         yield _memory(asked, peak_mb, ranks[0].host, f"{MOST_MEMORY:.0%}", why)
 
 
@@ -154,7 +154,7 @@ def gpu_advice(summary: RunSummary, resources: Resources | None) -> Iterator[Adv
             found="GPUs were asked for, and the run trained on the CPU",
             bound="none",
             change="train.device=cuda",
-            reason="Then a start without a GPU says so at once. Or ask for none.",
+            reason="A start without a GPU then fails at once. Or ask for no GPUs.",
         )
     measured = [rank for rank in summary.usage if rank.seconds >= _MEASURED_S]
     means = _utilization(measured)

@@ -123,9 +123,9 @@ def _saving(summary: RunSummary) -> Iterator[Advice]:
         found=f"{formats.share(spent.saving, spent.allocated)} for {sum(_saves(summary))} saves",
         bound=f"{MOST_SAVING:.0%} of the time held",
         change=change or "STK_EXPERIMENT_DIR on a faster file system",
-        reason="Then the interval follows from what a save costs."
+        reason="The interval is then chosen from the cost of a save."
         if fixed
-        else "The disk is what it waits for.",
+        else "The run waits for the disk.",
     )
 
 

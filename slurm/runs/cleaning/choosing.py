@@ -200,7 +200,7 @@ def _archived(parent: Path, named: Mapping[Path, str], wishes: Wishes) -> Iterat
     for run in archived_runs(parent):
         if (age_s := _age_s(run.path)) < wishes.older_than_s:
             continue
-        no_run = "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is no run"
+        no_run = "" if run.config.is_file() else f"there is no {run.config.name} in it, so it is not a run"
         if why := _not_ours(run.path) or no_run:
             yield Kept(run_id=run.run_id, what="run that was set aside", why=why)
         elif (user := user_of(run.path, named)) is not None:

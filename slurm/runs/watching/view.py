@@ -134,7 +134,7 @@ def _start(start: AttemptRecord, snapshot: Snapshot) -> Text:
     end = start.time_end or (snapshot.now if is_newest and snapshot.row.is_live else None)
     first, last = start.first_step, start.last_step
     steps = "" if first is None else f"from step {count(first)}" + (f" to {count(last)}" if last else "")
-    why = start.why or ("goes on" if is_newest and snapshot.row.is_live else "no word of its end")
+    why = start.why or ("goes on" if is_newest and snapshot.row.is_live else "its end is unknown")
     facts = [
         f"start {start.attempt}",
         f"{_clock(start.began, snapshot.now):<12}",

@@ -58,8 +58,8 @@ OURS = {
     "wait": "the submission does not wait for the job; `stk watch` shows when it ends",
     "clusters": "a run belongs to the cluster where it is submitted",
     "cluster-constraint": "a run belongs to the cluster where it is submitted",
-    "parsable": "the job's id is read from what sbatch says",
-    "quiet": "the job's id is read from what sbatch says",
+    "parsable": "the job's id is read from sbatch's output",
+    "quiet": "the job's id is read from sbatch's output",
     "help": "the job would not be submitted",
     "usage": "the job would not be submitted",
     "version": "the job would not be submitted; `stk doctor` shows the version",
@@ -129,4 +129,4 @@ def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterat
             if not {key, option} & set(resources.sbatch):
                 yield f"{variable} is {value!r} and is not used: set resources.sbatch.{option}"
         else:
-            yield f"{variable} is {value!r} and is not used: the experiment and the run say that"
+            yield f"{variable} is {value!r} and is not used: the experiment and the run set that"

@@ -112,7 +112,7 @@ class JobPlan:
         if "?" in str(given or ""):
             raise UserError(
                 f"resources.dependency is {given}, where one of several is enough: the job of the run before "
-                "must end well in any case, and Slurm cannot be told both"
+                "must end well in any case, and Slurm cannot combine the two"
             )
         every = ",".join(filter(None, [str(given or ""), f"afterok:{self.awaits}"]))
         # What can never start would stay in the queue for ever.

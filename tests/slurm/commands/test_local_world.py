@@ -103,11 +103,11 @@ def test_the_meeting_place_is_told_or_the_first_of_the_hosts(typed: Typed) -> No
 @pytest.mark.parametrize(
     "line, said",
     [
-        ("--procs 2 --gpus 2", "--procs and --gpus say different things"),
-        ("--procs 2 --nnodes 2", "--procs and --nnodes say different things"),
-        ("--gpus 2 --gpus-per-node 2", "--gpus and --gpus-per-node say different things"),
+        ("--procs 2 --gpus 2", "--procs and --gpus each set the number of processes"),
+        ("--procs 2 --nnodes 2", "--procs and --nnodes each set the number of processes"),
+        ("--gpus 2 --gpus-per-node 2", "--gpus and --gpus-per-node each set the number of processes"),
         ("--gpus 0", "--gpus is 0: it must be from 1 to train.batch_size, "),
-        ("--nnodes 2", "must be told which of them it is: give --node-rank 0 on the first"),
+        ("--nnodes 2", "the number of this one is missing: give --node-rank 0 on the first"),
         ("--nnodes 0", "processes per machine: none"),
         (
             "--nnodes 2 --node-rank 1",
@@ -161,9 +161,7 @@ def test_a_rank_refuses_a_launcher_that_contradicts_the_world_size_of_the_experi
     "line", ["--procs 2", "--gpus 1", "--node-rank 0", "--nnodes 1", "--master-addr a", "--gpus-per-node 2"]
 )
 def test_a_rank_of_a_launcher_starts_no_processes(user: User, line: str) -> None:
-    with pytest.raises(
-        UserError, match=f"{line.split()[0]} is for `stk run` that starts the processes itself"
-    ):
+    with pytest.raises(UserError, match=f"{line.split()[0]} works only if `stk run` starts the processes"):
         refuse_by_hand(arguments_of(user, line))
     refuse_by_hand(arguments_of(user, "--world-size 2"))
 

@@ -108,7 +108,7 @@ def test_a_failure_without_a_log_is_still_told(user: User, logged: Logged) -> No
 
 
 def test_only_the_failure_with_its_stack_trace(user: User, logged: Logged) -> None:
-    assert "no failure is known" in user.stk("logs", "tiny-1", "--failure").out
+    assert "no failure is recorded" in user.stk("logs", "tiny-1", "--failure").out
     assert json.loads(user.stk("logs", "tiny-1", "--failure", "--json").out) is None
     logged.fail("101.0.1", 1)
     assert user.stk("logs", "tiny-1", "--failure").out.endswith("\n\nTraceback: boom\n")

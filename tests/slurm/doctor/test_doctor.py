@@ -177,8 +177,8 @@ def test_an_experiment_that_fits_is_said_to(here: User, slurm: Stubs) -> None:
 def test_accounting_that_does_not_answer_leaves_its_part_unknown(here: User, slurm: Stubs) -> None:
     slurm.fails("sacctmgr", "sacctmgr: error: slurm_persist_conn_open: Connection refused\n")
     document = told(here.stk("doctor", "--json"))
-    assert "Connection refused" in found(document, "QOS: not told")["found"]
-    assert found(document, "your accounts: not told")["level"] == "note"
+    assert "Connection refused" in found(document, "QOS: unknown")["found"]
+    assert found(document, "your accounts: unknown")["level"] == "note"
 
 
 def test_a_program_that_answers_nonsense_stops_nothing(here: User, slurm: Stubs) -> None:
@@ -218,7 +218,7 @@ def test_no_controller_where_one_is_wanted_is_an_error(here: User, stubs: Stubs)
     "arguments, words",
     [
         (["--partition", "nowhere"], "there are main, preemptible, preemptible0, urgent"),
-        (["--on-node", "--cluster", "local"], "--on-node asks on a host of a cluster"),
+        (["--on-node", "--cluster", "local"], "--on-node checks a host of a cluster"),
         (["nothing.yaml"], "nothing.yaml"),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_date_is_one_of_local_time() -> None:
 
 def test_a_state_that_is_none_is_named_with_those_there_are() -> None:
     assert states("running, failed") == {"running", "failed"}
-    with pytest.raises(ValueError, match=r"'done' is none of pending, running"):
+    with pytest.raises(ValueError, match=r"'done' is not one of pending, running"):
         states("running,done")
 
 

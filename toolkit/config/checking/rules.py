@@ -198,7 +198,7 @@ def _addresses(experiment: Experiment) -> Iterator[Violation]:
         if masked(text) != text and not referred(text):
             problem = (
                 f"found {masked(text)!r}, a URL with a password: "
-                "a secret must not stand in an experiment, which is recorded"
+                "a secret must not be in an experiment, which is recorded"
             )
             hint = "put the address into a variable such as DATABASE_URL, and write ${oc.env:DATABASE_URL}"
             yield Violation(key=key, problem=problem, hint=hint)

@@ -35,7 +35,7 @@ def test_it_reads_the_cluster(told: tuple[User, Any]) -> None:
     assert found(document, "there is accounting")["level"] == "ok"
     assert found(document, "there are hosts that fit it")["level"] == "ok"
     unknown = [
-        each for each in document["findings"] if each["section"] == "Slurm" and "not told" in each["found"]
+        each for each in document["findings"] if each["section"] == "Slurm" and ": unknown (" in each["found"]
     ]
     assert unknown == []
 

@@ -64,7 +64,7 @@ def test_what_is_missing_is_named_with_what_follows(name: str, level: str) -> No
 
 def test_a_disk_of_the_machine_or_its_memory_is_told_for_runs() -> None:
     assert about(of(facts(kind="ext4")), "a disk of this machine").level == NOTE
-    assert about(of(facts(kind="tmpfs")), "gone when the machine restarts").key == "STK_EXPERIMENT_DIR"
+    assert about(of(facts(kind="tmpfs")), "lost when the machine restarts").key == "STK_EXPERIMENT_DIR"
     assert {each.level for each in of(facts(kind="ext4"), "code")} == {OK}
 
 

@@ -114,8 +114,8 @@ def test_locked_memory_matters_with_infiniband_alone() -> None:
 
 
 def test_a_name_that_means_the_machine_itself_is_told() -> None:
-    about(of(machine=network(own_address="127.0.1.1")), "own name means 127.0.1.1")
-    about(of(machine=network(own_address=None)), "own name means no address")
+    about(of(machine=network(own_address="127.0.1.1")), "own name resolves to 127.0.1.1")
+    about(of(machine=network(own_address=None)), "own name resolves to no address")
 
 
 def test_a_machine_without_a_network_is_alone() -> None:

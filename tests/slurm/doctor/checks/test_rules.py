@@ -47,7 +47,7 @@ def test_an_old_slurm_and_a_missing_database_are_said() -> None:
 
 def test_what_could_not_be_asked_is_named() -> None:
     here = replace(cluster(), unknown=(("QOS", "Connection refused"),))
-    assert about(list(scheduler(here)), "Connection refused").found == "QOS: not told (Connection refused)"
+    assert about(list(scheduler(here)), "Connection refused").found == "QOS: unknown (Connection refused)"
 
 
 def test_limits_of_accounts_and_qos_count_where_they_are_enforced() -> None:
